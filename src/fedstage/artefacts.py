@@ -1,0 +1,170 @@
+"""Reading and writing what stages exchange: safetensors, Parquet and JSON.
+
+Every file is written under a temporary name beside its place and renamed, so a killed job leaves no
+half of a file under the real name. Every file is checked when it is read: safetensors by a SHA-256
+over header and payload that stands in the file's own metadata, Parquet by its page checksums.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from fedstage.errors import FedstageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Weights = dict[str, torch.Tensor]
+
+_METADATA = "__metadata__"
+_CHECKSUM = "sha256"
+_LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path to write to; rename it to `path` if the block succeeds."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save_tensors(
+    path: str | Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any] | None = None
+) -> None:
+    """Write tensors and JSON-serialisable metadata; the same content gives the same bytes."""
+    from safetensors.torch import save
+
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    raw = save(contiguous)
+    start = _LENGTH + int.from_bytes(raw[:_LENGTH], "little")
+    header = json.loads(raw[_LENGTH:start])
+    header[_METADATA] = {key: json.dumps(value) for key, value in (metadata or {}).items()}
+    payload = raw[start:]
+    header[_METADATA][_CHECKSUM] = _checksum(header, payload)
+    encoded = _encode(header)
+    encoded += b" " * (-len(encoded) % _LENGTH)
+    with replacing(path) as temporary:
+        temporary.write_bytes(len(encoded).to_bytes(_LENGTH, "little") + encoded + payload)
+
+
+def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
+    """Read what `save_tensors` wrote: tensors on the CPU, and their metadata.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, truncated or altered.
+    """
+    from safetensors.torch import load
+
+    raw = _read_bytes(path)
+    length = int.from_bytes(raw[:_LENGTH], "little")
+    payload = memoryview(raw)[_LENGTH + length :]
+    try:
+        header = json.loads(raw[_LENGTH : _LENGTH + length])
+        metadata = header[_METADATA]
+        expected = metadata.pop(_CHECKSUM)
+        intact = len(raw) > _LENGTH + length - 1 and _checksum(header, payload) == expected
+        header[_METADATA][_CHECKSUM] = expected
+    except (ValueError, KeyError, TypeError, AttributeError):
+        intact = False
+    if not intact:
+        raise FedstageError(_damaged(path, "a safetensors file with a valid SHA-256"))
+    return load(raw), {
+        key: json.loads(value) for key, value in metadata.items() if key != _CHECKSUM
+    }
+
+
+def save_table(path: str | Path, columns: Mapping[str, Any], schema: pa.Schema) -> None:
+    """Write columns as Parquet with page checksums, in the documented `schema`."""
+    table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+
+
+def load_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file, verifying its page checksums.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, truncated or altered, or lacks one of `columns`.
+    """
+    if not Path(path).is_file():
+        raise FedstageError(f"{path}: no such file")
+    try:
+        table = pq.read_table(
+            path, columns=list(columns) if columns else None, page_checksum_verification=True
+        )
+    except (pa.ArrowException, OSError) as error:
+        detail = str(error).splitlines()[0]
+        raise FedstageError(_damaged(path, "a Parquet file with valid checksums", detail)) from None
+    missing = set(columns or ()) - set(table.column_names)
+    if missing:
+        raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
+    return table
+
+
+def load_frame(path: str | Path) -> "DataFrame":
+    """Read a Parquet file as a pandas data frame, verified as by `load_table`."""
+    frame: DataFrame = load_table(path).to_pandas()
+    return frame
+
+
+def save_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write JSON that a person can read, keys in the given order."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def load_json(path: str | Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing or is not a JSON object.
+    """
+    try:
+        content = json.loads(_read_bytes(path))
+    except ValueError as error:
+        raise FedstageError(_damaged(path, "a JSON object", str(error))) from None
+    if not isinstance(content, dict):
+        raise FedstageError(_damaged(path, "a JSON object"))
+    return content
+
+
+def _read_bytes(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+
+
+def _checksum(header: Mapping[str, Any], payload: bytes | memoryview) -> str:
+    digest = hashlib.sha256(_encode(header))
+    digest.update(payload)
+    return digest.hexdigest()
+
+
+def _encode(header: Mapping[str, Any]) -> bytes:
+    return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _damaged(path: str | Path, expected: str, detail: str = "") -> str:
+    reason = f" ({detail})" if detail else ""
+    return f"{path}: truncated or altered, not {expected}{reason}; delete it to make it again"

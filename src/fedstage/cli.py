@@ -1,0 +1,92 @@
+"""The command line: ``fedstage STAGE --input ... --output ...``.
+
+A subcommand's options are the keyword arguments of the stage function of the same name, so that a
+stage is described once. Errors of the user's making end in one line on standard error and in the log.
+"""
+
+import argparse
+import inspect
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+from fedstage.errors import FedstageError
+from fedstage.stages import STAGES
+from fedstage.timings import Timings, process_age
+
+Stage = Callable[..., None]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one stage; return 0, or 1 after an error that the message explains."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] not in STAGES:
+        return _usage(arguments)
+    return run_stage(arguments[0], arguments[1:], started=time.perf_counter() - process_age())
+
+
+def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
+    """Run stage `name`; `started` is the `perf_counter` reading at the start of its process."""
+    stage = find_stage(name)
+    options = vars(stage_parser(name, stage).parse_args(arguments))
+    log: Path | None = options.pop("log")
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    timings = Timings(startup=time.perf_counter() - started)
+    try:
+        stage(**options)
+    except FedstageError as error:
+        message = f"fedstage {name}: {error}"
+        print(message, file=sys.stderr)
+        if log is not None:
+            log.write_text(message + "\n")
+        return 1
+    if log is not None:
+        line = timings.finish()
+        log.write_text(f"fedstage {name} {' '.join(arguments)}\n{line}\n")
+        timings.write(log.with_suffix(".timings.json"), name)
+    return 0
+
+
+def find_stage(name: str) -> Stage:
+    """Return the function of a stage, importing what it needs."""
+    stage: Stage = getattr(import_module(f"fedstage.stages.{name}"), name)
+    return stage
+
+
+def stage_parser(name: str, stage: Stage) -> argparse.ArgumentParser:
+    """Build a parser from the keyword arguments of a stage function."""
+    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=inspect.getdoc(stage))
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--log", type=Path, help="where the log goes, with timings beside it")
+    hints = get_type_hints(stage)
+    for parameter in inspect.signature(stage).parameters.values():
+        option = "--" + parameter.name.replace("_", "-")
+        required = parameter.default is inspect.Parameter.empty
+        default = None if required else parameter.default
+        parser.add_argument(
+            option, required=required, default=default, **_kind(hints[parameter.name])
+        )
+    return parser
+
+
+def _kind(hint: Any) -> dict[str, Any]:  # noqa: ANN401 - any annotation
+    if isinstance(hint, UnionType):  # Path | None
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    if get_args(hint):  # list[Path]
+        return {"type": get_args(hint)[0], "nargs": "*"}
+    return {"type": hint}
+
+
+def _usage(arguments: Sequence[str]) -> int:
+    stages = "\n".join(f"  {name:18}{text}" for name, text in STAGES.items())
+    print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
+    return 0 if arguments[:1] in (["--help"], ["-h"]) else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

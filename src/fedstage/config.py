@@ -1,0 +1,423 @@
+"""Every setting that can determine a result: the one typed definition, checked before any job runs.
+
+The classes are frozen and refuse unknown keys. A *choice* (a model, a partition scheme, a trainer)
+is an object with its `name` and its own settings; ``fedavg`` and ``{fedprox: {mu: 0.01}}`` are
+short for ``{name: fedavg}`` and ``{name: fedprox, mu: 0.01}``. To add one, write its class here, add
+it to the union of its kind, and put a module of the same name in that kind's package.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+
+#: Settings whose value is a choice; merging replaces them where the name differs.
+CHOICES = frozenset(
+    {"data", "public", "partition", "model", "local", "ensemble", "global", "evaluate", "schedule"}
+)
+
+
+class Settings(BaseModel):
+    """Base of all settings: frozen, strict about types, without unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
+    )
+
+
+def expand_choice(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the YAML file
+    """Write a choice in full: ``a`` and ``{a: {b: 1}}`` become ``{name: a}`` and with ``b: 1``."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, Mapping) and "name" not in value and len(value) == 1:
+        ((name, settings),) = value.items()
+        if isinstance(settings, Mapping) or settings is None:
+            return {"name": name, **(settings or {})}
+    return value
+
+
+_BY_NAME = Field(discriminator="name")
+_IN_SHORT = BeforeValidator(expand_choice)
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+class Digits(Settings):
+    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes."""
+
+    name: Literal["digits"]
+    test: Positive = 360
+    held_out: Count = 360
+    split_seed: int = 0
+
+
+class TorchvisionData(Settings):
+    """A data set that torchvision reads, checksums included.
+
+    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
+    `held_out` samples of the training set become an unlabelled public set.
+    """
+
+    name: Literal["cifar10", "cifar100", "svhn"]
+    train_size: Positive | None = None
+    test_size: Positive | None = None
+    held_out: Count = 0
+    split_seed: int = 0
+
+
+class ParquetData(Settings):
+    """Images in the Parquet layout of the Hugging Face hub, in `folder` below the data folder.
+
+    Files are `train*.parquet` and `test*.parquet` with a column `img` or `image` of encoded images
+    and an integer column `label`. `client_column` names a column for the natural partition.
+    """
+
+    name: Literal["parquet"]
+    folder: str
+    label: str = "label"
+    client_column: str | None = None
+    image_size: Positive | None = None
+    train_size: Positive | None = None
+    test_size: Positive | None = None
+    held_out: Count = 0
+    split_seed: int = 0
+
+
+Data = Annotated[Digits | TorchvisionData | ParquetData, _BY_NAME, _IN_SHORT]
+
+
+class HeldOut(Settings):
+    """The part of the training data that `held_out` set aside, without its labels."""
+
+    name: Literal["held_out"]
+
+
+#: Public data: the held-out part, or the training images of another data set.
+Public = Annotated[HeldOut | Digits | TorchvisionData | ParquetData, _BY_NAME, _IN_SHORT]
+
+
+# --- partition ------------------------------------------------------------------------------------
+
+
+class Iid(Settings):
+    """Samples shuffled and dealt out evenly."""
+
+    name: Literal["iid"]
+
+
+class Dirichlet(Settings):
+    """Each class divided over the clients by proportions drawn from Dir(alpha).
+
+    A client that already has its even share gets no more (the mask of Yurochkin et al.). The draw
+    is repeated, at most `max_draws` times, until every client has `min_samples`.
+    """
+
+    name: Literal["dirichlet"]
+    alpha: Rate
+    min_samples: Positive = 10
+    max_draws: Positive = 1000
+    mask: bool = True
+
+
+class DirichletEqual(Settings):
+    """FedDF's variant: Dirichlet draws in blocks of 10 clients, re-cut to equal sizes."""
+
+    name: Literal["dirichlet_equal"]
+    alpha: Rate
+    max_draws: Positive = 1000
+
+
+class Shards(Settings):
+    """Sorted by class and cut into shards; every client gets `classes_per_client` of them."""
+
+    name: Literal["shards"]
+    classes_per_client: Positive = 2
+
+
+class Natural(Settings):
+    """The client column of the data set."""
+
+    name: Literal["natural"]
+
+
+Partition = Annotated[Iid | Dirichlet | DirichletEqual | Shards | Natural, _BY_NAME, _IN_SHORT]
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+Norm = Literal["batch", "group", "none"]
+
+
+class CnnSmall(Settings):
+    """Two convolutions and two linear layers."""
+
+    name: Literal["cnn_small"]
+    width: Positive = 16
+    hidden: Positive = 64
+    norm: Norm = "none"
+
+
+class LogisticRegression(Settings):
+    """One linear layer on the flattened input."""
+
+    name: Literal["logistic_regression"]
+
+
+class ResNet(Settings):
+    """CIFAR ResNet of He et al. 2016, 6n+2 layers; shortcuts without (A) or with projection (B)."""
+
+    name: Literal["resnet8", "resnet20", "resnet32", "resnet56"]
+    norm: Norm = "batch"
+    shortcut: Literal["A", "B"] = "A"
+
+
+class WideResNet(Settings):
+    """Wide residual network of Zagoruyko and Komodakis 2016: 16 layers, width factor 2."""
+
+    name: Literal["wrn16_2"]
+    norm: Norm = "batch"
+
+
+Model = Annotated[CnnSmall | LogisticRegression | ResNet | WideResNet, _BY_NAME, _IN_SHORT]
+
+
+# --- optimisation ---------------------------------------------------------------------------------
+
+
+class Constant(Settings):
+    """The learning rate as it is."""
+
+    name: Literal["constant"]
+
+
+class Step(Settings):
+    """Multiplied by `factor` after each of `milestones`, fractions of the training's steps."""
+
+    name: Literal["step"]
+    milestones: Annotated[tuple[Fraction, ...], Field(strict=False, min_length=1)]
+    factor: Rate = 0.1
+
+
+class Cosine(Settings):
+    """Half a cosine from the learning rate down to `final` times it."""
+
+    name: Literal["cosine"]
+    final: NonNegative = 0.0
+
+
+Schedule = Annotated[Constant | Step | Cosine, _BY_NAME, _IN_SHORT]
+
+
+class Optimiser(Settings):
+    """Stochastic gradient descent and its schedule, shared by clients and server."""
+
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    learning_rate: Rate
+    schedule: Schedule = Constant(name="constant")
+    momentum: Fraction = 0.0
+    nesterov: bool = False
+    weight_decay: NonNegative = 0.0
+    clip_norm: Rate | None = None
+    batch_size: Positive
+    augmentation: Literal["none", "flip", "crop_flip"] = "none"
+
+    @model_validator(mode="after")
+    def _nesterov_needs_momentum(self) -> "Optimiser":
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov = true needs momentum > 0")
+        return self
+
+
+class Client(Optimiser):
+    """A participant's training in one round: `epochs` over its data, or `steps`.
+
+    `schedule` runs within a round; `round_decay` multiplies the learning rate once a round.
+    """
+
+    epochs: Positive | None = None
+    steps: Positive | None = None
+    round_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "Client":
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("give either epochs or steps")
+        return self
+
+
+class Server(Optimiser):
+    """Distillation on the server, each round: `steps` on batches of public data.
+
+    `tau_squared` multiplies the loss by the squared temperature, the customary form.
+    """
+
+    steps: Positive
+    temperature: Rate = 4.0
+    tau_squared: bool = True
+
+
+# --- the parts of a method ------------------------------------------------------------------------
+
+
+class FedAvg(Settings):
+    """Plain local training (McMahan et al. 2017)."""
+
+    name: Literal["fedavg"]
+
+
+class FedProx(Settings):
+    """A proximal term mu/2 ||w - w_start||^2 (Li et al. 2020)."""
+
+    name: Literal["fedprox"]
+    mu: NonNegative = 0.001
+
+
+class Scaffold(Settings):
+    """Control variates, option II (Karimireddy et al. 2020), one set per global model."""
+
+    name: Literal["scaffold"]
+    server_rate: Rate = 1.0
+
+
+LocalTrainer = Annotated[FedAvg | FedProx | Scaffold, _BY_NAME, _IN_SHORT]
+
+
+class Aggregation(Settings):
+    """The average over the participants of a group."""
+
+    weights: Literal["samples", "uniform"] = "samples"
+    batchnorm: Literal["average", "local"] = "average"
+
+
+class Clients(Settings):
+    """All client models of the round, of all groups."""
+
+    name: Literal["clients"]
+    weights: Literal["uniform", "samples"] = "uniform"
+
+
+class Aggregated(Settings):
+    """The K averaged models of the last `checkpoints` rounds (temporal ensembling)."""
+
+    name: Literal["aggregated"]
+    checkpoints: Positive = 1
+
+
+EnsembleTrainer = Annotated[Clients | Aggregated, _BY_NAME, _IN_SHORT]
+
+
+class Basic(Settings):
+    """Every global model is a student, after `warm_up` rounds without distillation."""
+
+    name: Literal["basic"]
+    warm_up: Count = 0
+
+
+class Designated(Settings):
+    """Only the main model, group 0, is a student: the others stay diverse."""
+
+    name: Literal["designated"]
+    warm_up: Count = 0
+
+
+GlobalTrainer = Annotated[Basic | Designated, _BY_NAME, _IN_SHORT]
+
+
+class Numerics(Settings):
+    """How numbers are computed; bytes are reproducible for one choice, not between choices."""
+
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    threads: Positive = 1
+
+
+# --- what is trained ------------------------------------------------------------------------------
+
+
+class Line(Settings):
+    """A training line: all that determines the weights of a federated run, and nothing else.
+
+    Not in it: the number of rounds, what is evaluated, and how the work is scheduled.
+    """
+
+    data: Data
+    clients: Positive
+    partition: Partition
+    validation: Fraction = 0.0
+    participants: Positive
+    model: Model
+    global_models: Positive = 1
+    local: LocalTrainer = FedAvg(name="fedavg")
+    client: Client
+    aggregation: Aggregation = Aggregation()
+    ensemble: EnsembleTrainer | None = None
+    global_trainer: GlobalTrainer | None = Field(default=None, alias="global")
+    server: Server | None = None
+    public: Public = HeldOut(name="held_out")
+    on_divergence: Literal["stop", "drop"] = "stop"
+    numerics: Numerics = Numerics()
+    seed: int
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Line":
+        if self.participants > self.clients:
+            raise ValueError(
+                f"participants = {self.participants}: at most clients = {self.clients}"
+            )
+        if self.participants < self.global_models:
+            raise ValueError(
+                f"participants = {self.participants}: at least global_models = "
+                f"{self.global_models}, one for each group"
+            )
+        if self.global_trainer is not None:
+            self._check_distillation()
+        if self.local.name == "scaffold" and self.client.optimiser != "sgd":
+            raise ValueError("local = scaffold: needs client.optimiser = sgd")
+        return self
+
+    def _check_distillation(self) -> None:
+        if self.ensemble is None:
+            raise ValueError("ensemble = null: global needs clients or aggregated as its teacher")
+        if self.server is None:
+            raise ValueError("server = null: global needs the server's distillation settings")
+        if self.public.name == "held_out" and not self.data.held_out:
+            raise ValueError("data.held_out = 0: public = held_out needs at least 1 sample")
+        if self.server.augmentation != "none":
+            raise ValueError(
+                f"server.augmentation = {self.server.augmentation!r}: only 'none' "
+                "(the teacher's logits are computed once for each public image)"
+            )
+
+
+class LocalLine(Settings):
+    """Training without federation, to the end: each client alone, or all their data pooled.
+
+    `client` states the whole length (for a comparison: rounds x local epochs).
+    """
+
+    data: Data
+    clients: Positive
+    partition: Partition
+    validation: Fraction = 0.0
+    pooled: bool = False
+    model: Model
+    client: Client
+    numerics: Numerics = Numerics()
+    seed: int
+
+
+class GlobalModel(Settings):
+    """Evaluate w*_{t,0}, the main global model."""
+
+    name: Literal["global_model"]
+
+
+Evaluated = Annotated[GlobalModel | Clients | Aggregated, _BY_NAME, _IN_SHORT]
+Role = Literal["test", "validation"]

@@ -1,0 +1,9 @@
+"""The one exception that a user is meant to read."""
+
+
+class FedstageError(Exception):
+    """A fault of the user's configuration or data, told in one line.
+
+    The message names the key or file, the value found there, and what is allowed.
+    Anything else that is raised is a bug of fedstage and keeps its traceback.
+    """

@@ -1,0 +1,29 @@
+"""Generators keyed by what they are for.
+
+No stage draws from a global generator. A key such as ``(seed, "local_training", round, client,
+"batches")`` always gives the same stream, whatever ran before, beside or on how many cores; methods
+that share a seed therefore share partition, participation, initial weights and batch order.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+import torch
+
+Key = int | str
+
+
+def _digest(key: tuple[Key, ...]) -> int:
+    text = json.dumps(key, separators=(",", ":"))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def numpy_generator(*key: Key) -> np.random.Generator:
+    """Return the NumPy generator of a key: for partitions and participation."""
+    return np.random.Generator(np.random.Philox(key=_digest(key)))
+
+
+def torch_generator(*key: Key) -> torch.Generator:
+    """Return the CPU torch generator of a key: for weights, batches and augmentation."""
+    return torch.Generator().manual_seed(_digest(key) >> 1)

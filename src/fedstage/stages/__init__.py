@@ -1,0 +1,23 @@
+"""The stages: one file, one function, one `fedstage` subcommand and one Snakemake rule of one name.
+
+A stage function takes keyword arguments only: paths of its inputs and outputs, and the numbers that
+say which of the many files of its kind it makes. It reads, calls pure functions, and writes.
+"""
+
+#: Subcommand -> what it does, for `fedstage --help` (which must not import torch).
+STAGES = {
+    "line": "write the settings of a training line where its stages read them",
+    "dataset": "read a data set into arrays: train, test, held out",
+    "partition": "divide the training samples over clients and roles",
+    "participation": "draw which client each slot of a round is",
+    "initial_model": "draw the weights that a global model starts from",
+    "local_training": "train one participant from its group's global model",
+    "aggregation": "average the updates of a group",
+    "logits": "compute the logits of ensemble members on a data set",
+    "distillation": "teach a group's averaged model with an ensemble's logits",
+    "evaluation": "score a line's global models or ensembles, all rounds",
+    "local_model": "train one client alone, or the pooled data, to the end",
+    "local_evaluation": "score models that were trained without federation",
+    "tables": "put the metrics of an experiment into a table",
+    "figures": "draw accuracy over rounds, and the partition",
+}

@@ -1,0 +1,55 @@
+"""Seconds and bytes that a stage took: kept beside its log, never in an artefact."""
+
+import json
+import os
+import resource
+import time
+from pathlib import Path
+
+
+def process_age() -> float:
+    """Return the seconds since this process was started (Linux: /proc), before any import."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+    except OSError:
+        return 0.0
+    start_field = 19  # field 22 of proc(5), counted behind the command name
+    return max(0.0, uptime - int(fields[start_field]) / os.sysconf("SC_CLK_TCK"))
+
+
+class Timings:
+    """Stop-watch of one stage.
+
+    Attributes
+    ----------
+    startup : float
+        Seconds from the start of the process to the start of the stage function.
+    compute : float
+        Seconds inside the stage function, files included.
+    """
+
+    def __init__(self, startup: float) -> None:
+        self.startup = startup
+        self._begin = time.perf_counter()
+        self.compute = 0.0
+
+    def finish(self) -> str:
+        """Stop the watch; return one line for the log."""
+        self.compute = time.perf_counter() - self._begin
+        return f"{self.startup:.2f} s start-up, {self.compute:.2f} s compute, {_peak_mb()} MB"
+
+    def write(self, path: Path, stage: str) -> None:
+        """Write the figures as JSON."""
+        figures = {
+            "stage": stage,
+            "startup_s": round(self.startup, 3),
+            "compute_s": round(self.compute, 3),
+            "peak_memory_mb": _peak_mb(),
+        }
+        path.write_text(json.dumps(figures) + "\n")
+
+
+def _peak_mb() -> int:
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes // 1024

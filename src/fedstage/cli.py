@@ -1,7 +1,7 @@
 """The command line: ``fedstage STAGE --input ... --output ...``.
 
 A subcommand's options are the keyword arguments of the stage function of the same name, so that a
-stage is described once. Errors of the user's making end in one line on standard error and in the log.
+stage is described once. Errors of the user's making end in one line, shown and logged.
 """
 
 import argparse
@@ -74,9 +74,10 @@ def stage_parser(name: str, stage: Stage) -> argparse.ArgumentParser:
     return parser
 
 
-def _kind(hint: Any) -> dict[str, Any]:  # noqa: ANN401 - any annotation
-    if isinstance(hint, UnionType):  # Path | None
-        hint = next(part for part in get_args(hint) if part is not type(None))
+def _kind(hint: Any) -> dict[str, Any]:
+    if isinstance(hint, UnionType):  # Path | None: may be left out, or given without a value
+        kind = next(part for part in get_args(hint) if part is not type(None))
+        return {"type": kind, "nargs": "?"}
     if get_args(hint):  # list[Path]
         return {"type": get_args(hint)[0], "nargs": "*"}
     return {"type": hint}

@@ -2,8 +2,8 @@
 
 The classes are frozen and refuse unknown keys. A *choice* (a model, a partition scheme, a trainer)
 is an object with its `name` and its own settings; ``fedavg`` and ``{fedprox: {mu: 0.01}}`` are
-short for ``{name: fedavg}`` and ``{name: fedprox, mu: 0.01}``. To add one, write its class here, add
-it to the union of its kind, and put a module of the same name in that kind's package.
+short for ``{name: fedavg}`` and ``{name: fedprox, mu: 0.01}``. To add one, write its class here,
+put it into the union of its kind, and a module of the same name into that kind's package.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,9 @@ Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+
+#: Local trainers that keep state from round to round.
+STATEFUL_TRAINERS = ("scaffold",)
 
 #: Settings whose value is a choice; merging replaces them where the name differs.
 CHOICES = frozenset(
@@ -31,7 +34,7 @@ class Settings(BaseModel):
     )
 
 
-def expand_choice(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the YAML file
+def expand_choice(value: Any) -> Any:
     """Write a choice in full: ``a`` and ``{a: {b: 1}}`` become ``{name: a}`` and with ``b: 1``."""
     if isinstance(value, str):
         return {"name": value}
@@ -284,7 +287,6 @@ class Scaffold(Settings):
     """Control variates, option II (Karimireddy et al. 2020), one set per global model."""
 
     name: Literal["scaffold"]
-    server_rate: Rate = 1.0
 
 
 LocalTrainer = Annotated[FedAvg | FedProx | Scaffold, _BY_NAME, _IN_SHORT]
@@ -294,7 +296,6 @@ class Aggregation(Settings):
     """The average over the participants of a group."""
 
     weights: Literal["samples", "uniform"] = "samples"
-    batchnorm: Literal["average", "local"] = "average"
 
 
 class Clients(Settings):
@@ -378,8 +379,13 @@ class Line(Settings):
             )
         if self.global_trainer is not None:
             self._check_distillation()
-        if self.local.name == "scaffold" and self.client.optimiser != "sgd":
-            raise ValueError("local = scaffold: needs client.optimiser = sgd")
+        if self.local.name == "scaffold" and (
+            self.client.optimiser != "sgd" or self.client.momentum
+        ):
+            raise ValueError(
+                "local = scaffold: needs client.optimiser = sgd and client.momentum = 0, because "
+                "its control variates are mean gradients"
+            )
         return self
 
     def _check_distillation(self) -> None:

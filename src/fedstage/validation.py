@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 S = TypeVar("S", bound=BaseModel)
 
 
-def validate(settings: type[S], raw: Any, where: str) -> S:  # noqa: ANN401 - checked here
+def validate(settings: type[S], raw: Any, where: str) -> S:
     """Build settings from parsed YAML.
 
     Raises
@@ -26,7 +26,7 @@ def validate(settings: type[S], raw: Any, where: str) -> S:  # noqa: ANN401 - ch
         ) from None
 
 
-def _describe(fault: Any, where: str) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+def _describe(fault: Any, where: str) -> str:
     key = ".".join(_without_tags([str(part) for part in fault["loc"]]))
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "value_error":

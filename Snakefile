@@ -1,0 +1,35 @@
+"""fedstage: federated-learning research as a DAG of cached stages.
+
+    snakemake --cores all                                     what config.yaml names as targets
+    snakemake --cores all results/tables/EXPERIMENT/SCALE.md  any experiment of workflow/experiments
+"""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config.yaml"
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/rounds.smk"
+include: "workflow/rules/distillation.smk"
+include: "workflow/rules/local_models.smk"
+include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/results.smk"
+
+
+rule all:
+    default_target: True
+    localrule: True
+    input:
+        [results_of(target) for target in CATALOGUE.config.targets],
+
+
+onsuccess:
+    show_tables()

@@ -1,0 +1,43 @@
+"""Aggregation: the weighted average of a group's client models (FedSDD, Eq. 2)."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from fedstage.artefacts import Weights
+
+
+def average_weights(models: Sequence[Weights], weights: Sequence[float]) -> Weights:
+    """Return sum_n p_n w_n with p_n = weights_n / sum of weights.
+
+    Sums are taken in float64 in the order given. Floating-point buffers (BatchNorm's running
+    statistics) are averaged like parameters; integer buffers (its batch counter) take the rounded
+    average.
+
+    Parameters
+    ----------
+    models : sequence of dict
+        Tensors of equal names and shapes.
+    weights : sequence of float
+        One a model, not all zero.
+    """
+    total = float(sum(weights))
+    return {
+        name: _average([model[name] for model in models], [weight / total for weight in weights])
+        for name in models[0]
+    }
+
+
+def _average(tensors: Sequence[torch.Tensor], shares: Sequence[float]) -> torch.Tensor:
+    mean = torch.zeros(tensors[0].shape, dtype=torch.float64)
+    for tensor, share in zip(tensors, shares, strict=True):
+        mean += share * tensor.double()
+    kind = tensors[0].dtype
+    return (mean if kind.is_floating_point else mean.round()).to(kind)
+
+
+def payload_bytes(*groups: Mapping[str, torch.Tensor]) -> int:
+    """Return the bytes of all tensors: what travels, file headers excluded."""
+    return sum(
+        tensor.numel() * tensor.element_size() for group in groups for tensor in group.values()
+    )

@@ -1,0 +1,161 @@
+"""All that the experiments ask for, resolved when the Snakefile is parsed.
+
+Every line of every experiment and scale is in it, so that a job which sees one target only, such as
+one on another machine, finds the settings behind the folder's name. No torch, no pandas here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fedstage import graph
+from fedstage.config import Data, HeldOut, Line, LocalLine, Model
+from fedstage.errors import FedstageError
+from fedstage.evaluated import evaluated_name
+from fedstage.experiments import Config, Experiment, Run, load_experiments, load_yaml, resolve
+from fedstage.lines import (
+    data_id,
+    initial_id,
+    line_id,
+    local_id,
+    normalised,
+    participation_id,
+    partition_id,
+    undistilled,
+)
+from fedstage.merging import Raw
+from fedstage.validation import validate
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Initial:
+    """What initial weights depend on."""
+
+    data: Data
+    model: Model
+    seed: int
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Experiments, their runs, and what each folder's name stands for."""
+
+    config: Config
+    experiments: dict[str, Experiment]
+    runs: dict[tuple[str, str], list[Run]]
+    data: dict[str, Data]
+    partitions: dict[str, Line | LocalLine]
+    plans: dict[str, Line]
+    initial: dict[str, Initial]
+    lines: dict[str, Line]
+    local_lines: dict[str, LocalLine]
+
+
+def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
+    """Resolve a configuration with the methods and experiments in `folder`.
+
+    Raises
+    ------
+    FedstageError
+        If anything in the configuration, or in any experiment file, is wrong.
+    """
+    checked = validate(Config, dict(config), "config.yaml")
+    experiments = load_experiments(checked, folder / "experiments")
+    methods = load_yaml(folder / "methods.yaml")
+    runs = {
+        (name, scale): resolve(name, experiment, scale, methods)
+        for name, experiment in experiments.items()
+        for scale in experiment.scales
+    }
+    for target in checked.targets:
+        _check_target(target, runs)
+    every = [run.line for resolved in runs.values() for run in resolved]
+    return Catalogue(checked, experiments, runs, **_index(every))
+
+
+def find(known: Mapping[str, T], name: str, kind: str) -> T:
+    """Return what a folder's name stands for.
+
+    Raises
+    ------
+    FedstageError
+        If no experiment of this configuration has it.
+    """
+    if name not in known:
+        raise FedstageError(f"{kind} {name}: no experiment of this configuration has it")
+    return known[name]
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Read a target such as ``quickstart`` or ``fedsdd_table2/mini``; the scale is `default`."""
+    name, _, scale = target.partition("/")
+    return name, scale or "default"
+
+
+def metrics_of(run: Run) -> str:
+    """Return the metrics file of a run."""
+    length = run.length
+    if isinstance(run.line, LocalLine):
+        return graph.local_metrics_file(run.line, length.role, length.rounds)
+    name = evaluated_name(length.evaluate)
+    every = length.evaluate_every
+    return graph.metrics_file(run.line, name, length.role, length.rounds, every)
+
+
+def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
+    """Return what tables and figures need to know of an experiment, ready for JSON."""
+    definition = find(catalogue.experiments, experiment, "experiment")
+    table = definition.table
+    return {
+        "experiment": experiment,
+        "scale": scale,
+        "title": definition.title,
+        "rows": table.rows,
+        "columns": table.columns,
+        "metric": table.metric,
+        "runs": [
+            {
+                "settings": run.axes,
+                "metrics": metrics_of(run),
+                "partition": graph.label_histogram(run.line),
+            }
+            for run in catalogue.runs[experiment, scale]
+        ],
+    }
+
+
+def state_rounds(catalogue: Catalogue) -> list[int]:
+    """Return the rounds whose round state is kept: each `state_every`-th, and every last one."""
+    lasts = {run.length.rounds for runs in catalogue.runs.values() for run in runs}
+    every = catalogue.config.state_every
+    return sorted(lasts | set(range(every, max(lasts) + 1, every)))
+
+
+def _check_target(target: str, runs: Mapping[tuple[str, str], Any]) -> None:
+    if split_target(target) not in runs:
+        known = ", ".join(sorted("/".join(key).removesuffix("/default") for key in runs))
+        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {known}")
+
+
+def _index(lines: Iterable[Line | LocalLine]) -> dict[str, Any]:
+    """Name everything that the lines, and the undistilled lines that they share, depend on."""
+    local = {line for line in lines if isinstance(line, LocalLine)}
+    federated = {
+        kind(line) for line in lines if isinstance(line, Line) for kind in (normalised, undistilled)
+    }
+    every: set[Line | LocalLine] = {*local, *federated}
+    public = {line.public for line in federated if not isinstance(line.public, HeldOut)}
+    return {
+        "data": {data_id(data): data for data in {line.data for line in every} | public},
+        "partitions": {partition_id(line): line for line in every},
+        "plans": {participation_id(line): line for line in federated},
+        "initial": {
+            initial_id(line.data, line.model, line.seed): Initial(line.data, line.model, line.seed)
+            for line in every
+        },
+        "lines": {line_id(line): line for line in federated},
+        "local_lines": {local_id(line): line for line in local},
+    }

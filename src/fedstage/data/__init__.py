@@ -1,0 +1,38 @@
+"""Data sets read into arrays: one module a kind, chosen by the settings."""
+
+from pathlib import Path
+
+from fedstage.config import Digits, ParquetData, TorchvisionData
+from fedstage.data.digits import load_digits
+from fedstage.data.images import Dataset, Images
+from fedstage.data.parquet import load_parquet
+from fedstage.data.torchvision_data import load_torchvision
+from fedstage.errors import FedstageError
+
+__all__ = ["Dataset", "Images", "load"]
+
+
+def load(settings: Digits | TorchvisionData | ParquetData, folder: Path | None) -> Dataset:
+    """Read the data set of `settings`; `folder` is the data folder, which the digits do not need.
+
+    Raises
+    ------
+    FedstageError
+        If the data folder is needed and missing, or its files are missing, damaged or too few.
+    """
+    match settings:
+        case Digits():
+            return load_digits(settings)
+        case TorchvisionData():
+            return load_torchvision(settings, _existing(folder, settings.name))
+        case ParquetData():
+            return load_parquet(settings, _existing(folder, settings.name))
+
+
+def _existing(folder: Path | None, name: str) -> Path:
+    hint = "set data_folder in config.yaml or FEDSTAGE_DATA"
+    if folder is None:
+        raise FedstageError(f"data = {name}: the data folder is not set; {hint}")
+    if not folder.is_dir():
+        raise FedstageError(f"data = {name}: data folder {folder}: no such folder; {hint}")
+    return folder

@@ -1,0 +1,40 @@
+"""Forward passes without gradients, and what is measured on them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedstage.engine.images import normalise
+
+BATCH = 500
+
+
+@torch.no_grad()
+def compute_logits(model: nn.Module, images: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
+    """Return the logits [n, classes] (float32, on the CPU) of uint8 images [n, C, H, W]."""
+    model.eval()
+    parts = [model(normalise(batch, info)).float().cpu() for batch in images.split(BATCH)]
+    return torch.cat(parts)
+
+
+def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> float:
+    """Return the mean cross entropy of logits [n, classes] against labels [n]."""
+    return float(nn.functional.cross_entropy(logits, labels))
+
+
+def class_accuracies(
+    logits: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Count right answers by class.
+
+    Returns
+    -------
+    right, samples : torch.Tensor
+        float64 [classes].
+    """
+    classes = logits.shape[1]
+    hits = (logits.argmax(1) == labels).double()
+    right = torch.zeros(classes, dtype=torch.float64).index_add_(0, labels, hits)
+    return right, torch.bincount(labels, minlength=classes).double()

@@ -1,0 +1,19 @@
+"""Learning-rate schedules: the factor of the learning rate at each step."""
+
+import math
+
+from fedstage.config import Constant, Cosine, Step
+
+
+def factor(schedule: Constant | Step | Cosine, step: int, steps: int) -> float:
+    """Return the factor of the learning rate at `step` = 0 .. steps - 1 of a training.
+
+    Step: factor^(milestones passed). Cosine: final + (1 - final) (1 + cos(pi step/steps)) / 2.
+    """
+    if isinstance(schedule, Step):
+        passed = sum(step >= milestone * steps for milestone in schedule.milestones)
+        return schedule.factor**passed
+    if isinstance(schedule, Cosine):
+        half_wave = (1 + math.cos(math.pi * step / steps)) / 2
+        return schedule.final + (1 - schedule.final) * half_wave
+    return 1.0

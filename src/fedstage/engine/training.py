@@ -1,0 +1,123 @@
+"""The loop that trains: clients, pooled data and distilled students alike."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedstage.config import Optimiser
+from fedstage.engine.images import augment, normalise
+from fedstage.engine.schedules import factor
+
+#: Loss of logits [b, classes] against targets (labels [b], or teacher logits [b, classes]).
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+#: Adds to the gradients of the parameters, in place: what a local trainer does to each step.
+GradientTerm = Callable[[Sequence[nn.Parameter]], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training did.
+
+    Attributes
+    ----------
+    steps : int
+        Steps taken.
+    loss : float
+        Mean loss over all steps; NaN where it diverged.
+    rate_sum : float
+        Sum of the learning rates of all steps, the eta E of SCAFFOLD's option II.
+    diverged_at : int or None
+        The first step (from 1) with a loss that is not finite, or the last if only the weights are.
+    """
+
+    steps: int
+    loss: float
+    rate_sum: float
+    diverged_at: int | None
+
+
+def train(
+    model: nn.Module,
+    images: torch.Tensor,
+    targets: torch.Tensor,
+    batches: Sequence[torch.Tensor],
+    settings: Optimiser,
+    loss: Loss,
+    info: Mapping[str, Any],
+    generator: torch.Generator,
+    *,
+    rate: float = 1.0,
+    gradient_term: GradientTerm | None = None,
+) -> Outcome:
+    """Train `model` in place, one step a batch.
+
+    Parameters
+    ----------
+    images : torch.Tensor
+        uint8 [n, C, H, W], on the model's device.
+    targets : torch.Tensor
+        Labels [n] or teacher logits [n, classes], on the model's device.
+    info : Mapping
+        Mean and deviation that images are normalised with.
+    generator : torch.Generator
+        Of the augmentation.
+    rate : float
+        Factor of the learning rate in this round.
+    gradient_term : GradientTerm, optional
+        Called between the backward pass and the step, after clipping.
+    """
+    model.train()
+    optimiser = _optimiser(model, settings)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    losses = torch.zeros(len(batches), device=images.device)
+    rate_sum = 0.0
+    for step, batch in enumerate(batches):
+        scale = rate * factor(settings.schedule, step, len(batches))
+        rate_sum += _set_rate(optimiser, settings.learning_rate * scale)
+        index = batch.to(images.device)
+        pixels = normalise(augment(images[index], settings.augmentation, generator), info)
+        optimiser.zero_grad(set_to_none=True)
+        value = loss(model(pixels), targets[index])
+        value.backward()
+        if settings.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
+        if gradient_term is not None:
+            gradient_term(parameters)
+        optimiser.step()
+        losses[step] = value.detach()
+    return _outcome(model, losses.cpu(), rate_sum)
+
+
+def _optimiser(model: nn.Module, settings: Optimiser) -> torch.optim.Optimizer:
+    if settings.optimiser == "adam":
+        return torch.optim.Adam(
+            model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+    return torch.optim.SGD(
+        model.parameters(),
+        lr=settings.learning_rate,
+        momentum=settings.momentum,
+        nesterov=settings.nesterov,
+        weight_decay=settings.weight_decay,
+    )
+
+
+def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> float:
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    return rate
+
+
+def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:
+    """Look for divergence once, after the last step: no device is waited for in between."""
+    steps = len(losses)
+    wrong = (~losses.isfinite()).nonzero()
+    if len(wrong):
+        return Outcome(steps, math.nan, rate_sum, int(wrong[0]) + 1)
+    if not all(bool(value.isfinite().all()) for value in model.state_dict().values()):
+        return Outcome(steps, math.nan, rate_sum, steps)
+    return Outcome(steps, float(losses.mean()) if steps else 0.0, rate_sum, None)

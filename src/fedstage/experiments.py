@@ -1,0 +1,160 @@
+"""Experiments: a base, a grid and scales, resolved into runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import yaml
+from pydantic import Field
+
+from fedstage.config import Count, Evaluated, GlobalModel, Line, LocalLine, Positive, Role, Settings
+from fedstage.errors import FedstageError
+from fedstage.lines import alone
+from fedstage.merging import Raw, assign, merge
+from fedstage.validation import validate
+
+Axis = str | int | float | bool | None
+
+
+class Table(Settings):
+    """Which axes of the grid are the rows and the columns of the result table."""
+
+    rows: list[str] = ["method"]
+    columns: list[str] = []
+    metric: Literal["top1_accuracy"] = "top1_accuracy"
+
+
+class Scale(Settings):
+    """What a scale changes in the base, and which axes of the grid it replaces."""
+
+    base: Raw = {}
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+
+
+class Experiment(Settings):
+    """An experiment file; `methods` adds to the library of methods, or changes them here."""
+
+    title: str
+    base: Raw
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    methods: dict[str, Raw] = {}
+    table: Table = Table()
+    scales: Annotated[dict[str, Scale | None], Field(min_length=1)]
+
+
+class Config(Settings):
+    """config.yaml: experiments written in it, what to make, and what only steers the work."""
+
+    targets: Annotated[list[str], Field(min_length=1)]
+    experiments: dict[str, Experiment] = {}
+    data_folder: str | None = None
+    keep_updates: bool = True
+    state_every: Positive = 10
+    gpu: Count = 0
+
+
+class RunLength(Settings):
+    """What a run has beside its line: not part of the line's identity."""
+
+    rounds: Positive
+    evaluate_every: Positive = 1
+    evaluate: Evaluated = GlobalModel(name="global_model")
+    role: Role = "test"
+    training: Literal["federated", "alone", "pooled"] = "federated"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One point of an experiment's grid.
+
+    Attributes
+    ----------
+    axes : dict
+        The values of the grid's axes at this point, and always `method` and `seed`.
+    line : Line or LocalLine
+        What is trained.
+    length : RunLength
+        How long, and what is evaluated.
+    """
+
+    axes: dict[str, Axis]
+    line: Line | LocalLine
+    length: RunLength
+
+
+def load_yaml(path: Path) -> Raw:
+    """Read a YAML file that holds a mapping.
+
+    Raises
+    ------
+    FedstageError
+        If the file is not valid YAML, or not a mapping.
+    """
+    try:
+        content = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        detail = " ".join(str(error).split())
+        raise FedstageError(f"{path}: not valid YAML: {detail}") from None
+    if not isinstance(content, dict):
+        raise FedstageError(f"{path}: must be a mapping of keys to values")
+    return content
+
+
+def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:
+    """Return all experiments: those of config.yaml and one for every file in `folder`."""
+    experiments = dict(config.experiments)
+    for path in sorted(folder.glob("*.yaml")):
+        if path.stem in experiments:
+            raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
+        experiments[path.stem] = validate(Experiment, load_yaml(path), str(path))
+    return experiments
+
+
+def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str, Raw]) -> list[Run]:
+    """Return the runs of an experiment at a scale, in the order of its grid.
+
+    Settings are laid over one another in the order base, scale, method, grid point.
+
+    Raises
+    ------
+    FedstageError
+        If a method or a setting is unknown or out of range; every run is checked.
+    """
+    change = experiment.scales[scale] or Scale()
+    base = merge(experiment.base, change.base)
+    grid = {**experiment.grid, **change.grid}
+    methods = merge(
+        library,
+        {key: merge(library.get(key, {}), experiment.methods[key]) for key in experiment.methods},
+    )
+    points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
+    return [_run(f"{name}/{scale}", base, methods, point) for point in points]
+
+
+def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any]) -> Run:
+    method = str(point.get("method", base.get("method", "fedavg")))
+    if method not in methods:
+        known = ", ".join(sorted(methods))
+        raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
+    settings = merge(base, methods[method])
+    for path, value in point.items():
+        settings = assign(settings, path, value)
+    settings.pop("method", None)
+    lengths = {key: settings.pop(key) for key in RunLength.model_fields if key in settings}
+    where = f"{where}, method {method}"
+    length = validate(RunLength, lengths, where)
+    line = validate(Line, settings, where)
+    axes: dict[str, Axis] = {"method": method, "seed": line.seed}
+    axes.update({key: _label(value) for key, value in point.items()})
+    if length.training == "federated":
+        return Run(axes, line, length)
+    return Run(axes, alone(line, length.rounds, pooled=length.training == "pooled"), length)
+
+
+def _label(value: Any) -> Axis:
+    """Name a grid value that is a choice with settings by its name and settings."""
+    if not isinstance(value, Mapping):
+        return cast(Axis, value)
+    return " ".join(f"{key} {_label(inner)}" for key, inner in value.items())

@@ -1,0 +1,182 @@
+"""Identity: which settings a file depends on, and so which folder it belongs to.
+
+A folder's name is readable first and ends in a digest of the settings that determine its content,
+in canonical form: fields at their defaults left out, 1 equal to 1.0. Changing a default changes
+what an old digest means, so it must raise `SCHEMA_VERSION` (a test holds the two together).
+
+The heart is `owner`: a file belongs to the training line stripped of every setting that cannot
+reach it, so that methods which share their first rounds, or their undistilled groups, share the
+files.
+"""
+
+import hashlib
+import json
+from functools import cache
+from typing import Any
+
+from fedstage.config import Client, Data, HeldOut, Line, LocalLine, Model, Settings
+
+SCHEMA_VERSION = 1
+
+
+def canonical(settings: Settings) -> dict[str, Any]:
+    """Return settings as JSON-serialisable data, without the fields at their defaults."""
+    return settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def as_json(content: Any) -> str:
+    """Write content in the one form that digests and rule parameters use."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def digest(content: Any) -> str:
+    """Return 10 hexadecimal digits that identify canonical content."""
+    text = as_json({"schema": SCHEMA_VERSION, "content": content})
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+# --- what reaches what ----------------------------------------------------------------------------
+
+
+def students(line: Line) -> tuple[int, ...]:
+    """Return the groups whose global models are distilled."""
+    if line.global_trainer is None:
+        return ()
+    return (0,) if line.global_trainer.name == "designated" else tuple(range(line.global_models))
+
+
+def first_distillation(line: Line) -> int:
+    """Return the first round that ends in a distillation."""
+    return line.global_trainer.warm_up + 1 if line.global_trainer else 0
+
+
+def is_distilled(line: Line, round: int, group: int) -> bool:
+    """Whether w*_{t,k} differs from w_{t,k}: the group is a student of this round."""
+    return group in students(line) and round >= first_distillation(line)
+
+
+def owner(line: Line, round: int, group: int) -> Line:
+    """Return the line that the training and aggregation of a round and group belong to.
+
+    Distillation reaches w_{t,k} only through w*_{t-1,k}; where that was not distilled, neither the
+    teacher nor the server's settings can matter, and the file is the undistilled line's.
+    """
+    return normalised(line) if is_distilled(line, round - 1, group) else undistilled(line)
+
+
+@cache
+def undistilled(line: Line) -> Line:
+    """Return the line without its distillation."""
+    return normalised(line.model_copy(update={"global_trainer": None}))
+
+
+@cache
+def normalised(line: Line) -> Line:
+    """Return the line without settings that nothing reads."""
+    if line.global_trainer is not None:
+        return line
+    unread = {"ensemble": None, "server": None, "public": HeldOut(name="held_out")}
+    return line.model_copy(update=unread)
+
+
+def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
+    """Return the unfederated counterpart of a line: as many local epochs (steps) as `rounds` hold.
+
+    The schedule of a round stretches over the whole length; `round_decay` does not apply.
+    """
+    client = line.client
+    length: dict[str, Any] = {"round_decay": 1.0}
+    if client.epochs is not None:
+        length["epochs"] = client.epochs * rounds
+    if client.steps is not None:
+        length["steps"] = client.steps * rounds
+    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
+    shared["client"] = Client.model_validate(client.model_dump() | length)
+    return LocalLine.model_construct(**shared, pooled=pooled)
+
+
+# --- slots and groups -----------------------------------------------------------------------------
+
+
+def group_slots(line: Line, group: int) -> range:
+    """Return the slots of a round that train a group: equal shares, the remainder from group 0."""
+    share, remainder = divmod(line.participants, line.global_models)
+    start = group * share + min(group, remainder)
+    return range(start, start + share + (group < remainder))
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@cache
+def data_id(data: Data) -> str:
+    """Name the folder of a data set."""
+    return f"{_short(data)}-{digest(canonical(data))}"
+
+
+@cache
+def partition_id(line: Line | LocalLine) -> str:
+    """Name the folder of a partition: data, scheme, clients, roles and seed."""
+    content = partition_settings(line) | {"data": canonical(line.data)}
+    readable = f"{_short(line.data)}-{_partition_name(line)}-seed{line.seed}"
+    return f"{readable}-{digest(content)}"
+
+
+def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
+    """Return what, beside the data, determines a partition."""
+    return {
+        "clients": line.clients,
+        "partition": canonical(line.partition),
+        "validation": line.validation,
+        "seed": line.seed,
+    }
+
+
+def participation_id(line: Line) -> str:
+    """Name the folder of a participation plan, which is all that determines it."""
+    return f"{line.participants}_of_{line.clients}-seed{line.seed}"
+
+
+@cache
+def initial_id(data: Data, model: Model, seed: int) -> str:
+    """Name the folder of initial weights: the data set gives the shape and the classes."""
+    content = {"data": canonical(data), "model": canonical(model), "seed": seed}
+    return f"{_short(data)}-{model.name}-seed{seed}-{digest(content)}"
+
+
+@cache
+def line_id(line: Line) -> str:
+    """Name the folder of a training line."""
+    method: str = line.local.name
+    if line.global_models > 1:
+        method += f"-K{line.global_models}"
+    if line.global_trainer is not None:
+        method += f"-{line.global_trainer.name}"
+    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"
+
+
+@cache
+def local_id(line: LocalLine) -> str:
+    """Name the folder of models that are trained without federation."""
+    method = "pooled" if line.pooled else "alone"
+    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(line))}"
+
+
+def is_stateful_name() -> str:
+    """Return a pattern for the ids of lines whose local trainer keeps state between rounds."""
+    from fedstage.config import STATEFUL_TRAINERS
+
+    return rf"[^/]+-(?:{'|'.join(STATEFUL_TRAINERS)})-[^/]+"
+
+
+def _common_name(line: Line | LocalLine) -> str:
+    return f"{_short(line.data)}-{_partition_name(line)}-{line.model.name}"
+
+
+def _partition_name(line: Line | LocalLine) -> str:
+    alpha = getattr(line.partition, "alpha", None)
+    return line.partition.name + (f"{alpha:g}" if alpha is not None else "")
+
+
+def _short(data: Data) -> str:
+    return data.folder.replace("/", "_") if data.name == "parquet" else data.name

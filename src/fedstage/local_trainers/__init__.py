@@ -1,0 +1,45 @@
+"""LocalTrainer: (global model, client data) -> client update.
+
+A local trainer is a module of the functions below, found by the name of its settings. All are pure;
+what a trainer remembers from round to round is the group's round state, a dictionary of tensors.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from fedstage.artefacts import Weights
+from fedstage.engine.training import GradientTerm, Outcome
+
+
+class LocalTrainer(Protocol):
+    """The functions that a local trainer's module has."""
+
+    def gradient_term(
+        self,
+        settings: Any,
+        start: Weights,
+        state: Weights,
+        client: int,
+    ) -> GradientTerm | None:
+        """Return what is added to each gradient.
+
+        `start` holds the parameters of the global model, `state` the group's round state (empty in
+        the first round).
+        """
+
+    def payload(
+        self, start: Weights, trained: Weights, state: Weights, client: int, outcome: Outcome
+    ) -> Weights:
+        """Return what the client sends beside its weights."""
+
+    def sent_down(self, start: Weights, state: Weights) -> Weights:
+        """Return what the server sends beside the global model."""
+
+    def next_state(self, state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
+        """Return the state after this round, from the payloads by client; N = `clients`."""
+
+
+def local_trainer(name: str) -> LocalTrainer:
+    """Return the module of a local trainer."""
+    return cast(LocalTrainer, import_module(f"fedstage.local_trainers.{name}"))

@@ -1,0 +1,31 @@
+"""FedAvg: plain training (McMahan et al. 2017; FedSDD, Eq. 2, gives the average over a group)."""
+
+from collections.abc import Mapping
+
+from fedstage.artefacts import Weights
+from fedstage.config import FedAvg
+from fedstage.engine.training import GradientTerm, Outcome
+
+
+def gradient_term(
+    settings: FedAvg, start: Weights, state: Weights, client: int
+) -> GradientTerm | None:
+    """Return nothing: the gradient is that of the loss."""
+    return None
+
+
+def payload(
+    start: Weights, trained: Weights, state: Weights, client: int, outcome: Outcome
+) -> Weights:
+    """Return nothing: only weights are sent."""
+    return {}
+
+
+def sent_down(start: Weights, state: Weights) -> Weights:
+    """Return nothing: only the global model is sent."""
+    return {}
+
+
+def next_state(state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
+    """Return nothing: FedAvg remembers nothing."""
+    return {}

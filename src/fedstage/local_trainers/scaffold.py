@@ -1,0 +1,71 @@
+"""SCAFFOLD, option II (Karimireddy et al. 2020), with control variates per global model.
+
+    local step      w <- w - eta (g_i(w) - c_i + c)
+    after E steps   c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta
+    server          c <- c + (1/N) sum over participants of (c_i+ - c_i)
+
+All variates start at 0. The state holds c as ``server/NAME`` and each c_i as ``client/ID/NAME``;
+variates belong to parameters, never to buffers. With a schedule, E eta is the sum of the steps'
+rates. A client that diverged and was dropped leaves c and its c_i as they were.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import nn
+
+from fedstage.artefacts import Weights
+from fedstage.config import Scaffold
+from fedstage.engine.training import GradientTerm, Outcome
+
+
+def gradient_term(
+    settings: Scaffold, start: Weights, state: Weights, client: int
+) -> GradientTerm | None:
+    """Return g <- g - c_i + c."""
+    server, own = _variates(start, state, client)
+    corrections = [server[name] - own[name] for name in start]
+
+    @torch.no_grad()
+    def add(parameters: Sequence[nn.Parameter]) -> None:
+        for parameter, correction in zip(parameters, corrections, strict=True):
+            assert parameter.grad is not None
+            parameter.grad.add_(correction)
+
+    return add
+
+
+def payload(
+    start: Weights, trained: Weights, state: Weights, client: int, outcome: Outcome
+) -> Weights:
+    """Return c_i+ - c_i = -c + (w_start - w_end) / (E eta)."""
+    server, _ = _variates(start, state, client)
+    return {name: (start[name] - trained[name]) / outcome.rate_sum - server[name] for name in start}
+
+
+def sent_down(start: Weights, state: Weights) -> Weights:
+    """Return c, which is as large as the parameters."""
+    return _variates(start, state, client=-1)[0]
+
+
+def next_state(state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
+    """Return the state with c and the participants' c_i moved by their payloads."""
+    moved = dict(state)
+    for client, changes in payloads.items():
+        for name, change in changes.items():
+            own, server = f"client/{client}/{name}", f"server/{name}"
+            moved[own] = moved.get(own, torch.zeros_like(change)) + change
+            moved[server] = moved.get(server, torch.zeros_like(change)) + change / clients
+    return moved
+
+
+def _variates(start: Weights, state: Weights, client: int) -> tuple[Weights, Weights]:
+    """Return c and c_i, zero where nothing is known yet."""
+    return _part(start, state, "server"), _part(start, state, f"client/{client}")
+
+
+def _part(start: Weights, state: Weights, prefix: str) -> Weights:
+    return {
+        name: state[f"{prefix}/{name}"] if f"{prefix}/{name}" in state else torch.zeros_like(value)
+        for name, value in start.items()
+    }

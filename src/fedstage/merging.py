@@ -1,0 +1,52 @@
+"""Merging of raw settings, as they stand in YAML: base, scale, method, grid point."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fedstage.config import CHOICES, expand_choice
+
+Raw = dict[str, Any]
+
+_EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?e[+-]?\d+", re.IGNORECASE)
+
+
+def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
+    """Return `base` with `overlay` laid over it, key by key.
+
+    A choice that names something else replaces the old one with all of its settings; a choice that
+    names the same, or gives settings only, is merged into it.
+    """
+    merged = {key: _plain(key, value) for key, value in base.items()}
+    for key, raw in overlay.items():
+        value = _plain(key, raw)
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict) and _same_choice(key, old, value):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def assign(settings: Mapping[str, Any], path: str, value: Any) -> Raw:
+    """Return settings with the value at a dotted path, such as ``partition.alpha``, replaced."""
+    head, _, rest = path.partition(".")
+    if not rest:
+        return merge(settings, {head: value})
+    inner = _plain(head, settings.get(head))
+    return merge(settings, {head: assign(inner if isinstance(inner, dict) else {}, rest, value)})
+
+
+def _same_choice(key: str, old: Raw, new: Raw) -> bool:
+    return key not in CHOICES or new.get("name", old.get("name")) == old.get("name")
+
+
+def _plain(key: str, value: Any) -> Any:
+    """Write choices in full, and read 1e-3 as a number: YAML 1.1 takes it for text."""
+    if key in CHOICES:
+        value = expand_choice(value)
+    if isinstance(value, Mapping):
+        return {str(inner): _plain(str(inner), item) for inner, item in value.items()}
+    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+        return float(value)
+    return value

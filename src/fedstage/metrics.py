@@ -1,0 +1,34 @@
+"""What an evaluation writes and a table reads: one row a run and evaluated round."""
+
+import pyarrow as pa
+
+#: Columns of a metrics file. A run is one method, one seed, one point of the experiment's grid.
+#: Accuracies and their standard deviations are in percent; deviations are those of a sample (n-1).
+METRICS_SCHEMA = pa.schema(
+    [
+        # The round after which was evaluated; 1 is the first, 0 the initial weights.
+        pa.field("round", pa.int32(), nullable=False),
+        # What was evaluated: "global_model", "clients", "aggregated_2", "each_client", "pooled".
+        pa.field("evaluated", pa.string(), nullable=False),
+        # The data it was evaluated on: "test" or "validation".
+        pa.field("role", pa.string(), nullable=False),
+        # Share of the samples whose class has the highest score; over "each_client" their mean.
+        pa.field("top1_accuracy", pa.float64(), nullable=False),
+        # Mean cross-entropy of a sample, natural logarithm.
+        pa.field("loss", pa.float64(), nullable=False),
+        # Number of evaluated samples.
+        pa.field("samples", pa.int64(), nullable=False),
+        # Deviation over client models of the accuracy on the common evaluation set; null where
+        # all clients share one model.
+        pa.field("client_std", pa.float64(), nullable=True),
+        # Mean and deviation over clients of the accuracy on the client's own class mix: per-class
+        # accuracy weighted by the client's label histogram. No deviation where there is one client.
+        pa.field("own_mean", pa.float64(), nullable=False),
+        pa.field("own_std", pa.float64(), nullable=True),
+        # Bytes that one participant sends and receives in this round; 0 where nothing travels.
+        pa.field("bytes_up", pa.int64(), nullable=False),
+        pa.field("bytes_down", pa.int64(), nullable=False),
+        # Number of participants of this round.
+        pa.field("participants", pa.int32(), nullable=False),
+    ]
+)

@@ -1,0 +1,63 @@
+"""Drawing the parameters of a model."""
+
+from math import sqrt
+
+import torch
+from torch import nn
+
+from fedstage.models.resnet import Block
+from fedstage.models.wide_resnet import PreActivationBlock
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, generator: torch.Generator) -> None:
+    """Set all parameters and buffers of a model on the CPU, in the order of its modules.
+
+    - Convolutions: weights from N(0, 2 / fan_in), biases 0 (He et al., Delving Deep into
+      Rectifiers, ICCV 2015, eq. 10). The paper allows fan_in or fan_out; fan_in keeps the variance
+      of activations from layer to layer, also from one input channel to many, which matters in
+      models without norms. Behind a norm the choice changes no activation.
+    - Linear layers: weights and biases from U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
+    - Norms: weight 1, bias 0; running mean 0, variance 1, number of batches 0.
+    - Residual branches without norms: the last convolution divided by the square root of the number
+      of branches, else every block doubles the variance and 27 of them diverge (De and Smith, Batch
+      Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020).
+
+    Raises
+    ------
+    TypeError
+        If a module has parameters for which no rule is known.
+    """
+    for module in model.modules():
+        _initialise_module(module, generator)
+    _scale_branches(model)
+
+
+def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
+    if isinstance(module, nn.Conv2d):
+        _initialise_convolution(module, generator)
+    elif isinstance(module, nn.Linear):
+        bound = 1 / sqrt(module.in_features)
+        module.weight.uniform_(-bound, bound, generator=generator)
+        module.bias.uniform_(-bound, bound, generator=generator)
+    elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
+        module.reset_parameters()  # draws nothing
+    elif next(module.parameters(recurse=False), None) is not None:
+        raise TypeError(f"{type(module).__name__}: no initialisation is known")
+
+
+def _initialise_convolution(module: nn.Conv2d, generator: torch.Generator) -> None:
+    fan_in = module.weight[0].numel()
+    module.weight.normal_(0.0, sqrt(2 / fan_in), generator=generator)
+    if module.bias is not None:
+        module.bias.zero_()
+
+
+def _scale_branches(model: nn.Module) -> None:
+    blocks = [
+        module
+        for module in model.modules()
+        if isinstance(module, Block | PreActivationBlock) and isinstance(module.norm2, nn.Identity)
+    ]
+    for block in blocks:
+        block.conv2.weight.mul_(1 / sqrt(len(blocks)))

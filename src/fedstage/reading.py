@@ -1,0 +1,114 @@
+"""What several stages read: settings of a line, samples of a client, models with their notes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedstage.artefacts import Weights, load_json, load_table, load_tensors
+from fedstage.config import Settings
+from fedstage.errors import FedstageError
+from fedstage.experiments import load_yaml
+from fedstage.lines import SCHEMA_VERSION
+from fedstage.models import build
+from fedstage.validation import validate
+
+S = TypeVar("S", bound=Settings)
+
+
+def read_line(path: Path, kind: type[S]) -> S:
+    """Read what stage `line` wrote.
+
+    Raises
+    ------
+    FedstageError
+        If the file is not a line of this schema version.
+    """
+    try:
+        content = load_yaml(path)
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+    if content.get("schema") != SCHEMA_VERSION:
+        found = content.get("schema")
+        raise FedstageError(f"{path}: schema = {found!r}: this version reads {SCHEMA_VERSION}")
+    return validate(kind, content.get("settings"), str(path))
+
+
+def read_info(path: Path) -> dict[str, Any]:
+    """Read what a data set is: shape [C, H, W], classes, mean and std."""
+    return load_json(path)
+
+
+def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tensor:
+    """Return the sample numbers (int64) of a role, of one client or of all."""
+    table = load_table(path, ["client", "sample", "role"])
+    chosen = np.asarray(table["role"].to_pylist()) == role
+    if client is not None:
+        chosen &= table["client"].to_numpy() == client
+    return torch.from_numpy(table["sample"].to_numpy()[chosen].copy())
+
+
+def read_images(
+    path: Path, samples: torch.Tensor | None, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return images and labels (None where there are none), all or the given samples."""
+    tensors, _ = load_tensors(path)
+    images, labels = tensors["images"], tensors.get("labels")
+    if samples is not None:
+        images = images[samples]
+        labels = None if labels is None else labels[samples]
+    return images.to(device), None if labels is None else labels.to(device)
+
+
+def read_labelled(
+    path: Path, samples: torch.Tensor | None, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return images and labels of a labelled set.
+
+    Raises
+    ------
+    FedstageError
+        If the file has no labels.
+    """
+    images, labels = read_images(path, samples, device)
+    if labels is None:
+        raise FedstageError(f"{path}: has no labels; a labelled data set is needed here")
+    return images, labels
+
+
+def new_model(settings: Any, info: dict[str, Any], device: torch.device) -> nn.Module:
+    """Return a model of the data set's shape and classes, to be filled with weights."""
+    return build(settings, tuple(info["shape"]), int(info["classes"])).to(device)
+
+
+def fill_model(model: nn.Module, weights: Weights, path: Path) -> None:
+    """Load weights into a model.
+
+    Raises
+    ------
+    FedstageError
+        If names or shapes do not fit.
+    """
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        detail = " ".join(str(error).split())
+        raise FedstageError(f"{path}: does not fit the model: {detail}") from None
+
+
+def state_of(model: nn.Module) -> Weights:
+    """Return a copy of a model's weights and buffers on the CPU."""
+    return {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+
+
+def parameters_of(model: nn.Module, weights: Weights) -> Weights:
+    """Return the part of `weights` that are parameters, in the model's order."""
+    return {name: weights[name] for name, _ in model.named_parameters()}
+
+
+def read_group(paths: Sequence[Path]) -> list[tuple[Path, Weights, dict[str, Any]]]:
+    """Read models and the notes that stand with them."""
+    return [(path, *load_tensors(path)) for path in paths]

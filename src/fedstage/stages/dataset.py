@@ -1,0 +1,94 @@
+"""Stage `dataset`: read a data set into arrays, once for all lines that use it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedstage.artefacts import save_json, save_tensors
+from fedstage.config import Data, Digits, ParquetData, Settings, TorchvisionData
+from fedstage.data import Dataset, Images, load
+from fedstage.data.images import pixel_statistics
+from fedstage.errors import FedstageError
+from fedstage.validation import validate
+
+
+class _Option(Settings):
+    """What the option says, under its configuration key for the sake of messages."""
+
+    data: Data
+
+
+def dataset(
+    *,
+    settings: str,
+    folder: Path | None = None,
+    train: Path,
+    test: Path,
+    held_out: Path,
+    info: Path,
+) -> None:
+    """Write the training, test and held-out arrays of a data set, and what is known of it.
+
+    Parameters
+    ----------
+    settings : str
+        The data set's settings (`data` of a line) as JSON.
+    folder : Path, optional
+        The data folder; by default that of the environment variable FEDSTAGE_DATA.
+    train, test : Path
+        Outputs: `images` uint8 [n, C, H, W], `labels` int64 [n] and, for `train` where the data
+        set has them, `clients` int64 [n].
+    held_out : Path
+        Output: `images` uint8 [m, C, H, W].
+    info : Path
+        Output: name, number and names of classes, shape [C, H, W], mean and standard deviation [C]
+        of the training pixels scaled to 0..1, and the number of samples of each part.
+
+    Raises
+    ------
+    FedstageError
+        If the settings are invalid, or the data is missing, damaged or too little.
+    """
+    chosen = _parse(settings)
+    loaded = load(chosen, folder or _default_folder())
+    save_tensors(train, _tensors(loaded.train))
+    save_tensors(test, _tensors(loaded.test))
+    save_tensors(held_out, {"images": loaded.held_out})
+    save_json(info, describe(chosen.name, loaded))
+
+
+def describe(name: str, data: Dataset) -> dict[str, Any]:
+    """Describe a data set as the stage's `info` does."""
+    mean, deviation = pixel_statistics(data.train.images)
+    return {
+        "name": name,
+        "classes": len(data.class_names),
+        "class_names": list(data.class_names),
+        "shape": list(data.train.images.shape[1:]),
+        "mean": mean,
+        "std": deviation,
+        "train": len(data.train.labels),
+        "test": len(data.test.labels),
+        "held_out": len(data.held_out),
+    }
+
+
+def _parse(settings: str) -> Digits | TorchvisionData | ParquetData:
+    try:
+        raw = json.loads(settings)
+    except ValueError as error:
+        raise FedstageError(f"--settings {settings!r}: must be JSON ({error})") from None
+    return validate(_Option, {"data": raw}, "--settings").data
+
+
+def _default_folder() -> Path | None:
+    folder = os.environ.get("FEDSTAGE_DATA")
+    return Path(folder) if folder else None
+
+
+def _tensors(part: Images) -> dict[str, torch.Tensor]:
+    tensors = {"images": part.images, "labels": part.labels}
+    return tensors if part.clients is None else {**tensors, "clients": part.clients}

@@ -1,0 +1,132 @@
+"""Stage `evaluation`: score a line's global models, or an ensemble, in all its rounds at once."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedstage.artefacts import load_table, load_tensors, save_table
+from fedstage.config import Aggregated, Line
+from fedstage.engine.devices import prepare
+from fedstage.engine.inference import compute_logits
+from fedstage.ensemble_trainers import Members, teacher_logits
+from fedstage.evaluated import parse_evaluated
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.reading import (
+    fill_model,
+    new_model,
+    read_info,
+    read_labelled,
+    read_line,
+    read_samples,
+)
+from fedstage.scores import ClassCounts, own_accuracies, score, spread
+from fedstage.stages.distillation import read_members
+
+Scored = Iterator[tuple[int, torch.Tensor]]
+
+
+def evaluation(
+    *,
+    line: Path,
+    evaluated: str,
+    role: str,
+    models: list[Path],
+    data: Path,
+    info: Path,
+    clients: Path,
+    histogram: Path,
+    participants: list[Path],
+    output: Path,
+) -> None:
+    """Write a row of metrics for each evaluated round.
+
+    Parameters
+    ----------
+    evaluated : str
+        ``global_model`` (`models` are the w*_{t,0}), or an ensemble such as ``aggregated_2`` or
+        ``clients`` (`models` are the logits of its members, of all rounds).
+    role : str
+        ``test``, or ``validation``: then `clients` says which training samples these are.
+    participants : list of Path
+        The participants of every group of the evaluated rounds.
+    """
+    settings = read_line(line, Line)
+    device = prepare(settings.numerics)
+    about = read_info(info)
+    samples = read_samples(clients, "validation") if role == "validation" else None
+    images, labels = read_labelled(data, samples, device)
+    rounds = _read_participants(participants)
+    scored = (
+        _global_models(settings, about, models, images)
+        if evaluated == "global_model"
+        else _ensembles(evaluated, models, sorted(rounds))
+    )
+    counts = read_counts(histogram)
+    rows = [
+        {"round": round, "evaluated": evaluated, "role": role}
+        | _row(logits, labels.cpu(), counts)
+        | rounds[round]
+        for round, logits in scored
+    ]
+    columns = {name: [row[name] for row in rows] for name in METRICS_SCHEMA.names}
+    save_table(output, columns, METRICS_SCHEMA)
+
+
+def read_counts(histogram: Path) -> ClassCounts:
+    """Return the training samples of every client and class."""
+    counts: dict[int, dict[int, int]] = defaultdict(dict)
+    for row in load_table(histogram, ["client", "role", "label", "samples"]).to_pylist():
+        if row["role"] == "train":
+            counts[row["client"]][row["label"]] = row["samples"]
+    return counts
+
+
+def _global_models(
+    settings: Line, about: dict[str, Any], paths: list[Path], images: torch.Tensor
+) -> Scored:
+    model = new_model(settings.model, about, images.device)
+    for path in paths:
+        weights, notes = load_tensors(path)
+        fill_model(model, weights, path)
+        yield notes["round"], compute_logits(model, images, about)
+
+
+def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> Scored:
+    ensemble = parse_evaluated(evaluated)
+    reach = ensemble.checkpoints if isinstance(ensemble, Aggregated) else 1
+    members = read_members(paths)
+    for round in rounds:
+        window: list[Members] = [part for part in members if round - reach < part.round <= round]
+        yield round, teacher_logits(ensemble, window)
+
+
+def _row(logits: torch.Tensor, labels: torch.Tensor, counts: ClassCounts) -> dict[str, Any]:
+    result = score(logits, labels)
+    own = own_accuracies([result], counts)
+    return {
+        "top1_accuracy": result.accuracy,
+        "loss": result.loss,
+        "samples": len(labels),
+        "client_std": None,
+        "own_mean": sum(own) / len(own),
+        "own_std": spread(own),
+    }
+
+
+def _read_participants(paths: list[Path]) -> dict[int, dict[str, int]]:
+    """Return, by round, the number of participants and the most bytes that one of them moves."""
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for path in paths:
+        for row in load_table(path).to_pylist():
+            rows[row["round"]].append(row)
+    return {
+        round: {
+            "participants": len(group),
+            "bytes_up": max(row["bytes_up"] for row in group),
+            "bytes_down": max(row["bytes_down"] for row in group),
+        }
+        for round, group in rows.items()
+    }

@@ -1,0 +1,47 @@
+"""Stage `initial_model`: draw the weights that a global model starts from."""
+
+import json
+from pathlib import Path
+
+from fedstage.artefacts import load_json, save_tensors
+from fedstage.errors import FedstageError
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.models.settings import InitialModel
+from fedstage.randomness import torch_generator
+from fedstage.validation import validate
+
+
+def initial_model(*, settings: str, group: int, info: Path, output: Path) -> None:
+    """Draw the weights that the global model of a group starts from.
+
+    Parameters
+    ----------
+    settings : str
+        `fedstage.models.settings.InitialModel` as a JSON object.
+    group : int
+        Number of the global model, from 0; every group starts from its own weights.
+    info : Path
+        JSON file of the data set, with `shape` ([C, H, W] of an image) and `classes`.
+    output : Path
+        Safetensors file for the model's state dict.
+
+    Raises
+    ------
+    FedstageError
+        If the settings are not valid, or the images too small for the model.
+    """
+    checked = _read_settings(settings)
+    data = load_json(info)
+    channels, height, width = data["shape"]
+    model = build(checked.model, (channels, height, width), data["classes"])
+    initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
+    save_tensors(output, model.state_dict())
+
+
+def _read_settings(settings: str) -> InitialModel:
+    try:
+        raw = json.loads(settings)
+    except ValueError as error:
+        raise FedstageError(f"--settings = {settings!r}: must be a JSON object ({error})") from None
+    return validate(InitialModel, raw, "--settings")

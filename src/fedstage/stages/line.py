@@ -1,0 +1,16 @@
+"""Stage `line`: the settings of a training line, as a file beside what they determine."""
+
+import json
+from pathlib import Path
+
+from fedstage.artefacts import replacing
+from fedstage.lines import SCHEMA_VERSION
+
+
+def line(*, settings: str, output: Path) -> None:
+    """Write the canonical settings of a line, given as JSON, to a YAML file."""
+    import yaml
+
+    content = {"schema": SCHEMA_VERSION, "settings": json.loads(settings)}
+    with replacing(output) as temporary:
+        temporary.write_text(yaml.safe_dump(content, sort_keys=False))

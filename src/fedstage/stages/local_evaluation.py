@@ -1,0 +1,69 @@
+"""Stage `local_evaluation`: score models that were trained without federation."""
+
+import statistics
+from pathlib import Path
+
+from fedstage.artefacts import load_tensors, save_table
+from fedstage.config import LocalLine
+from fedstage.engine.devices import prepare
+from fedstage.engine.inference import compute_logits
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.reading import (
+    fill_model,
+    new_model,
+    read_info,
+    read_labelled,
+    read_line,
+    read_samples,
+)
+from fedstage.scores import own_accuracies, score, spread
+from fedstage.stages.evaluation import read_counts
+
+
+def local_evaluation(
+    *,
+    line: Path,
+    rounds: int,
+    role: str,
+    models: list[Path],
+    data: Path,
+    info: Path,
+    clients: Path,
+    histogram: Path,
+    output: Path,
+) -> None:
+    """Write one row of metrics: the unweighted mean over models on the common data.
+
+    Parameters
+    ----------
+    rounds : int
+        The round to book the row under: as many local epochs as that many rounds have.
+    models : list of Path
+        One a client, in the order of clients, or the one of the pooled data.
+    """
+    settings = read_line(line, LocalLine)
+    device = prepare(settings.numerics)
+    about = read_info(info)
+    samples = read_samples(clients, "validation") if role == "validation" else None
+    images, labels = read_labelled(data, samples, device)
+    model = new_model(settings.model, about, device)
+    scores = []
+    for path in models:
+        fill_model(model, load_tensors(path)[0], path)
+        scores.append(score(compute_logits(model, images, about), labels.cpu()))
+    own = own_accuracies(scores, read_counts(histogram))
+    row = {
+        "round": rounds,
+        "evaluated": "pooled" if settings.pooled else "each_client",
+        "role": role,
+        "top1_accuracy": statistics.fmean(one.accuracy for one in scores),
+        "loss": statistics.fmean(one.loss for one in scores),
+        "samples": len(labels),
+        "client_std": spread([one.accuracy for one in scores]),
+        "own_mean": statistics.fmean(own),
+        "own_std": spread(own),
+        "bytes_up": 0,
+        "bytes_down": 0,
+        "participants": settings.clients,
+    }
+    save_table(output, {name: [value] for name, value in row.items()}, METRICS_SCHEMA)

@@ -1,0 +1,67 @@
+"""Stage `local_model`: one client trained alone, or all their data pooled, to the end."""
+
+from pathlib import Path
+
+from torch import nn
+
+from fedstage.artefacts import load_tensors, save_tensors
+from fedstage.config import LocalLine
+from fedstage.engine.batches import client_batches
+from fedstage.engine.devices import prepare
+from fedstage.engine.training import train
+from fedstage.errors import FedstageError
+from fedstage.randomness import torch_generator
+from fedstage.reading import (
+    fill_model,
+    new_model,
+    read_info,
+    read_labelled,
+    read_line,
+    read_samples,
+    state_of,
+)
+
+
+def local_model(
+    *,
+    line: Path,
+    client: int | None = None,
+    data: Path,
+    info: Path,
+    clients: Path,
+    start: Path,
+    output: Path,
+) -> None:
+    """Train on the training samples of `client`, or of all clients, from the initial model.
+
+    Raises
+    ------
+    FedstageError
+        If training diverges: names the client and the step.
+    """
+    settings = read_line(line, LocalLine)
+    device = prepare(settings.numerics)
+    images, labels = read_labelled(data, read_samples(clients, "train", client), device)
+    about = read_info(info)
+    model = new_model(settings.model, about, device)
+    weights, _ = load_tensors(start)
+    fill_model(model, weights, start)
+    who = "pooled" if client is None else client
+    key = (settings.seed, "local_model", who)
+    outcome = train(
+        model,
+        images,
+        labels,
+        client_batches(len(images), settings.client, torch_generator(*key, "batches")),
+        settings.client,
+        nn.functional.cross_entropy,
+        about,
+        torch_generator(*key, "augmentation"),
+    )
+    if outcome.diverged_at is not None:
+        raise FedstageError(
+            f"local model, client {who}: the loss is not finite at step {outcome.diverged_at}; "
+            f"lower client.learning_rate = {settings.client.learning_rate} or set client.clip_norm"
+        )
+    notes = {"client": who, "samples": len(images), "steps": outcome.steps, "loss": outcome.loss}
+    save_tensors(output, state_of(model), notes)

@@ -1,0 +1,112 @@
+"""Stage `local_training`: one participant of a round trains from its group's global model."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from fedstage.artefacts import Weights, load_table, load_tensors, save_tensors
+from fedstage.config import Line
+from fedstage.engine.batches import client_batches
+from fedstage.engine.devices import prepare
+from fedstage.engine.training import Outcome, train
+from fedstage.errors import FedstageError
+from fedstage.local_trainers import local_trainer
+from fedstage.randomness import torch_generator
+from fedstage.reading import (
+    fill_model,
+    new_model,
+    parameters_of,
+    read_info,
+    read_labelled,
+    read_line,
+    read_samples,
+    state_of,
+)
+
+
+def local_training(
+    *,
+    line: Path,
+    round: int,
+    group: int,
+    slot: int,
+    data: Path,
+    info: Path,
+    clients: Path,
+    participation: Path,
+    start: Path,
+    state: Path | None = None,
+    output: Path,
+) -> None:
+    """Train the client that is slot `slot` of round `round`, and write its update.
+
+    The update holds the trained weights as ``model/NAME`` and what the local trainer sends beside
+    them as ``payload/NAME``. After a divergence that `on_divergence` drops, it holds nothing, and
+    says so in its notes.
+
+    Raises
+    ------
+    FedstageError
+        If training diverges and `on_divergence` is stop: names client, round and step.
+    """
+    settings = read_line(line, Line)
+    device = prepare(settings.numerics)
+    client = _client_of(participation, round, slot)
+    images, labels = read_labelled(data, read_samples(clients, "train", client), device)
+    notes = read_info(info)
+    model = new_model(settings.model, notes, device)
+    weights, _ = load_tensors(start)
+    fill_model(model, weights, start)
+    trainer = local_trainer(settings.local.name)
+    known = load_tensors(state)[0] if state else {}
+    anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
+    on_device = {name: value.to(device) for name, value in known.items()}
+    key = (settings.seed, "local_training", round, client)
+    outcome = train(
+        model,
+        images,
+        labels,
+        client_batches(len(images), settings.client, torch_generator(*key, "batches")),
+        settings.client,
+        nn.functional.cross_entropy,
+        notes,
+        torch_generator(*key, "augmentation"),
+        rate=settings.client.round_decay ** (round - 1),
+        gradient_term=trainer.gradient_term(settings.local, anchors, on_device, client),
+    )
+    about = {"round": round, "group": group, "slot": slot, "client": client, "samples": len(images)}
+    if outcome.diverged_at is not None:
+        _refuse_divergence(settings, about, outcome)
+        save_tensors(output, {}, about | {"diverged_at": outcome.diverged_at})
+        return
+    start_parameters = parameters_of(model, weights)
+    trained = state_of(model)
+    sent = trainer.payload(start_parameters, parameters_of(model, trained), known, client, outcome)
+    save_tensors(output, _update(trained, sent), about | _progress(outcome))
+
+
+def _client_of(participation: Path, round: int, slot: int) -> int:
+    rows = load_table(participation, ["round", "slot", "client"]).to_pylist()
+    for row in rows:
+        if row["round"] == round and row["slot"] == slot:
+            return int(row["client"])
+    raise FedstageError(f"{participation}: has no slot {slot} in round {round}")
+
+
+def _refuse_divergence(settings: Line, about: dict[str, Any], outcome: Outcome) -> None:
+    if settings.on_divergence == "stop":
+        raise FedstageError(
+            f"client {about['client']}, round {about['round']}: the loss is not finite at step "
+            f"{outcome.diverged_at}; lower client.learning_rate = {settings.client.learning_rate}, "
+            "or set client.clip_norm or on_divergence: drop"
+        )
+
+
+def _update(trained: Weights, sent: Weights) -> Weights:
+    tensors = {f"model/{name}": value for name, value in trained.items()}
+    return tensors | {f"payload/{name}": value for name, value in sent.items()}
+
+
+def _progress(outcome: Outcome) -> dict[str, Any]:
+    return {"steps": outcome.steps, "loss": outcome.loss}

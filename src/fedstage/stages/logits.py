@@ -1,0 +1,67 @@
+"""Stage `logits`: what the members of one round and group say about a set of images."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedstage.artefacts import Weights, load_tensors, save_tensors
+from fedstage.config import Line
+from fedstage.engine.devices import prepare
+from fedstage.engine.inference import compute_logits
+from fedstage.reading import (
+    fill_model,
+    new_model,
+    read_images,
+    read_info,
+    read_line,
+    read_samples,
+)
+from fedstage.updates import answered, read_updates
+
+
+def logits(
+    *,
+    line: Path,
+    members: str,
+    models: list[Path],
+    data: Path,
+    info: Path,
+    clients: Path | None = None,
+    output: Path,
+) -> None:
+    """Compute logits [members, n, classes] and write them with each member's training samples.
+
+    Parameters
+    ----------
+    members : str
+        ``aggregated``: `models` is w_{t,k}; ``clients``: the updates of the group.
+    info : Path
+        Of the clients' data: public images are normalised as theirs.
+    clients : Path, optional
+        The partition, to take only the samples of the validation role.
+    """
+    settings = read_line(line, Line)
+    device = prepare(settings.numerics)
+    samples = read_samples(clients, "validation") if clients else None
+    images, _ = read_images(data, samples, device)
+    about = read_info(info)
+    model = new_model(settings.model, about, device)
+    read, notes = _read_members(members, models)
+    outputs = []
+    for weights in read:
+        fill_model(model, weights, models[0])
+        outputs.append(compute_logits(model, images, about))
+    stacked = torch.stack(outputs) if outputs else torch.empty(0, len(images), about["classes"])
+    save_tensors(output, {"logits": stacked}, notes)
+
+
+def _read_members(members: str, paths: list[Path]) -> tuple[list[Weights], dict[str, Any]]:
+    if members == "aggregated":
+        weights, notes = load_tensors(paths[0])
+        return [weights], notes | {"samples": [notes["samples"]]}
+    updates = read_updates(paths)
+    valid = answered(updates)
+    notes = {key: updates[0].notes[key] for key in ("round", "group")}
+    samples = [update.notes["samples"] for update in valid]
+    return [update.weights for update in valid], notes | {"samples": samples}

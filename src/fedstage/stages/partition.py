@@ -1,0 +1,54 @@
+"""Stage `partition`: divide the training samples over clients and roles."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedstage.artefacts import Weights, load_tensors, save_table
+from fedstage.errors import FedstageError
+from fedstage.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
+from fedstage.partitions.histogram import label_histogram
+from fedstage.partitions.roles import split_roles
+from fedstage.partitions.settings import PartitionSettings
+from fedstage.randomness import numpy_generator
+from fedstage.validation import validate
+
+
+def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> None:
+    """Write whose each training sample is, and the label histogram of each client.
+
+    Parameters
+    ----------
+    settings : str
+        `fedstage.partitions.settings.PartitionSettings` as a JSON object.
+    train : Path
+        Training set, safetensors: `labels` and, for the natural partition, `clients`.
+    output : Path
+        Parquet of `fedstage.partitions.CLIENTS_SCHEMA`.
+    histogram : Path
+        Parquet of `fedstage.partitions.HISTOGRAM_SCHEMA`.
+    """
+    chosen = validate(PartitionSettings, _parse(settings), "--settings")
+    tensors, _ = load_tensors(train)
+    labels = _column(tensors, "labels")
+    if labels is None:
+        raise FedstageError(f"{train}: has no tensor 'labels', only {sorted(tensors)}")
+    generator = numpy_generator(chosen.seed, "partition", "clients")
+    natural = _column(tensors, "clients")
+    assigned = divide(chosen.partition, labels, chosen.clients, generator, natural)
+    columns = split_roles(assigned, chosen.validation, chosen.seed)
+    save_table(output, columns, CLIENTS_SCHEMA)
+    save_table(histogram, label_histogram(columns, labels), HISTOGRAM_SCHEMA)
+
+
+def _parse(text: str) -> Any:  # noqa: ANN401 - checked by the settings class
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise FedstageError(f"--settings = {text!r}: must be a JSON object ({error})") from None
+
+
+def _column(tensors: Weights, name: str) -> Indices | None:
+    return tensors[name].numpy().astype(np.int64) if name in tensors else None

@@ -1,0 +1,1 @@
+"""From the metrics of an experiment's runs to tables and figures that people read."""

@@ -1,0 +1,172 @@
+"""Accuracy over rounds: a line a method, a band over seeds, a facet a point of the other axes."""
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fedstage.tables.figures import facet_grid, set_note, set_title, style
+from fedstage.tables.labels import join_labels, show_value
+from fedstage.tables.runs import RUN, SEED
+
+#: Columns that drawing adds to the frame of runs.
+_LINE, _FACET, _EVALUATIONS = "_line", "_facet", "_evaluations"
+_FACET_COLUMNS = 3
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+_MOST_MARKERS = 25  # rounds; more would hide the lines
+_BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
+_LINE_WIDTH = 1.6
+
+Colour = tuple[float, float, float]
+
+
+def line_axis(rows: Sequence[str]) -> str:
+    """Return the axis that the lines are: the method, or else the first axis of the rows."""
+    return "method" if "method" in rows else rows[0]
+
+
+def draw_accuracy(
+    frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], title: str
+) -> Figure:
+    """Draw top-1 accuracy over rounds.
+
+    A run with a single evaluated round (trained without federation, say) has no curve: it is a
+    dashed horizontal line.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The runs, as `read_runs` returns them.
+    rows, columns : sequence of str
+        The table's axes: `line_axis(rows)` gives the lines, the values of all others the facets.
+    title : str
+        Stands above the figure.
+    """
+    frame = _labelled(frame, line_axis(rows), [*rows, *columns])
+    facets = list(frame[_FACET].unique())
+    palette = _palette(list(frame[_LINE].unique()))
+    size = (4.8, 3.2) if len(facets) == 1 else (3.1, 2.5)
+    with style():
+        beside = 0.7 + 0.09 * max(map(len, palette))
+        figure, grid = facet_grid(len(facets), _FACET_COLUMNS, *size, beside)
+        for axes, facet in zip(grid, facets, strict=True):
+            axes.set_title(facet)
+            _draw_facet(axes, frame[frame[_FACET] == facet], palette)
+        _label_axes(grid, frame)
+        figure.legend(
+            handles=_legend_handles(frame, palette),
+            title=line_axis(rows),
+            loc="outside right center",
+            frameon=False,
+            alignment="left",
+        )
+        set_title(figure, title)
+        set_note(figure, _note(frame))
+    return figure
+
+
+def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
+    """Add columns: the line and the facet of each row, and how many rounds its run evaluated."""
+    facet_axes = [axis for axis in axes if axis != line and frame[axis].nunique(dropna=False) > 1]
+    points = frame[facet_axes].itertuples(index=False, name=None)
+    return frame.assign(
+        **{
+            _LINE: [show_value(value) for value in frame[line]],
+            _FACET: [join_labels(facet_axes, point) for point in points] if facet_axes else "",
+            _EVALUATIONS: frame.groupby(RUN)["round"].transform("size"),
+        }
+    )
+
+
+def _palette(lines: Sequence[str]) -> dict[str, Colour]:
+    """Return a colour a line, told apart by colour-blind readers while there are at most ten."""
+    most = len(sns.color_palette("colorblind"))
+    name = "colorblind" if len(lines) <= most else "husl"
+    return dict(zip(lines, sns.color_palette(name, len(lines)), strict=True))
+
+
+def _markers(frame: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
+    """Return a marker a line, or none where the rounds are many."""
+    few = frame["round"].nunique() <= _MOST_MARKERS
+    return dict(zip(lines, cycle(_MARKERS if few else ("",)), strict=False))
+
+
+def _draw_facet(axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour]) -> None:
+    once = frame[_EVALUATIONS] == 1
+    for line, runs in frame[once].groupby(_LINE, sort=False):
+        _draw_level(axes, runs["top1_accuracy"], palette[str(line)])
+    if not once.all():
+        _draw_curves(axes, frame[~once], palette)
+
+
+def _draw_curves(axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour]) -> None:
+    sns.lineplot(
+        frame,
+        x="round",
+        y="top1_accuracy",
+        hue=_LINE,
+        palette=palette,
+        style=_LINE,
+        dashes=False,
+        markers=_markers(frame, palette),
+        errorbar="sd" if frame[SEED].nunique() > 1 else None,
+        err_kws=_BAND,
+        linewidth=_LINE_WIDTH,
+        legend=False,
+        ax=axes,
+    )
+
+
+def _draw_level(axes: Axes, accuracies: pd.Series, colour: Colour) -> None:
+    """Draw the mean over seeds as a dashed horizontal line, and a band of one deviation."""
+    mean, deviation = accuracies.mean(), accuracies.std(ddof=1)
+    axes.axhline(mean, color=colour, linestyle="--", linewidth=_LINE_WIDTH)
+    if len(accuracies) > 1:
+        axes.axhspan(mean - deviation, mean + deviation, color=colour, **_BAND)
+
+
+def _label_axes(grid: Sequence[Axes], frame: pd.DataFrame) -> None:
+    roles = " and ".join(frame["role"].unique())
+    for axes in grid:
+        axes.set(xlabel="", ylabel="")
+        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            axes.set_ylabel(f"Top-1 accuracy, {roles} (%)")
+        axes.set_xlabel("Round")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if (frame[_EVALUATIONS] == 1).all():
+        grid[0].set_xticks([])  # no run has a course over rounds; the scale is shared
+
+
+def _legend_handles(frame: pd.DataFrame, palette: dict[str, Colour]) -> list[Line2D]:
+    curves = frame[frame[_EVALUATIONS] > 1]
+    markers = _markers(curves, palette)
+    return [
+        Line2D(
+            [],
+            [],
+            color=colour,
+            marker=markers[line],
+            markeredgecolor="white",
+            linewidth=_LINE_WIDTH,
+            label=line,
+        )
+        if line in set(curves[_LINE])
+        else Line2D([], [], color=colour, linestyle="--", linewidth=_LINE_WIDTH, label=line)
+        for line, colour in palette.items()
+    ]
+
+
+def _note(frame: pd.DataFrame) -> str:
+    seeds = frame[SEED].nunique()
+    note = "A single seed."
+    if seeds > 1:
+        note = f"Lines: mean over {seeds} seeds; bands: ± 1 standard deviation."
+    if (frame[_EVALUATIONS] == 1).any():
+        note += " Dashed: evaluated once, at the end of training."
+    return note

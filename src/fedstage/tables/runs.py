@@ -1,0 +1,187 @@
+"""The runs of an experiment as one tidy frame: a row a run and evaluated round."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from fedstage.artefacts import load_json, load_table
+from fedstage.config import Settings
+from fedstage.errors import FedstageError
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.validation import validate
+
+Axis = str | int | float | bool | None
+
+SEED = "seed"
+#: Columns of the frame beside settings and measurements: the run's position in `runs.json` (runs
+#: that differ only in what cannot reach them share a metrics file), and the names of its files.
+RUN = "run"
+METRICS_FILE = "metrics_file"
+PARTITION_FILE = "partition_file"
+#: Settings that share their name with a measured column; the frame keeps the setting.
+_SHARED = ("role", "participants")
+#: Names that settings may not have, because columns of the frame or of the table have them.
+_TAKEN = {RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", *METRICS_SCHEMA.names}.difference(
+    _SHARED
+)
+
+
+class ResultRun(Settings):
+    """A run: its value on every axis, and where its metrics and its partition's histogram are."""
+
+    settings: dict[str, Axis]
+    metrics: str
+    partition: str
+
+
+class ResultRuns(Settings):
+    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes."""
+
+    experiment: str
+    scale: str
+    title: str
+    rows: Annotated[list[str], Field(min_length=1)]
+    columns: list[str] = []
+    metric: Literal["top1_accuracy"] = "top1_accuracy"
+    runs: Annotated[list[ResultRun], Field(min_length=1)]
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes of the table: rows, then columns."""
+        return [*self.rows, *self.columns]
+
+
+def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
+    """Read `runs.json` and the metrics of all of its runs.
+
+    Returns
+    -------
+    experiment : ResultRuns
+        What the file says.
+    frame : pandas.DataFrame
+        A row a run and evaluated round, in the order of the file: a column for every setting (as a
+        nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
+        `partition_file`, and the columns of `METRICS_SCHEMA`.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, an axis is not among a run's settings, two runs have the
+        same seed and axes, or an accuracy is not a number.
+    """
+    experiment = validate(ResultRuns, load_json(path), str(path))
+    _check_axes(experiment, path)
+    _check_unique(experiment, path)
+    metrics = [read_metrics(run.metrics) for run in experiment.runs]
+    frame = _join(_settings_frame(experiment.runs), metrics)
+    _check_one_role(frame, experiment.axes)
+    return experiment, frame
+
+
+def read_metrics(path: str | Path) -> pd.DataFrame:
+    """Read the metrics of one run, ordered by round.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, damaged or without rows, has a round twice, or an accuracy that is
+        not a number.
+    """
+    frame: pd.DataFrame = load_table(path, METRICS_SCHEMA.names).to_pandas()
+    if frame.empty:
+        raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
+    for round, accuracy in zip(frame["round"], frame["top1_accuracy"], strict=True):
+        if not np.isfinite(accuracy):
+            raise FedstageError(
+                f"{path}: top1_accuracy = {accuracy} in round {round}: must be a finite number"
+            )
+    repeated = frame.loc[frame["round"].duplicated(), "round"]
+    if len(repeated):
+        raise FedstageError(f"{path}: round = {repeated.iloc[0]}: is there twice, once is allowed")
+    return frame.sort_values("round", ignore_index=True)
+
+
+def last_rounds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the last evaluated round of every run, in the order of the runs."""
+    return frame.groupby(RUN, sort=False).tail(1).reset_index(drop=True)
+
+
+def _check_axes(experiment: ResultRuns, path: Path) -> None:
+    axes = experiment.axes
+    for axis in axes:
+        if axis == SEED or axes.count(axis) > 1:
+            allowed = "each axis once, and never seed: seeds are averaged over"
+            raise FedstageError(f"{path}: rows or columns: {axis!r}: allowed is {allowed}")
+    for run in experiment.runs:
+        missing = [name for name in [*axes, SEED] if name not in run.settings]
+        taken = [name for name in run.settings if name in _TAKEN]
+        where = f"{path}: settings of {run.metrics}"
+        if missing:
+            raise FedstageError(f"{where}: {missing[0]}: missing, every run must have it")
+        if taken:
+            raise FedstageError(f"{where}: {taken[0]}: is a column of the table; rename it")
+
+
+def _check_unique(experiment: ResultRuns, path: Path) -> None:
+    seen: dict[tuple[Axis, ...], ResultRun] = {}
+    for run in experiment.runs:
+        key = tuple(run.settings[name] for name in [*experiment.axes, SEED])
+        other = seen.setdefault(key, run)
+        if other is not run:
+            raise FedstageError(f"{path}: {_describe_pair(other, run, [*experiment.axes, SEED])}")
+
+
+def _describe_pair(one: ResultRun, other: ResultRun, names: Sequence[str]) -> str:
+    place = ", ".join(f"{name} = {one.settings[name]}" for name in names)
+    differing = [
+        name for name, value in one.settings.items() if other.settings.get(name, value) != value
+    ]
+    remedy = f"make {' and '.join(differing)} rows or columns" if differing else "remove one"
+    return f"{place}: two runs ({one.metrics}, {other.metrics}), one is allowed; {remedy}"
+
+
+def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
+    """Return a row a run: its settings in typed columns, its position and its files."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    columns = {name: _typed([run.settings.get(name) for run in runs]) for name in names}
+    files = {
+        RUN: range(len(runs)),
+        METRICS_FILE: [run.metrics for run in runs],
+        PARTITION_FILE: [run.partition for run in runs],
+    }
+    return pd.DataFrame({**columns, **files})
+
+
+def _typed(values: Sequence[Axis]) -> pd.Series:
+    """Return values in the narrowest type that holds them all; mixed ones become text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pd.Series(values, dtype="boolean")
+    if kinds == {int}:
+        return pd.Series(values, dtype="Int64")
+    if kinds and kinds <= {int, float}:
+        return pd.Series(values, dtype="Float64")
+    return pd.Series([None if v is None else str(v) for v in values], dtype="string")
+
+
+def _join(settings: pd.DataFrame, metrics: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Repeat each run's settings for each of its rounds."""
+    repeated = settings.loc[settings.index.repeat([len(frame) for frame in metrics])]
+    measured = pd.concat(metrics, ignore_index=True)
+    measured = measured.drop(columns=[name for name in _SHARED if name in settings])
+    return pd.concat([repeated.reset_index(drop=True), measured], axis="columns")
+
+
+def _check_one_role(frame: pd.DataFrame, axes: Sequence[str]) -> None:
+    """Refuse test beside validation accuracies, unless the table says which is which."""
+    files = frame.drop_duplicates("role")
+    if len(files) > 1 and "role" not in axes:
+        which = ", ".join(
+            f"{role} in {file}"
+            for role, file in zip(files["role"], files[METRICS_FILE], strict=True)
+        )
+        raise FedstageError(f"role: {which}: one role is allowed, or make role a row or column")

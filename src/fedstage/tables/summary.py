@@ -1,0 +1,95 @@
+"""The result table: the last evaluated round of each run, averaged over seeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from fedstage.errors import FedstageError
+from fedstage.tables.runs import METRICS_FILE, SEED, last_rounds
+
+#: The measured columns of a table. Accuracies and deviations are in percent.
+VALUES = pa.schema(
+    [
+        pa.field("top1_accuracy", pa.float64()),  # mean over seeds
+        pa.field("std", pa.float64()),  # deviation over seeds (n-1), null for one seed
+        pa.field("seeds", pa.int64()),  # number of seeds
+        pa.field("client_std", pa.float64()),  # these three: means over seeds of the columns of
+        pa.field("own_mean", pa.float64()),  # the metrics; client_std null where all clients share
+        pa.field("own_std", pa.float64()),  # one model
+        pa.field("bytes_up", pa.int64()),  # per participant and round, mean over seeds
+        pa.field("bytes_down", pa.int64()),
+        pa.field("rounds", pa.int64()),  # the round of this row's accuracy: the last evaluated one
+    ]
+)
+
+_ARROW_TYPES = {
+    "Int64": pa.int64(),
+    "Float64": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+}
+
+
+def summarise(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """Average the last evaluated round of each run over seeds.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The runs, as `read_runs` returns them.
+    axes : sequence of str
+        The axes of the table's rows, then of its columns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a combination of `axes`, in the order of first appearance, with the columns `axes`
+        and `VALUES`. An axis called ``rounds`` stands for the column of that name.
+
+    Raises
+    ------
+    FedstageError
+        If the seeds of one row ended in different rounds.
+    """
+    cells = last_rounds(frame).groupby(list(axes), sort=False, dropna=False)
+    rows = [
+        dict(zip(axes, key, strict=True)) | _average(cell, _place(axes, key)) for key, cell in cells
+    ]
+    table = pd.DataFrame(rows, columns=table_schema(frame, axes).names)
+    types = {axis: frame[axis].dtype for axis in axes}
+    return table.astype({"top1_accuracy": "float64", "client_std": "float64", **types})
+
+
+def table_schema(frame: pd.DataFrame, axes: Sequence[str]) -> pa.Schema:
+    """Return the columns of a table, typed: its axes, and the values that are not among them."""
+    keys = [pa.field(axis, _ARROW_TYPES[str(frame[axis].dtype)]) for axis in axes]
+    return pa.schema([*keys, *(field for field in VALUES if field.name not in axes)])
+
+
+def _average(cell: pd.DataFrame, place: str) -> dict[str, Any]:
+    """Return the values of one row from the last rounds of its seeds."""
+    _check_one_length(cell, place)
+    return {
+        "top1_accuracy": cell["top1_accuracy"].mean(),
+        "std": cell["top1_accuracy"].std(ddof=1),
+        "seeds": len(cell),
+        **{name: cell[name].mean() for name in ("client_std", "own_mean", "own_std")},
+        **{name: round(cell[name].mean()) for name in ("bytes_up", "bytes_down")},
+        "rounds": cell["round"].iloc[0],
+    }
+
+
+def _check_one_length(cell: pd.DataFrame, place: str) -> None:
+    """Refuse to average accuracies of different rounds."""
+    if cell["round"].nunique() > 1:
+        ends = ", ".join(
+            f"round {last} (seed {seed}, {file})"
+            for last, seed, file in zip(cell["round"], cell[SEED], cell[METRICS_FILE], strict=True)
+        )
+        raise FedstageError(f"{place}: the seeds end in {ends}: must be one and the same round")
+
+
+def _place(axes: Sequence[str], key: Sequence[Any]) -> str:
+    return ", ".join(f"{axis} = {value}" for axis, value in zip(axes, key, strict=True))

@@ -1,0 +1,54 @@
+"""Updates: what `local_training` writes and aggregation and ensembles read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedstage.artefacts import Weights, load_tensors
+
+
+@dataclass(frozen=True)
+class Update:
+    """One participant's update.
+
+    Attributes
+    ----------
+    weights : dict
+        The trained model; empty where training diverged.
+    payload : dict
+        What the local trainer sends beside the weights.
+    notes : dict
+        round, group, slot, client, samples; steps and loss, or diverged_at.
+    """
+
+    weights: Weights
+    payload: Weights
+    notes: dict[str, Any]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the update was dropped."""
+        return "diverged_at" in self.notes
+
+
+def read_updates(paths: Sequence[Path]) -> list[Update]:
+    """Read a group's updates, in the order of their slots."""
+    read = [_split(*load_tensors(path)) for path in paths]
+    return sorted(read, key=lambda update: update.notes["slot"])
+
+
+def answered(updates: Sequence[Update]) -> list[Update]:
+    """Return the updates of the participants that did not diverge."""
+    return [update for update in updates if not update.diverged]
+
+
+def _split(tensors: Weights, notes: dict[str, Any]) -> Update:
+    def part(prefix: str) -> Weights:
+        return {
+            name.removeprefix(prefix): value
+            for name, value in tensors.items()
+            if name.startswith(prefix)
+        }
+
+    return Update(part("model/"), part("payload/"), notes)

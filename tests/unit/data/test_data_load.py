@@ -1,0 +1,36 @@
+import pytest
+
+from fedstage.config import Digits, ParquetData, TorchvisionData
+from fedstage.data import load
+from fedstage.errors import FedstageError
+
+NEED_A_FOLDER = [
+    TorchvisionData(name="svhn"),
+    ParquetData(name="parquet", folder="cifar10"),
+]
+
+
+def test_digits_need_no_folder():
+    assert len(load(Digits(name="digits"), None).train.labels) == 1077
+
+
+@pytest.mark.parametrize("settings", NEED_A_FOLDER)
+def test_data_folder_that_is_not_set_is_explained(settings):
+    hint = "not set; set data_folder in config.yaml or FEDSTAGE_DATA"
+
+    with pytest.raises(FedstageError, match=f"data = {settings.name}: .*{hint}"):
+        load(settings, None)
+
+
+@pytest.mark.parametrize("settings", NEED_A_FOLDER)
+def test_data_folder_that_does_not_exist_is_named(settings, tmp_path):
+    folder = tmp_path / "absent"
+
+    with pytest.raises(FedstageError, match=f"{folder}: no such folder; set data_folder"):
+        load(settings, folder)
+    assert not folder.exists()
+
+
+def test_parquet_settings_lead_to_the_parquet_reader(tmp_path):
+    with pytest.raises(FedstageError, match=f"{tmp_path / 'mine'}: no such folder"):
+        load(ParquetData(name="parquet", folder="mine"), tmp_path)

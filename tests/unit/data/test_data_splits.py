@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from fedstage.config import ParquetData, TorchvisionData
+from fedstage.data.splits import choose_rows, permutation
+from fedstage.errors import FedstageError
+from fedstage.randomness import numpy_generator
+
+
+def settings(**keys):
+    return TorchvisionData(name="cifar10", **keys)
+
+
+def test_everything_is_kept_in_order_by_default():
+    rows = choose_rows(settings(), 20, 7)
+
+    assert rows.train.tolist() == list(range(20))
+    assert rows.test.tolist() == list(range(7))
+    assert rows.held_out.tolist() == []
+
+
+def test_train_is_the_first_and_held_out_the_last_of_the_permutation():
+    order = numpy_generator(3, "dataset", "train").permutation(50)
+    test_order = numpy_generator(3, "dataset", "test").permutation(30)
+
+    rows = choose_rows(
+        settings(train_size=12, test_size=4, held_out=9, split_seed=3), train=50, test=30
+    )
+
+    assert rows.train.tolist() == sorted(order[:12])
+    assert rows.held_out.tolist() == sorted(order[-9:])
+    assert rows.test.tolist() == sorted(test_order[:4])
+
+
+def test_held_out_and_train_share_nothing_and_cover_the_training_set():
+    rows = choose_rows(settings(held_out=15), 40, 5)
+
+    assert sorted([*rows.train, *rows.held_out]) == list(range(40))
+    assert len(rows.held_out) == 15
+
+
+def test_larger_train_size_keeps_what_the_smaller_keeps():
+    small = choose_rows(settings(train_size=10, held_out=5), 100, 1)
+    large = choose_rows(settings(train_size=60, held_out=20), 100, 1)
+
+    assert set(small.train) < set(large.train)
+    assert set(small.held_out) < set(large.held_out)
+
+
+def test_split_seed_determines_the_choice():
+    def chosen(seed):
+        return choose_rows(settings(train_size=30, split_seed=seed), 100, 5).train.tolist()
+
+    assert chosen(1) == chosen(1)
+    assert chosen(1) != chosen(2)
+
+
+def test_train_and_test_are_permuted_independently():
+    assert permutation(0, "train", 100).tolist() != permutation(0, "test", 100).tolist()
+
+
+def test_parquet_settings_are_split_alike():
+    keys = {"train_size": 11, "test_size": 3, "held_out": 4, "split_seed": 5}
+
+    parquet = choose_rows(ParquetData(name="parquet", folder="f", **keys), 40, 9)
+    torchvision = choose_rows(settings(**keys), 40, 9)
+
+    assert np.array_equal(parquet.train, torchvision.train)
+    assert np.array_equal(parquet.held_out, torchvision.held_out)
+    assert np.array_equal(parquet.test, torchvision.test)
+
+
+def test_all_that_is_there_may_be_asked_for():
+    rows = choose_rows(settings(train_size=6, held_out=4, test_size=3), 10, 3)
+
+    assert (len(rows.train), len(rows.held_out), len(rows.test)) == (6, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"train_size": 11}, r"data\.train_size = 11: at most 10 "),
+        ({"train_size": 7, "held_out": 4}, r"data\.train_size = 7: at most 6 .*held_out = 4"),
+        ({"test_size": 4}, r"data\.test_size = 4: at most 3 "),
+        ({"held_out": 10}, r"data\.held_out = 10: at most 9 "),
+    ],
+)
+def test_asking_for_more_than_there_is_names_key_value_and_number(keys, message):
+    with pytest.raises(FedstageError, match=message):
+        choose_rows(settings(**keys), 10, 3)

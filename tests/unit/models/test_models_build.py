@@ -1,0 +1,141 @@
+import pytest
+import torch
+
+from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
+from fedstage.errors import FedstageError
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.randomness import torch_generator
+
+NORMS = ("batch", "group", "none")
+MODELS = [
+    LogisticRegression(name="logistic_regression"),
+    *(CnnSmall(name="cnn_small", norm=norm) for norm in NORMS),
+    *(ResNet(name="resnet8", norm=norm, shortcut=cut) for norm in NORMS for cut in ("A", "B")),
+    *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
+]
+DIGITS = (1, 8, 8)
+CIFAR = (3, 32, 32)
+
+
+def initialised(settings, shape, classes=10):
+    model = build(settings, shape, classes)
+    initialise(model, torch_generator(0, "models"))
+    return model
+
+
+def images(shape, number):
+    return torch.randn(number, *shape, generator=torch_generator(1, "images"))
+
+
+def parameters(settings):
+    return sum(parameter.numel() for parameter in build(settings, CIFAR, 10).parameters())
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        # He et al. 2016, table 6: 0.27 M, 0.46 M and 0.85 M
+        (ResNet(name="resnet20"), 269_722),
+        (ResNet(name="resnet20", shortcut="B"), 272_474),
+        (ResNet(name="resnet32"), 464_154),
+        (ResNet(name="resnet56"), 853_018),
+        (ResNet(name="resnet8", shortcut="B"), 78_042),
+        # Zagoruyko and Komodakis 2016: 0.69 M
+        (WideResNet(name="wrn16_2"), 691_674),
+        (LogisticRegression(name="logistic_regression"), 3072 * 10 + 10),
+    ],
+    ids=str,
+)
+def test_parameter_counts_are_those_of_the_literature(settings, expected):
+    assert parameters(settings) == expected
+
+
+def test_group_norm_has_as_many_parameters_as_batch_norm():
+    assert parameters(ResNet(name="resnet20", norm="group")) == 269_722
+
+
+def test_without_norm_every_convolution_has_a_bias_instead_of_weight_and_bias_of_a_norm():
+    channels = 7 * 16 + 6 * 32 + 6 * 64
+    assert parameters(ResNet(name="resnet20", norm="none")) == 269_722 - channels
+
+
+def test_width_and_hidden_of_the_small_network_are_those_of_its_settings():
+    settings = CnnSmall(name="cnn_small", width=6, hidden=20)
+    shapes = {
+        name: tuple(value.shape) for name, value in build(settings, CIFAR, 7).named_parameters()
+    }
+    assert shapes == {
+        "conv1.weight": (6, 3, 3, 3),
+        "conv1.bias": (6,),
+        "conv2.weight": (12, 6, 3, 3),
+        "conv2.bias": (12,),
+        "linear1.weight": (20, 12 * 8 * 8),
+        "linear1.bias": (20,),
+        "linear2.weight": (7, 20),
+        "linear2.bias": (7,),
+    }
+
+
+@pytest.mark.parametrize("shape", [DIGITS, CIFAR, (3, 9, 13)], ids=str)
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+def test_images_become_logits(settings, shape):
+    logits = initialised(settings, shape, classes=7)(images(shape, 3))
+    assert logits.shape == (3, 7)
+    assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+def test_gradient_reaches_every_parameter(settings):
+    model = initialised(settings, DIGITS)
+    labels = torch.arange(20) % 10
+    torch.nn.functional.cross_entropy(model(images(DIGITS, 20)), labels).backward()
+    unreached = [
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.grad is None or not parameter.grad.any()
+    ]
+    assert unreached == []
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+def test_building_leaves_the_global_generator_as_it_is(settings):
+    before = torch.random.get_rng_state()
+    build(settings, DIGITS, 10)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_parameters_are_nan_until_they_are_set():
+    model = build(ResNet(name="resnet8"), DIGITS, 10)
+    assert all(parameter.isnan().all() for parameter in model.parameters())
+
+
+def test_running_statistics_of_a_new_model_are_valid():
+    buffers = dict(build(ResNet(name="resnet8"), DIGITS, 10).named_buffers())
+    assert buffers["norm.running_mean"].eq(0).all()
+    assert buffers["norm.running_var"].eq(1).all()
+    assert buffers["norm.num_batches_tracked"].item() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "shape", "smallest"),
+    [
+        (ResNet(name="resnet20"), (3, 7, 32), 8),
+        (WideResNet(name="wrn16_2"), (3, 32, 7), 8),
+        (CnnSmall(name="cnn_small"), (1, 3, 4), 4),
+    ],
+    ids=str,
+)
+def test_images_too_small_for_the_model_are_refused(settings, shape, smallest):
+    with pytest.raises(FedstageError) as caught:
+        build(settings, shape, 10)
+    assert str(caught.value) == (
+        f"model = {settings.name}: images of {shape[1]}x{shape[2]} pixels (shape {list(shape)}): "
+        f"needs at least {smallest}x{smallest}"
+    )
+
+
+def test_smallest_images_are_accepted():
+    build(ResNet(name="resnet8"), (3, 8, 8), 10)
+    build(CnnSmall(name="cnn_small"), (1, 4, 4), 10)
+    build(LogisticRegression(name="logistic_regression"), (1, 1, 1), 10)

@@ -1,0 +1,113 @@
+from math import sqrt
+
+import pytest
+import torch
+from torch import nn
+
+from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.randomness import torch_generator
+
+CIFAR = (3, 32, 32)
+NORMS = ("batch", "group", "none")
+DEEP = [
+    LogisticRegression(name="logistic_regression"),
+    *(CnnSmall(name="cnn_small", norm=norm) for norm in NORMS),
+    *(ResNet(name="resnet56", norm=norm, shortcut=cut) for norm in NORMS for cut in ("A", "B")),
+    *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
+]
+
+
+def initialised(settings, shape=(1, 8, 8), seed=0):
+    model = build(settings, shape, 10)
+    initialise(model, torch_generator(seed, "weights"))
+    return model
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
+
+
+@pytest.mark.parametrize("settings", DEEP, ids=str)
+def test_the_generator_determines_every_value(settings):
+    state = initialised(settings).state_dict()
+    assert all(value.isfinite().all() for value in state.values())
+    assert same(state, initialised(settings).state_dict())
+    other = initialised(settings, seed=1).state_dict()
+    assert not any(torch.equal(state[name], other[name]) for name in state if state[name].ndim > 1)
+
+
+def test_what_a_model_held_before_does_not_matter():
+    settings = ResNet(name="resnet8")
+    model = initialised(settings)
+    model(torch.randn(4, 1, 8, 8, generator=torch_generator(5)))  # moves the running statistics
+    for parameter in model.parameters():
+        nn.init.constant_(parameter, 3.0)
+    initialise(model, torch_generator(0, "weights"))
+    assert same(model.state_dict(), initialised(settings).state_dict())
+
+
+def test_global_generator_has_no_part_in_it():
+    model = build(CnnSmall(name="cnn_small"), (1, 8, 8), 10)
+    before = torch.random.get_rng_state()
+    initialise(model, torch_generator(0, "weights"))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", ["conv1", "conv2"])
+def test_convolutions_are_he_normal_by_fan_in(name):
+    convolution = getattr(initialised(CnnSmall(name="cnn_small", width=128), CIFAR), name)
+    weight = convolution.weight.detach()
+    expected = sqrt(2 / (weight.shape[1] * 9))
+    assert weight.std().item() == pytest.approx(expected, rel=0.05)
+    assert abs(weight.mean().item()) < 0.1 * expected
+    # A normal variable is within one standard deviation with probability 0.683; a uniform, 0.577.
+    within = (weight.abs() < expected).float().mean().item()
+    assert within == pytest.approx(0.683, abs=0.03)
+    assert convolution.bias.eq(0).all()
+
+
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_linear_layers_are_uniform_by_fan_in(part):
+    model = initialised(CnnSmall(name="cnn_small", hidden=500))
+    values = getattr(model.linear1, part).detach()
+    bound = 1 / sqrt(model.linear1.in_features)
+    assert 0.98 * bound < values.abs().max().item() <= bound
+    assert values.std().item() == pytest.approx(bound / sqrt(3), rel=0.05)
+
+
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_norms_start_as_the_identity(norm):
+    model = initialised(ResNet(name="resnet8", norm=norm))
+    assert model.norm.weight.eq(1).all()
+    assert model.norm.bias.eq(0).all()
+
+
+@pytest.mark.parametrize("settings", DEEP, ids=str)
+@torch.no_grad()
+def test_activations_and_logits_have_a_reasonable_scale(settings):
+    model = initialised(settings, CIFAR)
+    images = torch.randn(16, *CIFAR, generator=torch_generator(1, "images"))
+    features = model[:-1](images)
+    assert 0.3 < features.square().mean().sqrt().item() < 4
+    assert 0.1 < model(images).std().item() < 3
+
+
+def test_residual_branches_without_norms_are_damped():
+    block = initialised(ResNet(name="resnet20", norm="none")).stage3[1]
+    undamped = sqrt(2 / (64 * 9))
+    assert block.conv1.weight.std().item() == pytest.approx(undamped, rel=0.05)
+    assert block.conv2.weight.std().item() == pytest.approx(undamped / sqrt(9), rel=0.05)
+
+
+def test_residual_branches_with_norms_are_not_damped():
+    block = initialised(ResNet(name="resnet20", norm="group")).stage3[1]
+    assert block.conv2.weight.std().item() == pytest.approx(sqrt(2 / (64 * 9)), rel=0.05)
+
+
+def test_a_module_without_a_rule_is_an_error():
+    with pytest.raises(TypeError, match="Bilinear: no initialisation is known"):
+        initialise(nn.Sequential(nn.Bilinear(2, 2, 2)), torch_generator(0))

@@ -1,0 +1,36 @@
+import subprocess
+import sys
+
+import pytest
+
+from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
+from fedstage.models.build import build
+from fedstage.models.size import state_size
+
+NORMS = ("batch", "group", "none")
+RESNETS = ("resnet8", "resnet20", "resnet32", "resnet56")
+MODELS = [
+    LogisticRegression(name="logistic_regression"),
+    *(CnnSmall(name="cnn_small", norm=norm) for norm in NORMS),
+    CnnSmall(name="cnn_small", norm="batch", width=7, hidden=33),
+    *(
+        ResNet(name=name, norm=norm, shortcut=shortcut)
+        for name in RESNETS
+        for norm in NORMS
+        for shortcut in ("A", "B")
+    ),
+    *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
+]
+
+
+@pytest.mark.parametrize("classes", [10, 100])
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (3, 9, 15)], ids=str)
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+def test_closed_form_is_the_size_of_the_built_model(settings, shape, classes):
+    state = build(settings, shape, classes).state_dict()
+    assert state_size(settings, shape, classes) == sum(value.nbytes for value in state.values())
+
+
+def test_size_is_known_without_torch():
+    code = "import sys, fedstage.models.size; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

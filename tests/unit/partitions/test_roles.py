@@ -1,0 +1,81 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from fedstage.partitions import CLIENTS_SCHEMA
+from fedstage.partitions.roles import split_roles
+
+ASSIGNED = [np.array([9, 3, 7, 1]), np.array([2]), np.arange(10, 110)[::-1]]
+
+
+def validation_of(columns, client):
+    chosen = (columns["client"] == client) & (columns["role"] == "validation")
+    return columns["sample"][chosen].tolist()
+
+
+def test_columns_are_sorted_and_fit_the_schema():
+    columns = split_roles(ASSIGNED, 0.25, 0)
+    table = pa.table({name: columns[name] for name in CLIENTS_SCHEMA.names}, schema=CLIENTS_SCHEMA)
+    assert table.num_rows == 105
+    assert columns["client"].dtype == np.int32
+    assert columns["sample"].dtype == np.int64
+    assert columns["client"].tolist() == [0] * 4 + [1] + [2] * 100
+    assert columns["sample"].tolist() == [1, 3, 7, 9, 2, *range(10, 110)]
+    assert set(columns["role"].tolist()) == {"train", "validation"}
+
+
+@pytest.mark.parametrize(
+    ("fraction", "counts"), [(0.0, [0, 0, 0]), (0.25, [1, 0, 25]), (0.4, [2, 0, 40])]
+)
+def test_number_of_validation_samples_is_rounded(fraction, counts):
+    columns = split_roles(ASSIGNED, fraction, 0)
+    assert [len(validation_of(columns, client)) for client in range(3)] == counts
+
+
+def test_at_least_one_sample_is_left_for_training():
+    columns = split_roles(ASSIGNED, 0.99, 0)
+    assert [len(validation_of(columns, client)) for client in range(3)] == [3, 0, 99]
+
+
+def test_a_clients_roles_do_not_depend_on_the_others():
+    alone = split_roles([np.array([], dtype=int), np.array([], dtype=int), ASSIGNED[2]], 0.3, 5)
+    among = split_roles(ASSIGNED, 0.3, 5)
+    assert validation_of(alone, 2) == validation_of(among, 2)
+
+
+def test_a_clients_roles_do_not_depend_on_the_order_of_its_samples():
+    reversed_order = [samples[::-1] for samples in ASSIGNED]
+    for one, other in zip(
+        split_roles(ASSIGNED, 0.3, 5).values(),
+        split_roles(reversed_order, 0.3, 5).values(),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_clients_and_seeds_draw_differently():
+    same = [np.arange(100), np.arange(100, 200)]
+    columns, other = split_roles(same, 0.3, 0), split_roles(same, 0.3, 1)
+    assert validation_of(columns, 0) != [sample - 100 for sample in validation_of(columns, 1)]
+    assert validation_of(columns, 0) != validation_of(other, 0)
+
+
+def test_validation_samples_are_drawn_at_random():
+    own = [np.arange(1000)]
+    means = [np.mean(validation_of(split_roles(own, 0.2, seed), 0)) for seed in range(20)]
+    # The mean of 200 of 1,000 indices: 499.5 +- 18.3; the last 200 would have 899.5.
+    assert np.abs(np.array(means) - 499.5).max() < 100
+    assert abs(np.mean(means) - 499.5) < 5 * 18.3 / np.sqrt(20)
+
+
+def test_global_generators_are_neither_used_nor_changed():
+    results = []
+    for global_seed in (0, 1):
+        np.random.seed(global_seed)  # noqa: NPY002 - it must not matter
+        torch.manual_seed(global_seed)
+        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        results.append(split_roles(ASSIGNED, 0.3, 5)["role"].tolist())
+        np.testing.assert_array_equal(before[0], np.random.get_state()[1])  # noqa: NPY002
+        assert torch.equal(before[1], torch.get_rng_state())
+    assert results[0] == results[1]

@@ -1,0 +1,57 @@
+import pytest
+
+from fedstage.artefacts import load_table
+from fedstage.cli import main
+from fedstage.errors import FedstageError
+from fedstage.participation import SCHEMA, draw
+from fedstage.stages.participation import participation
+
+
+def written(folder, name="rounds.parquet", **changes):
+    arguments = {"clients": 20, "participants": 5, "seed": 3, "first": 1, "last": 100}
+    output = folder / name
+    participation(**{**arguments, **changes}, output=output)
+    return load_table(output)
+
+
+def test_file_holds_the_draw_of_every_round(tmp_path):
+    table = written(tmp_path)
+    assert table.schema.remove_metadata() == SCHEMA
+    rows = table.to_pydict()
+    assert rows["round"] == [t for t in range(1, 101) for _ in range(5)]
+    assert rows["slot"] == list(range(5)) * 100
+    assert rows["client"] == [int(c) for t in range(1, 101) for c in draw(20, 5, 3, t)]
+
+
+def test_a_round_is_the_same_whichever_rounds_are_drawn_with_it(tmp_path):
+    whole = written(tmp_path, first=1, last=12).slice(5 * 6, 5 * 3)
+    part = written(tmp_path, "part.parquet", first=7, last=9)
+    assert whole.equals(part)
+
+
+def test_same_arguments_same_bytes(tmp_path):
+    written(tmp_path, "a.parquet")
+    written(tmp_path, "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"participants": 21}, "participants = 21: from 1 to clients = 20"),
+        ({"first": 0}, "round = 0: at least 1"),
+        ({"first": 5, "last": 4}, "last = 4: at least first = 5"),
+    ],
+)
+def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path, changes, message):
+    with pytest.raises(FedstageError, match=message):
+        written(tmp_path, **changes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_command_line(tmp_path):
+    output = tmp_path / "rounds.parquet"
+    numbers = {"clients": 20, "participants": 5, "seed": 3, "first": 1, "last": 2}
+    options = [f"--{name}={number}" for name, number in numbers.items()]
+    assert main(["participation", *options, f"--output={output}"]) == 0
+    assert load_table(output).equals(written(tmp_path, "again.parquet", last=2))

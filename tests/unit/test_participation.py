@@ -1,0 +1,122 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.participation import SCHEMA, draw, table
+from fedstage.rounds import block_of
+
+
+def test_clients_of_a_round_are_distinct():
+    for round in range(1, 50):
+        chosen = draw(20, 8, 0, round)
+        assert chosen.shape == (8,)
+        assert len(set(chosen.tolist())) == 8
+        assert chosen.min() >= 0
+        assert chosen.max() < 20
+
+
+def test_full_participation_permutes():
+    rounds = [draw(10, 10, 0, round).tolist() for round in range(1, 6)]
+    assert all(sorted(chosen) == list(range(10)) for chosen in rounds)
+    assert list(range(10)) not in rounds
+    assert len({tuple(chosen) for chosen in rounds}) == 5
+
+
+def test_every_client_is_as_likely_in_every_slot():
+    clients, participants, rounds = 6, 3, 6000
+    chosen = np.stack([draw(clients, participants, 0, t) for t in range(1, rounds + 1)])
+    expected = rounds / clients
+    error = np.sqrt(rounds * (1 / clients) * (1 - 1 / clients))
+    for slot in range(participants):
+        counts = np.bincount(chosen[:, slot], minlength=clients)
+        assert np.abs(counts - expected).max() < 5 * error
+
+
+def test_pairs_of_slots_are_uniform():
+    chosen = np.stack([draw(4, 2, 0, t) for t in range(1, 6001)])
+    pairs = np.bincount(chosen[:, 0] * 4 + chosen[:, 1], minlength=16).reshape(4, 4)
+    assert np.diag(pairs).tolist() == [0] * 4
+    off = pairs[~np.eye(4, dtype=bool)]
+    assert np.abs(off - 500).max() < 5 * np.sqrt(500)
+
+
+def test_seeds_and_rounds_draw_differently_and_reproducibly():
+    assert draw(50, 10, 1, 1).tolist() == draw(50, 10, 1, 1).tolist()
+    assert draw(50, 10, 1, 1).tolist() != draw(50, 10, 2, 1).tolist()
+    assert draw(50, 10, 1, 1).tolist() != draw(50, 10, 1, 2).tolist()
+
+
+def test_fewer_participants_are_the_first_of_more():
+    assert draw(50, 5, 3, 7).tolist() == draw(50, 20, 3, 7)[:5].tolist()
+
+
+def test_global_generators_are_neither_used_nor_changed():
+    results = []
+    for global_seed in (0, 1):
+        np.random.seed(global_seed)  # noqa: NPY002 - it must not matter
+        torch.manual_seed(global_seed)
+        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        results.append(draw(50, 10, 1, 1).tolist())
+        np.testing.assert_array_equal(before[0], np.random.get_state()[1])  # noqa: NPY002
+        assert torch.equal(before[1], torch.get_rng_state())
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("participants", [0, 6])
+def test_number_of_participants_is_checked(participants):
+    with pytest.raises(FedstageError, match=f"participants = {participants}: .*clients = 5"):
+        draw(5, participants, 0, 1)
+
+
+def test_rounds_start_at_one():
+    with pytest.raises(FedstageError, match="round = 0: at least 1"):
+        draw(5, 2, 0, 0)
+
+
+def test_table_lists_every_slot_of_every_round():
+    columns = table(10, 3, 0, 4, 6)
+    assert list(columns) == SCHEMA.names
+    assert columns["round"].tolist() == [4] * 3 + [5] * 3 + [6] * 3
+    assert columns["slot"].tolist() == [0, 1, 2] * 3
+    assert columns["client"].tolist() == [int(c) for t in (4, 5, 6) for c in draw(10, 3, 0, t)]
+
+
+def test_table_of_no_rounds_is_refused():
+    with pytest.raises(FedstageError, match="last = 3: at least first = 4"):
+        table(10, 3, 0, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("round", "block"),
+    [
+        (1, (1, 100)),
+        (2, (1, 100)),
+        (99, (1, 100)),
+        (100, (1, 100)),
+        (101, (101, 200)),
+        (200, (101, 200)),
+        (201, (201, 300)),
+        (12_345, (12_301, 12_400)),
+    ],
+)
+def test_block_of_a_round(round, block):
+    assert block_of(round) == block
+
+
+@pytest.mark.parametrize("round", [0, -1])
+def test_block_of_no_round(round):
+    with pytest.raises(ValueError, match="at least 1"):
+        block_of(round)
+
+
+def test_rounds_can_be_imported_without_heavy_packages():
+    code = (
+        "import sys, fedstage.rounds; "
+        "print(sorted({'numpy', 'torch', 'pyarrow', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

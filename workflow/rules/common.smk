@@ -1,0 +1,86 @@
+"""The configuration, checked, and the small functions that rules share."""
+
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from fedstage import graph
+from fedstage.catalogue import describe_runs, find, load_catalogue
+from fedstage.catalogue import split_target, state_rounds
+from fedstage.config import STATEFUL_TRAINERS, HeldOut
+from fedstage.errors import FedstageError
+from fedstage.evaluated import parse_evaluated
+from fedstage.lines import as_json, canonical, is_stateful_name, partition_settings
+
+# A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
+sys.setrecursionlimit(20000)
+
+try:
+    CATALOGUE = load_catalogue(config, Path(workflow.basedir) / "workflow")
+except FedstageError as error:
+    raise WorkflowError(str(error)) from None
+
+if CATALOGUE.config.data_folder:
+    os.environ["FEDSTAGE_DATA"] = CATALOGUE.config.data_folder
+
+# Round state is temporary, except in the rounds from which a run may go on.
+KEPT_STATE = "|".join(f"{round:04d}" for round in state_rounds(CATALOGUE))
+STATEFUL_LINE = is_stateful_name()
+
+
+wildcard_constraints:
+    data="[^/]+",
+    partition="[^/]+",
+    plan="[^/]+",
+    initial="[^/]+",
+    line="[^/]+",
+    round=r"\d{4}",
+    group=r"\d+",
+    slot=r"\d+",
+    members="aggregated|clients",
+    who=r"client_\d+|pooled",
+    role="test|validation",
+    experiment="[^/]+",
+    scale=r"[^/.]+",
+
+
+def found(kind, wildcards, name):
+    """Return what a wildcard's value stands for, or end with one line."""
+    try:
+        return find(getattr(CATALOGUE, kind), wildcards[name], kind)
+    except FedstageError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def line_of(wildcards):
+    return found("lines", wildcards, "line")
+
+
+def local_line_of(wildcards):
+    return found("local_lines", wildcards, "line")
+
+
+def gpus(line):
+    """Return how many GPUs a job of this line is scheduled on."""
+    device = line.numerics.device
+    return CATALOGUE.config.gpu if device == "auto" else int(device.startswith("cuda"))
+
+
+def results_of(target):
+    """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
+    experiment, scale = split_target(target)
+    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md")]
+    return tables + [
+        f"results/figures/{experiment}/{scale}_{figure}.png"
+        for figure in ("accuracy", "partition")
+    ]
+
+
+def show_tables():
+    """Print the targets' tables at the end of a run."""
+    for target in CATALOGUE.config.targets:
+        for path in results_of(target):
+            if path.endswith(".md") and Path(path).exists():
+                print(f"\n{path}\n\n{Path(path).read_text()}", file=sys.stderr)

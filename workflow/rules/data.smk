@@ -1,0 +1,78 @@
+"""From raw data to clients: data set, partition, participation, initial models."""
+
+
+rule dataset:
+    output:
+        train="results/data/{data}/train.safetensors",
+        test="results/data/{data}/test.safetensors",
+        held_out="results/data/{data}/held_out.safetensors",
+        info="results/data/{data}/info.json",
+    params:
+        settings=lambda w: as_json(canonical(found("data", w, "data"))),
+    log:
+        "results/logs/dataset/{data}.log",
+    message:
+        "data set {wildcards.data}"
+    shell:
+        "fedstage dataset --log {log} --settings {params.settings:q} --train {output.train}"
+        " --test {output.test} --held-out {output.held_out} --info {output.info}"
+
+
+rule partition:
+    input:
+        train=lambda w: graph.data_file(found("partitions", w, "partition").data, "train"),
+    output:
+        clients="results/partitions/{partition}/clients.parquet",
+        histogram="results/partitions/{partition}/label_histogram.parquet",
+    params:
+        settings=lambda w: as_json(
+            partition_settings(found("partitions", w, "partition"))
+        ),
+    log:
+        "results/logs/partition/{partition}.log",
+    message:
+        "partition {wildcards.partition}"
+    shell:
+        "fedstage partition --log {log} --settings {params.settings:q} --train {input.train}"
+        " --output {output.clients} --histogram {output.histogram}"
+
+
+rule participation:
+    output:
+        "results/participation/{plan}/rounds_{first}-{last}.parquet",
+    params:
+        clients=lambda w: found("plans", w, "plan").clients,
+        participants=lambda w: found("plans", w, "plan").participants,
+        seed=lambda w: found("plans", w, "plan").seed,
+    wildcard_constraints:
+        first=r"\d{4}",
+        last=r"\d{4}",
+    log:
+        "results/logs/participation/{plan}/rounds_{first}-{last}.log",
+    message:
+        "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
+    shell:
+        "fedstage participation --log {log} --clients {params.clients}"
+        " --participants {params.participants} --seed {params.seed}"
+        " --first {wildcards.first} --last {wildcards.last} --output {output}"
+
+
+rule initial_model:
+    input:
+        info=lambda w: graph.data_file(found("initial", w, "initial").data, "info"),
+    output:
+        "results/initial_models/{initial}/group_{group}.safetensors",
+    params:
+        settings=lambda w: as_json(
+            {
+                "model": canonical(found("initial", w, "initial").model),
+                "seed": found("initial", w, "initial").seed,
+            }
+        ),
+    log:
+        "results/logs/initial_model/{initial}/group_{group}.log",
+    message:
+        "initial model {wildcards.initial}, group {wildcards.group}"
+    shell:
+        "fedstage initial_model --log {log} --settings {params.settings:q}"
+        " --group {wildcards.group} --info {input.info} --output {output}"

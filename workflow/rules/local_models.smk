@@ -1,0 +1,45 @@
+"""Models that are trained without federation: each client alone, or all data pooled."""
+
+
+rule local_line:
+    output:
+        "results/local_models/{line}/line.yaml",
+    params:
+        settings=lambda w: as_json(canonical(local_line_of(w))),
+    localrule: True
+    log:
+        "results/logs/local_line/{line}.log",
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
+
+
+def initial_weights(wildcards):
+    """Return the initial model that federated runs of the same seed start from."""
+    line = local_line_of(wildcards)
+    return graph.initial_model(line.data, line.model, line.seed, group=0)
+
+
+rule local_model:
+    input:
+        line="results/local_models/{line}/line.yaml",
+        data=lambda w: graph.data_file(local_line_of(w).data, "train"),
+        info=lambda w: graph.data_file(local_line_of(w).data, "info"),
+        clients=lambda w: graph.clients_table(local_line_of(w)),
+        start=initial_weights,
+    output:
+        "results/local_models/{line}/{who}.safetensors",
+    params:
+        client=lambda w: "" if w.who == "pooled" else w.who.removeprefix("client_"),
+    threads: lambda w: local_line_of(w).numerics.threads
+    resources:
+        gpu=lambda w: gpus(local_line_of(w)),
+    log:
+        "results/logs/local_model/{line}/{who}.log",
+    message:
+        "{wildcards.who} trains without federation ({wildcards.line})"
+    shell:
+        "fedstage local_model --log {log} --line {input.line} --client {params.client}"
+        " --data {input.data} --info {input.info} --clients {input.clients}"
+        " --start {input.start} --output {output}"

@@ -1,0 +1,80 @@
+"""Tables and figures of an experiment at a scale."""
+
+
+def described(wildcards):
+    """Return the experiment's runs: their axes, and where their metrics are."""
+    if (wildcards.experiment, wildcards.scale) not in CATALOGUE.runs:
+        raise WorkflowError(
+            f"{wildcards.experiment}/{wildcards.scale}: no such experiment and scale"
+        )
+    return describe_runs(CATALOGUE, wildcards.experiment, wildcards.scale)
+
+
+def of_every_run(key):
+    """Return an input function: a file of each run of the experiment, each named once."""
+
+    def files(wildcards):
+        return list(dict.fromkeys(run[key] for run in described(wildcards)["runs"]))
+
+    return files
+
+
+rule runs:
+    output:
+        "results/tables/{experiment}/{scale}.runs.json",
+    params:
+        runs=lambda w: as_json(described(w)),
+    localrule: True
+    message:
+        "runs of {wildcards.experiment}, scale {wildcards.scale}"
+    run:
+        Path(output[0]).write_text(params.runs)
+
+
+rule tables:
+    input:
+        runs="results/tables/{experiment}/{scale}.runs.json",
+        metrics=of_every_run("metrics"),
+    output:
+        csv="results/tables/{experiment}/{scale}.csv",
+        parquet="results/tables/{experiment}/{scale}.parquet",
+        markdown=report(
+            "results/tables/{experiment}/{scale}.md",
+            caption="../report/table.rst",
+            category="{experiment}",
+            labels={"result": "table", "scale": "{scale}"},
+        ),
+    log:
+        "results/logs/tables/{experiment}/{scale}.log",
+    message:
+        "table of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage tables --log {log} --runs {input.runs} --csv {output.csv}"
+        " --parquet {output.parquet} --markdown {output.markdown}"
+
+
+rule figures:
+    input:
+        runs="results/tables/{experiment}/{scale}.runs.json",
+        metrics=of_every_run("metrics"),
+        partitions=of_every_run("partition"),
+    output:
+        accuracy=report(
+            "results/figures/{experiment}/{scale}_accuracy.png",
+            caption="../report/accuracy.rst",
+            category="{experiment}",
+            labels={"result": "accuracy over rounds", "scale": "{scale}"},
+        ),
+        partition=report(
+            "results/figures/{experiment}/{scale}_partition.png",
+            caption="../report/partition.rst",
+            category="{experiment}",
+            labels={"result": "partition", "scale": "{scale}"},
+        ),
+    log:
+        "results/logs/figures/{experiment}/{scale}.log",
+    message:
+        "figures of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage figures --log {log} --runs {input.runs} --accuracy {output.accuracy}"
+        " --partition {output.partition}"

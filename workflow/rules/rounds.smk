@@ -1,0 +1,120 @@
+"""A round: local training of each participant, aggregation of each group."""
+
+
+def previous_model(wildcards):
+    """Return w*_{t-1,k}: what round t of group k starts from."""
+    return graph.global_model(
+        line_of(wildcards), int(wildcards.round) - 1, int(wildcards.group)
+    )
+
+
+def previous_state(wildcards):
+    """Return the round state of round t-1, where the local trainer keeps any."""
+    line, round = line_of(wildcards), int(wildcards.round)
+    if line.local.name not in STATEFUL_TRAINERS or round == 1:
+        return []
+    return graph.round_state(line, round - 1, int(wildcards.group))
+
+
+rule line:
+    output:
+        "results/training/{line}/line.yaml",
+    params:
+        settings=lambda w: as_json(canonical(line_of(w))),
+    localrule: True
+    log:
+        "results/logs/line/{line}.log",
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
+
+
+UPDATE = "results/training/{line}/round_{round}/group_{group}/slot_{slot}.safetensors"
+
+
+rule local_training:
+    input:
+        line="results/training/{line}/line.yaml",
+        data=lambda w: graph.data_file(line_of(w).data, "train"),
+        info=lambda w: graph.data_file(line_of(w).data, "info"),
+        clients=lambda w: graph.clients_table(line_of(w)),
+        participation=lambda w: graph.participation_table(line_of(w), int(w.round)),
+        start=previous_model,
+        state=previous_state,
+    output:
+        UPDATE if CATALOGUE.config.keep_updates else temp(UPDATE),
+    threads: lambda w: line_of(w).numerics.threads
+    resources:
+        gpu=lambda w: gpus(line_of(w)),
+    log:
+        "results/logs/local_training/{line}/round_{round}/group_{group}/slot_{slot}.log",
+    message:
+        "round {wildcards.round}: participant {wildcards.slot} trains ({wildcards.line})"
+    shell:
+        "fedstage local_training --log {log} --line {input.line} --round {wildcards.round}"
+        " --group {wildcards.group} --slot {wildcards.slot} --data {input.data}"
+        " --info {input.info} --clients {input.clients} --participation {input.participation}"
+        " --start {input.start} --state {input.state} --output {output}"
+
+
+ROUND = "results/training/{line}/round_{round}/group_{group}"
+AGGREGATE = (
+    "fedstage aggregation --log {log} --line {input.line} --info {input.info}"
+    " --start {input.start} --updates {input.updates} --state {input.state}"
+    " --output {output.model} --participants {output.participants}"
+)
+
+
+rule aggregation:
+    input:
+        line="results/training/{line}/line.yaml",
+        info=lambda w: graph.data_file(line_of(w).data, "info"),
+        start=previous_model,
+        updates=lambda w: graph.updates(line_of(w), int(w.round), int(w.group)),
+        state=previous_state,
+    output:
+        model=f"{ROUND}/aggregated.safetensors",
+        participants=f"{ROUND}/participants.parquet",
+    wildcard_constraints:
+        line=rf"(?!{STATEFUL_LINE}/)[^/]+",
+    log:
+        "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
+    message:
+        "round {wildcards.round}: group {wildcards.group} aggregates ({wildcards.line})"
+    shell:
+        AGGREGATE
+
+
+# The same stage for local trainers that keep state between rounds, such as SCAFFOLD. The state is
+# temporary, except in the rounds from which a run may go on.
+rule aggregation_with_state:
+    input:
+        line="results/training/{line}/line.yaml",
+        info=lambda w: graph.data_file(line_of(w).data, "info"),
+        start=previous_model,
+        updates=lambda w: graph.updates(line_of(w), int(w.round), int(w.group)),
+        state=previous_state,
+    output:
+        model=f"{ROUND}/aggregated.safetensors",
+        participants=f"{ROUND}/participants.parquet",
+        state=temp(f"{ROUND}/state.safetensors"),
+    wildcard_constraints:
+        line=STATEFUL_LINE,
+        round=rf"(?!(?:{KEPT_STATE})/)\d{{4}}",
+    log:
+        "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
+    message:
+        "round {wildcards.round}: group {wildcards.group} aggregates ({wildcards.line})"
+    shell:
+        AGGREGATE + " --new-state {output.state}"
+
+
+use rule aggregation_with_state as aggregation_with_kept_state with:
+    output:
+        model=f"{ROUND}/aggregated.safetensors",
+        participants=f"{ROUND}/participants.parquet",
+        state=f"{ROUND}/state.safetensors",
+    wildcard_constraints:
+        line=STATEFUL_LINE,
+        round=KEPT_STATE,

@@ -31,5 +31,9 @@ rule all:
         [results_of(target) for target in CATALOGUE.config.targets],
 
 
+onstart:
+    hide_reasons()
+
+
 onsuccess:
     show_tables()

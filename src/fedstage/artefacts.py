@@ -1,49 +1,36 @@
-"""Reading and writing what stages exchange: safetensors, Parquet and JSON.
+"""Reading and writing what stages exchange: tensors as safetensors, tables as Parquet.
 
-Every file is written under a temporary name beside its place and renamed, so a killed job leaves no
-half of a file under the real name. Every file is checked when it is read: safetensors by a SHA-256
+Every file is checked when it is read: safetensors by a SHA-256
 over header and payload that stands in the file's own metadata, Parquet by its page checksums.
 """
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from fedstage.errors import FedstageError
+from fedstage.files import read_bytes, replacing
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # stages that only read tables do not wait for torch and pandas
+    import torch
     from pandas import DataFrame
 
-Weights = dict[str, torch.Tensor]
+Weights = dict[str, "torch.Tensor"]
 
 _METADATA = "__metadata__"
 _CHECKSUM = "sha256"
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
 
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path to write to; rename it to `path` if the block succeeds."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def save_tensors(
-    path: str | Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any] | None = None
+    path: str | Path,
+    tensors: Mapping[str, "torch.Tensor"],
+    metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Write tensors and JSON-serialisable metadata; the same content gives the same bytes."""
     from safetensors.torch import save
@@ -71,7 +58,7 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     """
     from safetensors.torch import load
 
-    raw = _read_bytes(path)
+    raw = read_bytes(path)
     length = int.from_bytes(raw[:_LENGTH], "little")
     payload = memoryview(raw)[_LENGTH + length :]
     try:
@@ -107,9 +94,9 @@ def load_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     if not Path(path).is_file():
         raise FedstageError(f"{path}: no such file")
     try:
-        table = pq.read_table(
-            path, columns=list(columns) if columns else None, page_checksum_verification=True
-        )
+        # Not read_table: that imports pyarrow.dataset, and so pandas, which costs a second.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read(columns=list(columns) if columns else None)
     except (pa.ArrowException, OSError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(_damaged(path, "a Parquet file with valid checksums", detail)) from None
@@ -123,36 +110,6 @@ def load_frame(path: str | Path) -> "DataFrame":
     """Read a Parquet file as a pandas data frame, verified as by `load_table`."""
     frame: DataFrame = load_table(path).to_pandas()
     return frame
-
-
-def save_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that a person can read, keys in the given order."""
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n")
-
-
-def load_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing or is not a JSON object.
-    """
-    try:
-        content = json.loads(_read_bytes(path))
-    except ValueError as error:
-        raise FedstageError(_damaged(path, "a JSON object", str(error))) from None
-    if not isinstance(content, dict):
-        raise FedstageError(_damaged(path, "a JSON object"))
-    return content
-
-
-def _read_bytes(path: str | Path) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
 
 
 def _checksum(header: Mapping[str, Any], payload: bytes | memoryview) -> str:

@@ -7,9 +7,12 @@ that share a seed therefore share partition, participation, initial weights and 
 
 import hashlib
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:  # stages that draw with NumPy do not wait for torch
+    import torch
 
 Key = int | str
 
@@ -24,6 +27,8 @@ def numpy_generator(*key: Key) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=_digest(key)))
 
 
-def torch_generator(*key: Key) -> torch.Generator:
+def torch_generator(*key: Key) -> "torch.Generator":
     """Return the CPU torch generator of a key: for weights, batches and augmentation."""
+    import torch
+
     return torch.Generator().manual_seed(_digest(key) >> 1)

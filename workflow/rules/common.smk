@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+from snakemake.settings.enums import Quietness
 
 from fedstage import graph
 from fedstage.catalogue import describe_runs, find, load_catalogue
@@ -76,6 +78,13 @@ def results_of(target):
         f"results/figures/{experiment}/{scale}_{figure}.png"
         for figure in ("accuracy", "partition")
     ]
+
+
+def hide_reasons():
+    """Keep the reasons of jobs, lists of up to hundreds of files, to dry runs and the log file."""
+    for handler in logger.handlers:
+        if handler.name == "DefaultStreamHandler":
+            handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
 
 
 def show_tables():

@@ -10,6 +10,7 @@ from torch import nn
 
 from fedstage.config import Optimiser
 from fedstage.engine.images import augment, normalise
+from fedstage.engine.optimisers import optimiser_step
 from fedstage.engine.schedules import factor
 
 #: Loss of logits [b, classes] against targets (labels [b], or teacher logits [b, classes]).
@@ -71,45 +72,26 @@ def train(
         Called between the backward pass and the step, after clipping.
     """
     model.train()
-    optimiser = _optimiser(model, settings)
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = list(model.parameters())
+    move = optimiser_step(parameters, settings)
     losses = torch.zeros(len(batches), device=images.device)
     rate_sum = 0.0
     for step, batch in enumerate(batches):
-        scale = rate * factor(settings.schedule, step, len(batches))
-        rate_sum += _set_rate(optimiser, settings.learning_rate * scale)
+        eta = settings.learning_rate * rate * factor(settings.schedule, step, len(batches))
         index = batch.to(images.device)
         pixels = normalise(augment(images[index], settings.augmentation, generator), info)
-        optimiser.zero_grad(set_to_none=True)
         value = loss(model(pixels), targets[index])
+        for parameter in parameters:
+            parameter.grad = None
         value.backward()
         if settings.clip_norm is not None:
             nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
         if gradient_term is not None:
             gradient_term(parameters)
-        optimiser.step()
+        move(eta)
+        rate_sum += eta
         losses[step] = value.detach()
     return _outcome(model, losses.cpu(), rate_sum)
-
-
-def _optimiser(model: nn.Module, settings: Optimiser) -> torch.optim.Optimizer:
-    if settings.optimiser == "adam":
-        return torch.optim.Adam(
-            model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
-    return torch.optim.SGD(
-        model.parameters(),
-        lr=settings.learning_rate,
-        momentum=settings.momentum,
-        nesterov=settings.nesterov,
-        weight_decay=settings.weight_decay,
-    )
-
-
-def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> float:
-    for group in optimiser.param_groups:
-        group["lr"] = rate
-    return rate
 
 
 def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:

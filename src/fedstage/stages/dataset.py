@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from fedstage.artefacts import save_json, save_tensors
+from fedstage.artefacts import save_tensors
 from fedstage.config import Data, Digits, ParquetData, Settings, TorchvisionData
 from fedstage.data import Dataset, Images, load
 from fedstage.data.images import pixel_statistics
 from fedstage.errors import FedstageError
+from fedstage.files import save_json
 from fedstage.validation import validate
 
 

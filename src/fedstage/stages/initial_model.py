@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from fedstage.artefacts import load_json, save_tensors
+from fedstage.artefacts import save_tensors
 from fedstage.errors import FedstageError
+from fedstage.files import load_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.settings import InitialModel

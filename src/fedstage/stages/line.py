@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fedstage.artefacts import replacing
+from fedstage.files import replacing
 from fedstage.lines import SCHEMA_VERSION
 
 

@@ -43,7 +43,7 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
     save_table(histogram, label_histogram(columns, labels), HISTOGRAM_SCHEMA)
 
 
-def _parse(text: str) -> Any:  # noqa: ANN401 - checked by the settings class
+def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import replacing, save_table
+from fedstage.artefacts import save_table
+from fedstage.files import replacing
 from fedstage.tables.markdown import describe_source, render
 from fedstage.tables.runs import last_rounds, read_runs
 from fedstage.tables.summary import summarise, table_schema

@@ -11,13 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedstage.tables.figures import facet_grid, set_note, set_title, style
+from fedstage.tables.figures import (
+    facet_columns,
+    facet_grid,
+    set_axis_labels,
+    set_legend,
+    set_note,
+    set_title,
+    style,
+)
 from fedstage.tables.labels import join_labels, show_value
 from fedstage.tables.runs import RUN, SEED
 
 #: Columns that drawing adds to the frame of runs.
 _LINE, _FACET, _EVALUATIONS = "_line", "_facet", "_evaluations"
-_FACET_COLUMNS = 3
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 _MOST_MARKERS = 25  # rounds; more would hide the lines
 _BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
@@ -54,18 +61,13 @@ def draw_accuracy(
     size = (4.8, 3.2) if len(facets) == 1 else (3.1, 2.5)
     with style():
         beside = 0.7 + 0.09 * max(map(len, palette))
-        figure, grid = facet_grid(len(facets), _FACET_COLUMNS, *size, beside)
+        across = facet_columns(len(facets))
+        figure, grid = facet_grid(len(facets), across, size, beside)
         for axes, facet in zip(grid, facets, strict=True):
             axes.set_title(facet)
             _draw_facet(axes, frame[frame[_FACET] == facet], palette)
-        _label_axes(grid, frame)
-        figure.legend(
-            handles=_legend_handles(frame, palette),
-            title=line_axis(rows),
-            loc="outside right center",
-            frameon=False,
-            alignment="left",
-        )
+        _label_axes(grid, across, frame)
+        set_legend(figure, line_axis(rows), _legend_handles(frame, palette))
         set_title(figure, title)
         set_note(figure, _note(frame))
     return figure
@@ -131,16 +133,13 @@ def _draw_level(axes: Axes, accuracies: pd.Series, colour: Colour) -> None:
         axes.axhspan(mean - deviation, mean + deviation, color=colour, **_BAND)
 
 
-def _label_axes(grid: Sequence[Axes], frame: pd.DataFrame) -> None:
+def _label_axes(grid: Sequence[Axes], across: int, frame: pd.DataFrame) -> None:
     roles = " and ".join(frame["role"].unique())
-    for axes in grid:
-        axes.set(xlabel="", ylabel="")
-        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel(f"Top-1 accuracy, {roles} (%)")
-        axes.set_xlabel("Round")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    set_axis_labels(grid, across, "Round", f"Top-1 accuracy, {roles} (%)")
+    grid[0].xaxis.set_major_locator(MaxNLocator(integer=True))  # the scale is shared
     if (frame[_EVALUATIONS] == 1).all():
-        grid[0].set_xticks([])  # no run has a course over rounds; the scale is shared
+        grid[0].set_xticks([])  # no run has a course over rounds
+        set_axis_labels(grid, across, "", f"Top-1 accuracy, {roles} (%)")
 
 
 def _legend_handles(frame: pd.DataFrame, palette: dict[str, Colour]) -> list[Line2D]:
@@ -163,9 +162,11 @@ def _legend_handles(frame: pd.DataFrame, palette: dict[str, Colour]) -> list[Lin
 
 
 def _note(frame: pd.DataFrame) -> str:
-    seeds = frame[SEED].nunique()
+    counts = frame.groupby([_LINE, _FACET])[SEED].nunique()
+    least, most = counts.min(), counts.max()
     note = "A single seed."
-    if seeds > 1:
+    if most > 1:
+        seeds = f"{most}" if least == most else f"{least} to {most}"
         note = f"Lines: mean over {seeds} seeds; bands: ± 1 standard deviation."
     if (frame[_EVALUATIONS] == 1).any():
         note += " Dashed: evaluated once, at the end of training."

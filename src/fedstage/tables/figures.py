@@ -1,6 +1,6 @@
 """What all figures share: style, the grid of facets, the title, and files of reproducible bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
@@ -10,12 +10,13 @@ import matplotlib as mpl
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from fedstage.artefacts import replacing
 from fedstage.errors import FedstageError
+from fedstage.files import replacing
 
 _DPI = 150
-_TITLE_CHARACTERS, _NOTE_CHARACTERS = 8.5, 13.0  # per inch
+_TITLE_CHARACTERS, _NOTE_CHARACTERS = 9.8, 14.0  # per inch
 _LEFT, _BETWEEN, _AROUND = 0.6, 0.7, 0.6  # inches that labels, titles and the note take
 #: Neither a date nor the version of the drawing library goes into a file.
 _METADATA: dict[str, dict[str, None]] = {
@@ -40,30 +41,58 @@ def style() -> Iterator[None]:
         yield
 
 
+def facet_columns(facets: int) -> int:
+    """Return how many facets stand side by side: at most three, and four as two by two."""
+    return facets if facets <= 3 else 2 if facets == 4 else 3
+
+
 def facet_grid(
-    facets: int, columns: int, width: float, height: float, beside: float
+    facets: int, columns: int, size: tuple[float, float], beside: float
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure and its axes, which share their scales.
 
     Parameters
     ----------
     facets, columns : int
-        Number of axes, and how many of them stand in a row at most.
-    width, height : float
-        Size of each axes, in inches.
+        Number of axes, and how many of them stand side by side.
+    size : tuple of float
+        Width and height of each axes, in inches.
     beside : float
         Width of the legend on the right, in inches.
     """
-    columns = min(columns, facets)
+    width, height = size
     rows = -(-facets // columns)
-    size = (columns * (width + 0.1) + _LEFT + beside, rows * (height + _BETWEEN) + _AROUND)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(
+        figsize=(columns * (width + 0.1) + _LEFT + beside, rows * (height + _BETWEEN) + _AROUND),
+        layout="constrained",
+    )
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for unused in grid[facets:]:
         unused.remove()
-    for above in grid[max(0, facets - columns) : facets]:
-        above.tick_params(labelbottom=True)  # the lowest of its column, even over a gap
     return figure, list(grid[:facets])
+
+
+def set_axis_labels(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
+    """Label the x axis of the lowest axes of each column, and the y axis of the first column."""
+    for index, axes in enumerate(grid):
+        lowest = index + columns >= len(grid)
+        axes.set_xlabel(x if lowest else "")
+        axes.tick_params(labelbottom=lowest)  # also where the row below has a gap
+        axes.set_ylabel(y if index % columns == 0 else "")
+
+
+def set_legend(
+    figure: Figure, title: str, handles: Sequence[Line2D], labelspacing: float = 0.5
+) -> None:
+    """Put the legend of all facets on the right, outside of them."""
+    figure.legend(
+        handles=handles,
+        title=title,
+        loc="outside right center",
+        frameon=False,
+        alignment="left",
+        labelspacing=labelspacing,
+    )
 
 
 def set_title(figure: Figure, *lines: str) -> None:

@@ -9,17 +9,26 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator, Locator, MaxNLocator
 
 from fedstage.artefacts import load_table
 from fedstage.errors import FedstageError
-from fedstage.tables.figures import facet_grid, set_note, set_title, style
+from fedstage.tables.figures import (
+    facet_columns,
+    facet_grid,
+    set_axis_labels,
+    set_legend,
+    set_note,
+    set_title,
+    style,
+)
 from fedstage.tables.labels import join_labels
-from fedstage.tables.runs import SEED, Axis, ResultRun
+from fedstage.tables.runs import SEED, AxisValue, ResultRun
 
 MOST_PARTITIONS = 6
-_FACET_COLUMNS = 3
+_MOST_BESIDE = 30  # clients; with more, partitions stand below each other
 _MOST_TICKS = 20
+_CELL, _NARROWEST, _MARGIN = 0.34, 2.6, 0.08  # inches
 _COLOUR = "#0173b2"  # the first of the colour-blind palette
 _POINTS_PER_INCH = 72
 
@@ -29,7 +38,7 @@ def find_partitions(runs: Sequence[ResultRun]) -> dict[str, str]:
 
     The label says the settings that tell the partitions apart; it is empty for a single one.
     """
-    points: dict[str, list[dict[str, Axis]]] = {}
+    points: dict[str, list[dict[str, AxisValue]]] = {}
     for run in runs:
         if run.settings[SEED] == runs[0].settings[SEED]:
             points.setdefault(run.partition, []).append(run.settings)
@@ -40,7 +49,7 @@ def find_partitions(runs: Sequence[ResultRun]) -> dict[str, str]:
     return dict(zip(labels, points, strict=True))
 
 
-def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, Axis]]]) -> bool:
+def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, AxisValue]]]) -> bool:
     """Whether a setting is the same throughout each partition, and not for all partitions."""
     values = [{str(point.get(name)) for point in group} for group in groups]
     return all(len(value) == 1 for value in values) and any(a != b for a, b in pairwise(values))
@@ -65,7 +74,7 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
     return table.groupby(["client", "label"])["samples"].sum().reset_index()
 
 
-def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axis) -> Figure:
+def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: AxisValue) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
 
     Parameters
@@ -78,71 +87,79 @@ def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axi
         The seed that the partitions were drawn with, to be told.
     """
     shown = dict(list(histograms.items())[:MOST_PARTITIONS])
-    clients = 1 + max(int(histogram["client"].max()) for histogram in shown.values())
-    classes = 1 + max(int(histogram["label"].max()) for histogram in shown.values())
-    most = max(int(histogram["samples"].max()) for histogram in shown.values())
-    cell = _cell_inches(clients, classes, len(shown))
-    diameter = _POINTS_PER_INCH * min(cell)
+    samples = pd.concat(shown.values())
+    clients, classes = 1 + int(samples["client"].max()), 1 + int(samples["label"].max())
+    most = int(samples["samples"].max())
+    across = facet_columns(len(shown)) if clients <= _MOST_BESIDE else 1
+    cell = _cell_inches(clients, classes, across, len(shown))
+    scale = _points2_per_sample(samples["samples"], min(cell))
     with style():
         size = (cell[0] * clients, cell[1] * classes)
-        figure, grid = facet_grid(len(shown), _FACET_COLUMNS, *size, beside=1.1)
+        figure, grid = facet_grid(len(shown), across, size, beside=1.1)
         for axes, (label, histogram) in zip(grid, shown.items(), strict=True):
             axes.set_title(label)
-            _draw_bubbles(axes, histogram, diameter**2 / most)
-        _label_axes(grid, clients, classes)
-        figure.legend(
-            handles=_legend_handles(most, diameter),
-            title="Samples",
-            loc="outside right center",
-            frameon=False,
-            alignment="left",
-            labelspacing=1.2,
-        )
+            _draw_bubbles(axes, histogram, scale)
+        set_axis_labels(grid, across, "Client", "Class")
+        margin = _MARGIN + sqrt(scale * most) / 2 / _POINTS_PER_INCH
+        _set_scales(grid[0], (clients, classes), (margin / cell[0], margin / cell[1]))
+        set_legend(figure, "Samples", _legend_handles(most, scale), labelspacing=1.2)
         set_title(figure, title, f"Partition over clients (seed {seed})")
         set_note(figure, _note(len(shown), len(histograms)))
     return figure
 
 
-def _cell_inches(clients: int, classes: int, facets: int) -> tuple[float, float]:
+def _cell_inches(clients: int, classes: int, across: int, facets: int) -> tuple[float, float]:
     """Return the width and height of a client's and class's cell, for a figure that fits a page."""
-    width, height = (7.0, 6.0) if facets == 1 else (3.6, 3.6)
-    return min(0.34, width / clients), min(0.34, height / classes)
+    widest, highest = {1: 9.0, 2: 4.6, 3: 3.4}[across], 6.0 if facets == 1 else 3.0
+    width = min(max(_CELL, _NARROWEST / clients), widest / clients)
+    return width, min(_CELL, highest / classes)
+
+
+def _points2_per_sample(samples: pd.Series, cell: float) -> float:
+    """Return the area of a sample: nearly all bubbles fit their cell, and none is above 1.5 of it.
+
+    A fit of the very largest would shrink the others of a skewed partition to specks.
+    """
+    points = _POINTS_PER_INCH * cell
+    return min(points**2 / float(samples.quantile(0.95)), (1.5 * points) ** 2 / int(samples.max()))
 
 
 def _draw_bubbles(axes: Axes, histogram: pd.DataFrame, points2_per_sample: float) -> None:
+    histogram = histogram.sort_values("samples", ascending=False, kind="stable")  # small on top
     axes.scatter(
         histogram["client"],
         histogram["label"],
         s=histogram["samples"] * points2_per_sample,
         color=_COLOUR,
-        alpha=0.8,
+        alpha=0.75,
         linewidth=0,
     )
 
 
-def _label_axes(grid: Sequence[Axes], clients: int, classes: int) -> None:
-    for axes in grid:
-        axes.set(xlabel="Client", xlim=(-0.7, clients - 0.3), ylim=(-0.7, classes - 0.3))
-        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel("Class")
-        for axis, count in ((axes.xaxis, clients), (axes.yaxis, classes)):
-            few = count <= _MOST_TICKS
-            axis.set_major_locator(
-                FixedLocator(range(count)) if few else MaxNLocator(integer=True, min_n_ticks=1)
-            )
+def _set_scales(axes: Axes, counts: tuple[int, int], margins: tuple[float, float]) -> None:
+    """Show clients and classes from 0 on, with `margins` (in cells) around; facets share scales."""
+    (clients, classes), (side, above) = counts, margins
+    axes.set(xlim=(-side, clients - 1 + side), ylim=(-above, classes - 1 + above))
+    axes.xaxis.set_major_locator(_ticks(clients))
+    axes.yaxis.set_major_locator(_ticks(classes))
 
 
-def _legend_handles(most: int, diameter: float) -> list[Line2D]:
+def _ticks(count: int) -> Locator:
+    """Return a tick for each of 0 to `count` - 1 while they are few."""
+    return FixedLocator(range(count)) if count <= _MOST_TICKS else MaxNLocator(integer=True)
+
+
+def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:
     return [
         Line2D(
             [],
             [],
             linestyle="",
             marker="o",
-            markersize=diameter * sqrt(samples / most),
+            markersize=sqrt(samples * points2_per_sample),
             markeredgewidth=0,
             color=_COLOUR,
-            alpha=0.8,
+            alpha=0.75,
             label=f"{samples:,}",
         )
         for samples in legend_samples(most)

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from fedstage.artefacts import load_json, load_table
+from fedstage.artefacts import load_table
 from fedstage.config import Settings
 from fedstage.errors import FedstageError
+from fedstage.files import load_json
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.validation import validate
 
-Axis = str | int | float | bool | None
+AxisValue = str | int | float | bool | None
 
 SEED = "seed"
 #: Columns of the frame beside settings and measurements: the run's position in `runs.json` (runs
@@ -33,7 +34,7 @@ _TAKEN = {RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", *METRICS_SCHEMA.nam
 class ResultRun(Settings):
     """A run: its value on every axis, and where its metrics and its partition's histogram are."""
 
-    settings: dict[str, Axis]
+    settings: dict[str, AxisValue]
     metrics: str
     partition: str
 
@@ -127,7 +128,7 @@ def _check_axes(experiment: ResultRuns, path: Path) -> None:
 
 
 def _check_unique(experiment: ResultRuns, path: Path) -> None:
-    seen: dict[tuple[Axis, ...], ResultRun] = {}
+    seen: dict[tuple[AxisValue, ...], ResultRun] = {}
     for run in experiment.runs:
         key = tuple(run.settings[name] for name in [*experiment.axes, SEED])
         other = seen.setdefault(key, run)
@@ -156,7 +157,7 @@ def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
     return pd.DataFrame({**columns, **files})
 
 
-def _typed(values: Sequence[Axis]) -> pd.Series:
+def _typed(values: Sequence[AxisValue]) -> pd.Series:
     """Return values in the narrowest type that holds them all; mixed ones become text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:

@@ -4,6 +4,7 @@ import hashlib
 import pickle
 import tarfile
 import threading
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -26,9 +27,29 @@ def md5(path):
     return hashlib.md5(path.read_bytes()).hexdigest()
 
 
+class Python2Pickler(pickle._Pickler):
+    """Pickles bytes as Python 2 did its `str`, which is what the official CIFAR files hold."""
+
+    def save_bytes(self, value):
+        self.write(pickle.BINSTRING + len(value).to_bytes(4, "little") + value)
+        self.memoize(value)
+
+    dispatch = {**pickle._Pickler.dispatch, bytes: save_bytes}
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+    def copyfile(self, source, outputfile):
+        with suppress(ConnectionError):  # torchvision looks for redirects and hangs up
+            super().copyfile(source, outputfile)
+
+
 def write_pickle(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pickle.dumps(content, protocol=2))
+    with path.open("wb") as file:
+        Python2Pickler(file, protocol=2).dump(content)
     return [path.name, md5(path)]
 
 
@@ -104,9 +125,9 @@ def server(tmp_path_factory, monkeypatch):
     """Serve a folder over HTTP; return the folder and its address."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     folder = tmp_path_factory.mktemp("served")
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    handler = partial(QuietHandler, directory=str(folder))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield folder, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

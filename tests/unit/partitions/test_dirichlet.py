@@ -181,10 +181,9 @@ def test_labels_need_not_be_consecutive():
 
 def test_apportion_is_whole_and_gives_nothing_to_proportion_zero():
     np.testing.assert_array_equal(apportion(10, np.array([0.25, 0.0, 0.5, 0.25])), [2, 0, 6, 2])
-    # 0.1 * 3 + 0.7 is below 1 in floating point: the clients behind must still get nothing.
-    proportions = np.array([0.1, 0.1, 0.1, 0.7, 0.0, 0.0])
-    counts = apportion(10**17, proportions)
-    assert counts[4:].tolist() == [0, 0]
+    # Ten times 0.1 is below 1 in floating point: nothing may be lost, nor go to the clients behind.
+    counts = apportion(10**17, np.array([0.1] * 10 + [0.0, 0.0]))
+    assert counts[10:].tolist() == [0, 0]
     assert counts.sum() == 10**17
 
 
@@ -206,7 +205,18 @@ class Scripted:
         return np.array(self.draws.pop(0))
 
 
-@pytest.mark.parametrize("bad", [[np.nan, 1.0], [0.0, 0.0], [np.inf, 0.0]])
+BAD_PROPORTIONS = [[np.nan, 1.0], [0.0, 0.0], [np.inf, 0.0]]
+
+
+@pytest.mark.parametrize("bad", BAD_PROPORTIONS)
+@pytest.mark.filterwarnings("error")
+def test_a_draw_without_proportions_is_never_cut(bad):
+    sizes = np.array([10, 10])
+    generator = Scripted([0.5, 0.5], bad)
+    assert draw_counts(sizes, 2, alpha=1.0, mask=False, generator=generator) is None
+
+
+@pytest.mark.parametrize("bad", BAD_PROPORTIONS)
 def test_a_draw_without_proportions_is_rejected_and_repeated(bad):
     labels = np.zeros(10, dtype=np.int64)
     generator = Scripted(bad, [0.2, 0.8])
@@ -246,6 +256,14 @@ def test_500_clients_with_too_large_a_minimum_end_in_an_error_that_helps():
         "raise partition.max_draws",
     ):
         assert part in message
+
+
+@pytest.mark.parametrize(("minimum", "sizes"), [(20, [20, 80]), (21, [50, 50])])
+def test_the_first_draw_that_has_the_minimum_is_taken(minimum, sizes):
+    chosen = Dirichlet(name="dirichlet", alpha=1.0, min_samples=minimum)
+    generator = Scripted([0.1, 0.9], [0.2, 0.8], [0.5, 0.5])
+    own = assign(chosen, np.zeros(100, dtype=np.int64), 2, generator, None)
+    assert [len(samples) for samples in own] == sizes
 
 
 def test_error_tells_the_smallest_client_of_the_best_draw():

@@ -9,11 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.artefacts import load_json, load_tensors
+from fedstage.artefacts import load_tensors
 from fedstage.cli import main
 from fedstage.config import Digits
 from fedstage.data import load
 from fedstage.errors import FedstageError
+from fedstage.files import load_json
 from fedstage.stages.dataset import dataset
 
 DIGITS = {"name": "digits", "test": 300, "held_out": 100, "split_seed": 3}
@@ -24,8 +25,8 @@ def outputs(folder):
     return {name: folder / f"{name}.{kind}" for name, kind in {**names, "info": "json"}.items()}
 
 
-def run(settings, folder, **options):
-    paths = outputs(folder)
+def run(settings, place, **options):
+    paths = outputs(place)
     dataset(settings=json.dumps(settings), **paths, **options)
     return paths
 
@@ -135,7 +136,7 @@ def test_no_folder_at_all_is_explained(tmp_path, monkeypatch, value):
     if value is not None:
         monkeypatch.setenv("FEDSTAGE_DATA", value)
 
-    with pytest.raises(FedstageError, match="set data_folder in config.yaml or FEDSTAGE_DATA"):
+    with pytest.raises(FedstageError, match=r"set data_folder in config\.yaml or FEDSTAGE_DATA"):
         run(MINE, tmp_path)
 
 

@@ -3,9 +3,10 @@ import json
 import pytest
 import torch
 
-from fedstage.artefacts import load_tensors, save_json
+from fedstage.artefacts import load_tensors
 from fedstage.config import ResNet
 from fedstage.errors import FedstageError
+from fedstage.files import save_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator

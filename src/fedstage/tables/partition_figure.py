@@ -28,7 +28,7 @@ from fedstage.tables.runs import SEED, AxisValue, ResultRun
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
 _MOST_TICKS = 20
-_CELL, _NARROWEST, _MARGIN = 0.34, 2.6, 0.08  # inches
+_CELL, _SMALLEST, _MARGIN = 0.34, (2.6, 1.8), 0.08  # inches
 _COLOUR = "#0173b2"  # the first of the colour-blind palette
 _POINTS_PER_INCH = 72
 
@@ -93,14 +93,14 @@ def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axi
     across = facet_columns(len(shown)) if clients <= _MOST_BESIDE else 1
     cell = _cell_inches(clients, classes, across, len(shown))
     scale = _points2_per_sample(samples["samples"], min(cell))
+    margin = _MARGIN + sqrt(scale * most) / 2 / _POINTS_PER_INCH
+    size = ((clients - 1) * cell[0] + 2 * margin, (classes - 1) * cell[1] + 2 * margin)
     with style():
-        size = (cell[0] * clients, cell[1] * classes)
         figure, grid = facet_grid(len(shown), across, size, beside=1.1)
         for axes, (label, histogram) in zip(grid, shown.items(), strict=True):
             axes.set_title(label)
             _draw_bubbles(axes, histogram, scale)
         set_axis_labels(grid, across, "Client", "Class")
-        margin = _MARGIN + sqrt(scale * most) / 2 / _POINTS_PER_INCH
         _set_scales(grid[0], (clients, classes), (margin / cell[0], margin / cell[1]))
         set_legend(figure, "Samples", _legend_handles(most, scale), labelspacing=1.2)
         set_title(figure, title, f"Partition over clients (seed {seed})")
@@ -111,8 +111,8 @@ def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axi
 def _cell_inches(clients: int, classes: int, across: int, facets: int) -> tuple[float, float]:
     """Return the width and height of a client's and class's cell, for a figure that fits a page."""
     widest, highest = {1: 9.0, 2: 4.6, 3: 3.4}[across], 6.0 if facets == 1 else 3.0
-    width = min(max(_CELL, _NARROWEST / clients), widest / clients)
-    return width, min(_CELL, highest / classes)
+    width = min(max(_CELL, _SMALLEST[0] / clients), widest / clients)
+    return width, min(max(_CELL, _SMALLEST[1] / classes), highest / classes)
 
 
 def _points2_per_sample(samples: pd.Series, cell: float) -> float:

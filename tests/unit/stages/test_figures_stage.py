@@ -1,0 +1,119 @@
+import json
+
+import pytest
+from matplotlib import pyplot
+from PIL import Image
+
+from fedstage.artefacts import save_table
+from fedstage.cli import main
+from fedstage.errors import FedstageError
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.partitions import HISTOGRAM_SCHEMA
+from fedstage.stages.figures import figures
+
+
+def write_metrics(path, accuracies):
+    rounds = len(accuracies)
+    columns = {
+        "round": list(range(1, rounds + 1)),
+        "evaluated": ["global_model"] * rounds,
+        "role": ["test"] * rounds,
+        "top1_accuracy": accuracies,
+        "loss": [1.0] * rounds,
+        "samples": [360] * rounds,
+        "client_std": [None] * rounds,
+        "own_mean": accuracies,
+        "own_std": [2.0] * rounds,
+        "bytes_up": [100] * rounds,
+        "bytes_down": [100] * rounds,
+        "participants": [4] * rounds,
+    }
+    save_table(path, columns, METRICS_SCHEMA)
+    return str(path)
+
+
+def write_histogram(path, clients=5, classes=4):
+    points = [(client, label) for client in range(clients) for label in range(classes)]
+    columns = {
+        "client": [client for client, _ in points],
+        "role": ["train"] * len(points),
+        "label": [label for _, label in points],
+        "samples": [1 + 10 * client + label for client, label in points],
+    }
+    save_table(path, columns, HISTOGRAM_SCHEMA)
+    return str(path)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    listed = [
+        {
+            "settings": {"method": method, "seed": seed},
+            "metrics": write_metrics(tmp_path / f"{method}{seed}.parquet", accuracies),
+            "partition": write_histogram(tmp_path / f"histogram{seed}.parquet"),
+        }
+        for method, accuracies in (("fedavg", [30.0, 50.0, 60.0]), ("local_only", [40.0]))
+        for seed in (0, 1)
+    ]
+    content = {"experiment": "e", "scale": "s", "title": "t", "rows": ["method"], "runs": listed}
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def make(runs, name="", suffix="png"):
+    paths = [runs.parent / f"{name}{kind}.{suffix}" for kind in ("accuracy", "partition")]
+    figures(runs=runs, accuracy=paths[0], partition=paths[1])
+    return paths
+
+
+def test_figures_are_png_of_a_readable_size(runs):
+    for path in make(runs):
+        with Image.open(path) as image:
+            assert image.format == "PNG"
+            width, height = image.size
+            assert 500 < width < 1600
+            assert 350 < height < 1600
+            assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 50
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_the_same_runs_give_the_same_bytes(runs, suffix):
+    one, other = make(runs, "one_", suffix), make(runs, "other_", suffix)
+    for a, b in zip(one, other, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+
+
+def test_the_partition_is_the_first_seeds(runs):
+    (runs.parent / "histogram1.parquet").unlink()  # seed 1 is not read
+    make(runs)
+    (runs.parent / "histogram0.parquet").unlink()
+    with pytest.raises(FedstageError, match=r"histogram0\.parquet: no such file"):
+        make(runs)
+
+
+def test_no_figure_stays_open_and_nothing_is_printed(runs, capsys):
+    make(runs)
+    assert pyplot.get_fignums() == []
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_the_command_makes_both_files(runs, tmp_path):
+    accuracy, partition = tmp_path / "a.svg", tmp_path / "p.svg"
+    arguments = ["--runs", runs, "--accuracy", accuracy, "--partition", partition]
+    assert main(["figures", *map(str, arguments)]) == 0
+    assert all("</svg>" in path.read_text() for path in (accuracy, partition))
+
+
+def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
+    arguments = [
+        "--runs",
+        runs,
+        "--accuracy",
+        tmp_path / "a.gif",
+        "--partition",
+        tmp_path / "p.png",
+    ]
+    assert main(["figures", *map(str, arguments)]) == 1
+    assert "must be .png or .svg" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+import json
+import statistics
+
+import pyarrow.parquet as pq
+import pytest
+
+from fedstage.artefacts import save_table
+from fedstage.cli import main
+from fedstage.errors import FedstageError
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.stages.tables import tables
+
+ACCURACIES = {
+    ("scaffold", 1.0): [70.1, 72.3],
+    ("scaffold", 0.1): [60.7, 58.2],
+    ("fedavg", 1.0): [66.6],
+    ("fedavg", 0.1): [51.5, 53.9],
+}
+
+
+def write_metrics(path, accuracies):
+    rounds = len(accuracies)
+    columns = {
+        "round": list(range(1, rounds + 1)),
+        "evaluated": ["global_model"] * rounds,
+        "role": ["test"] * rounds,
+        "top1_accuracy": accuracies,
+        "loss": [1.0] * rounds,
+        "samples": [360] * rounds,
+        "client_std": [None] * rounds,
+        "own_mean": accuracies,
+        "own_std": [2.0] * rounds,
+        "bytes_up": [37512] * rounds,
+        "bytes_down": [37512] * rounds,
+        "participants": [4] * rounds,
+    }
+    save_table(path, columns, METRICS_SCHEMA)
+    return str(path)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    listed = []
+    for (method, alpha), accuracies in ACCURACIES.items():
+        for seed, accuracy in enumerate(accuracies):
+            metrics = write_metrics(tmp_path / f"{method}_{alpha}_{seed}.parquet", [9.0, accuracy])
+            settings = {"method": method, "seed": seed, "partition.alpha": alpha}
+            listed.append({"settings": settings, "metrics": metrics, "partition": "unread"})
+    content = {
+        "experiment": "quickstart",
+        "scale": "default",
+        "title": "The title",
+        "rows": ["method"],
+        "columns": ["partition.alpha"],
+        "metric": "top1_accuracy",
+        "runs": listed,
+    }
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def make(runs, name="table"):
+    paths = {
+        kind: runs.parent / f"{name}.{suffix}"
+        for kind, suffix in (("csv", "csv"), ("parquet", "parquet"), ("markdown", "md"))
+    }
+    tables(runs=runs, **paths)
+    return paths
+
+
+def test_csv_and_parquet_hold_the_same_exact_numbers(runs):
+    paths = make(runs)
+    lines = paths["csv"].read_bytes().decode().split("\n")
+    rows = pq.read_table(paths["parquet"]).to_pylist()
+    head = lines[0].split(",")
+    assert head[:5] == ["method", "partition.alpha", "top1_accuracy", "std", "seeds"]
+    assert lines[-1] == ""
+    for line, row, accuracies in zip(lines[1:-1], rows, ACCURACIES.values(), strict=True):
+        cells = dict(zip(head, line.split(","), strict=True))
+        assert row["top1_accuracy"] == pytest.approx(statistics.mean(accuracies), abs=1e-12)
+        assert float(cells["top1_accuracy"]) == row["top1_accuracy"]
+        assert (cells["bytes_up"], row["bytes_up"]) == ("37512", 37512)
+        assert (cells["client_std"], row["client_std"]) == ("", None)
+        if len(accuracies) == 1:
+            assert (cells["std"], row["std"]) == ("", None)
+        else:
+            assert row["std"] == pytest.approx(statistics.stdev(accuracies), abs=1e-12)
+            assert float(cells["std"]) == row["std"]
+    assert [(row["method"], row["partition.alpha"]) for row in rows] == list(ACCURACIES)
+
+
+def test_markdown_has_a_line_a_method_and_a_column_an_alpha(runs):
+    text = make(runs)["markdown"].read_text(encoding="utf-8")
+    assert text.startswith("# The title\n\nExperiment `quickstart` at scale `default`")
+    assert "after round 2" in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("| scaffold")]
+    assert [" ".join(row) for row in rows] == [
+        "| scaffold | 71.20 ± 1.56 (n = 2) | 59.45 ± 1.77 (n = 2) |"
+    ]
+
+
+def test_the_same_runs_give_the_same_bytes(runs):
+    one, other = make(runs, "one"), make(runs, "other")
+    for kind in one:
+        assert one[kind].read_bytes() == other[kind].read_bytes()
+    assert b"\r" not in one["csv"].read_bytes()
+    assert pq.read_schema(one["parquet"]).metadata is None
+
+
+def test_nothing_is_printed(runs, capsys):
+    make(runs)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_the_command_makes_the_three_files(runs, tmp_path):
+    arguments = [
+        "tables",
+        *("--runs", str(runs), "--csv", str(tmp_path / "t.csv")),
+        *("--parquet", str(tmp_path / "t.parquet"), "--markdown", str(tmp_path / "t.md")),
+    ]
+    assert main(arguments) == 0
+    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in ("csv", "parquet", "md"))
+
+
+@pytest.mark.parametrize("accuracies", [[], [9.0, float("nan")]])
+def test_empty_or_undefined_metrics_are_refused_by_name_and_nothing_is_written(runs, accuracies):
+    write_metrics(runs.parent / "fedavg_0.1_1.parquet", accuracies)
+    with pytest.raises(FedstageError, match=r"fedavg_0\.1_1\.parquet"):
+        make(runs)
+    assert not list(runs.parent.glob("table.*"))
+
+
+def test_a_truncated_metrics_file_is_refused_by_name(runs):
+    path = runs.parent / "scaffold_0.1_0.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(FedstageError, match=r"scaffold_0\.1_0\.parquet: truncated or altered"):
+        make(runs)

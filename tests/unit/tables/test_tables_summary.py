@@ -1,0 +1,138 @@
+import statistics
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.tables.summary import VALUES, summarise, table_schema
+
+
+def runs(*points):
+    """Return a frame as `read_runs` does: a point is (settings, last accuracy, changes)."""
+    rows = []
+    for run, (settings, accuracy, changes) in enumerate(points):
+        for round, value in ((1, accuracy / 2), (2, accuracy)):
+            row = {
+                "run": run,
+                "metrics_file": f"{run}.parquet",
+                "round": round,
+                "top1_accuracy": value,
+                "client_std": None,
+                "own_mean": value + 1,
+                "own_std": 3.0,
+                "bytes_up": 100,
+                "bytes_down": 200,
+            }
+            rows.append(settings | row | changes)
+    frame = pd.DataFrame(rows)
+    return frame.astype({"method": "string", "client_std": "float64"})
+
+
+def point(method, seed, accuracy, alpha=0.1, **changes):
+    return {"method": method, "seed": seed, "alpha": alpha}, accuracy, changes
+
+
+def with_alpha(*points):
+    return runs(*points).astype({"alpha": "Float64"})
+
+
+def test_mean_and_deviation_over_seeds_of_the_last_round():
+    accuracies = [61.5, 64.25, 59.0]
+    table = summarise(runs(*(point("fedavg", s, a) for s, a in enumerate(accuracies))), ["method"])
+    assert len(table) == 1
+    row = table.iloc[0]
+    assert row["top1_accuracy"] == pytest.approx(statistics.mean(accuracies), abs=1e-12)
+    assert row["std"] == pytest.approx(statistics.stdev(accuracies), abs=1e-12)
+    assert row["seeds"] == 3
+    assert row["own_mean"] == pytest.approx(statistics.mean(accuracies) + 1, abs=1e-12)
+    assert row["rounds"] == 2
+
+
+def test_client_deviations_are_means_over_seeds():
+    points = [
+        point("local", 0, 30.0, client_std=4.0, own_std=1.0),
+        point("local", 1, 32.0, client_std=5.0, own_std=4.0),
+    ]
+    row = summarise(runs(*points), ["method"]).iloc[0]
+    assert (row["client_std"], row["own_std"]) == (4.5, 2.5)
+
+
+def test_a_single_seed_has_no_deviation():
+    table = summarise(runs(point("fedavg", 0, 60.0)), ["method"])
+    assert table["std"].isna().all()
+    assert list(table["seeds"]) == [1]
+    assert list(table["top1_accuracy"]) == [60.0]
+
+
+def test_rows_are_in_the_order_of_first_appearance():
+    methods = ["scaffold", "fedavg", "zeta", "alpha"]
+    points = [point(method, seed, 60.0) for seed in (0, 1) for method in methods]
+    assert list(summarise(runs(*points), ["method"])["method"]) == methods
+
+
+def test_column_axes_make_a_row_each_and_seeds_stay_within_it():
+    points = [
+        point(method, seed, accuracy + seed, alpha)
+        for method, accuracy in (("scaffold", 50.0), ("fedavg", 60.0))
+        for alpha in (1.0, 0.1)
+        for seed in (0, 1)
+    ]
+    table = summarise(with_alpha(*points), ["method", "alpha"])
+    assert list(table["method"]) == ["scaffold", "scaffold", "fedavg", "fedavg"]
+    assert list(table["alpha"]) == [1.0, 0.1, 1.0, 0.1]
+    assert list(table["top1_accuracy"]) == [50.5, 50.5, 60.5, 60.5]
+
+
+def test_columns_are_the_axes_and_then_the_values():
+    table = summarise(with_alpha(point("fedavg", 0, 60.0)), ["alpha", "method"])
+    expected = (
+        "alpha method top1_accuracy std seeds client_std own_mean own_std bytes_up bytes_down"
+    )
+    assert list(table.columns) == [*expected.split(), "rounds"]
+
+
+def test_an_axis_called_rounds_takes_the_place_of_that_column():
+    frame = runs(point("fedavg", 0, 60.0)).assign(rounds=pd.Series([2, 2], dtype="Int64"))
+    table = summarise(frame, ["method", "rounds"])
+    assert list(table.columns).count("rounds") == 1
+    assert table["rounds"].iloc[0] == 2
+
+
+def test_an_axis_without_a_value_is_a_row_too():
+    points = [point("fedavg", 0, 60.0, None), point("fedavg", 0, 70.0, 0.1)]
+    table = summarise(with_alpha(*points), ["method", "alpha"])
+    assert list(table["top1_accuracy"]) == [60.0, 70.0]
+    assert list(table["alpha"].isna()) == [True, False]
+
+
+def test_bytes_are_whole_means_over_seeds():
+    points = [
+        point("fedavg", 0, 60.0, bytes_up=100, bytes_down=7),
+        point("fedavg", 1, 60.0, bytes_up=201, bytes_down=7),
+        point("fedavg", 2, 60.0, bytes_up=201, bytes_down=7),
+    ]
+    row = summarise(runs(*points), ["method"]).iloc[0]
+    assert (row["bytes_up"], row["bytes_down"]) == (167, 7)
+
+
+def test_methods_may_end_in_different_rounds_and_say_so():
+    frame = runs(point("fedavg", 0, 60.0), point("local", 0, 30.0))
+    frame = frame[(frame["method"] == "fedavg") | (frame["round"] == 1)]
+    assert list(summarise(frame, ["method"])["rounds"]) == [2, 1]
+
+
+def test_seeds_of_one_row_that_end_in_different_rounds_are_refused():
+    frame = runs(point("fedavg", 0, 60.0), point("fedavg", 1, 60.0))
+    frame = frame[(frame["seed"] == 0) | (frame["round"] == 1)]
+    message = r"method = fedavg: the seeds end in round 2 \(seed 0.*round 1 \(seed 1"
+    with pytest.raises(FedstageError, match=message):
+        summarise(frame, ["method"])
+
+
+def test_schema_types_the_axes_and_leaves_the_values_alone():
+    frame = with_alpha(point("fedavg", 0, 60.0))
+    schema = table_schema(frame, ["method", "alpha"])
+    assert schema.field("method").type == pa.string()
+    assert schema.field("alpha").type == pa.float64()
+    assert list(schema)[2:] == list(VALUES)

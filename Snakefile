@@ -24,10 +24,12 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"
 
 
+# The metrics are named beside the tables made of them, so that deleting one makes it again.
 rule all:
     default_target: True
     localrule: True
     input:
+        [metrics_of(run) for target in CATALOGUE.config.targets for run in runs_of(target)],
         [results_of(target) for target in CATALOGUE.config.targets],
 
 

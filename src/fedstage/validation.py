@@ -1,5 +1,6 @@
 """From parsed YAML to checked settings, with errors that a person can act on."""
 
+import json
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -24,6 +25,21 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
         raise FedstageError(
             "\n".join(_describe(fault, where) for fault in error.errors())
         ) from None
+
+
+def validate_json(settings: type[S], text: str, where: str) -> S:
+    """Build settings from a JSON text, such as a command-line option.
+
+    Raises
+    ------
+    FedstageError
+        If the text is not JSON, or not valid settings.
+    """
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        raise FedstageError(f"{where} = {text!r}: must be a JSON object ({error})") from None
+    return validate(settings, raw, where)
 
 
 def _describe(fault: Any, where: str) -> str:

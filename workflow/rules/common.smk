@@ -9,7 +9,7 @@ from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
 from fedstage import graph
-from fedstage.catalogue import describe_runs, find, load_catalogue
+from fedstage.catalogue import describe_runs, find, load_catalogue, metrics_of
 from fedstage.catalogue import split_target, state_rounds
 from fedstage.config import STATEFUL_TRAINERS, HeldOut
 from fedstage.errors import FedstageError
@@ -68,6 +68,11 @@ def gpus(line):
     """Return how many GPUs a job of this line is scheduled on."""
     device = line.numerics.device
     return CATALOGUE.config.gpu if device == "auto" else int(device.startswith("cuda"))
+
+
+def runs_of(target):
+    """Return the runs of a target such as quickstart or fedsdd_table2/mini."""
+    return CATALOGUE.runs[split_target(target)]
 
 
 def results_of(target):

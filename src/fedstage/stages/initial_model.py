@@ -1,16 +1,14 @@
 """Stage `initial_model`: draw the weights that a global model starts from."""
 
-import json
 from pathlib import Path
 
 from fedstage.artefacts import save_tensors
-from fedstage.errors import FedstageError
 from fedstage.files import load_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.settings import InitialModel
 from fedstage.randomness import torch_generator
-from fedstage.validation import validate
+from fedstage.validation import validate_json
 
 
 def initial_model(*, settings: str, group: int, info: Path, output: Path) -> None:
@@ -32,17 +30,9 @@ def initial_model(*, settings: str, group: int, info: Path, output: Path) -> Non
     FedstageError
         If the settings are not valid, or the images too small for the model.
     """
-    checked = _read_settings(settings)
+    checked = validate_json(InitialModel, settings, "--settings")
     data = load_json(info)
     channels, height, width = data["shape"]
     model = build(checked.model, (channels, height, width), data["classes"])
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
     save_tensors(output, model.state_dict())
-
-
-def _read_settings(settings: str) -> InitialModel:
-    try:
-        raw = json.loads(settings)
-    except ValueError as error:
-        raise FedstageError(f"--settings = {settings!r}: must be a JSON object ({error})") from None
-    return validate(InitialModel, raw, "--settings")

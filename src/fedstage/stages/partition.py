@@ -1,8 +1,6 @@
 """Stage `partition`: divide the training samples over clients and roles."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,7 @@ from fedstage.partitions.histogram import label_histogram
 from fedstage.partitions.roles import split_roles
 from fedstage.partitions.settings import PartitionSettings
 from fedstage.randomness import numpy_generator
-from fedstage.validation import validate
+from fedstage.validation import validate_json
 
 
 def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> None:
@@ -30,7 +28,7 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
     histogram : Path
         Parquet of `fedstage.partitions.HISTOGRAM_SCHEMA`.
     """
-    chosen = validate(PartitionSettings, _parse(settings), "--settings")
+    chosen = validate_json(PartitionSettings, settings, "--settings")
     tensors, _ = load_tensors(train)
     labels = _column(tensors, "labels")
     if labels is None:
@@ -41,13 +39,6 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
     columns = split_roles(assigned, chosen.validation, chosen.seed)
     save_table(output, columns, CLIENTS_SCHEMA)
     save_table(histogram, label_histogram(columns, labels), HISTOGRAM_SCHEMA)
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise FedstageError(f"--settings = {text!r}: must be a JSON object ({error})") from None
 
 
 def _column(tensors: Weights, name: str) -> Indices | None:

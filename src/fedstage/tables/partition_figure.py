@@ -1,6 +1,7 @@
 """A partition as papers draw it: a bubble a client and class, its area the number of samples."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, log10, sqrt
 from pathlib import Path
@@ -28,7 +29,11 @@ from fedstage.tables.runs import SEED, AxisValue, ResultRun
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
 _MOST_TICKS = 20
-_CELL, _SMALLEST, _MARGIN = 0.34, (2.6, 1.8), 0.08  # inches
+# In inches: a cell at most, the room around bubbles, and the size of one partition.
+_CELL, _MARGIN = 0.4, 0.08
+_NARROWEST, _LOWEST = 2.6, 1.8
+_WIDEST = {1: 9.0, 2: 4.6, 3: 3.4}  # by the number of partitions side by side
+_HIGHEST_ALONE, _HIGHEST = 6.0, 3.0
 _COLOUR = "#0173b2"  # the first of the colour-blind palette
 _POINTS_PER_INCH = 72
 
@@ -88,31 +93,59 @@ def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axi
     """
     shown = dict(list(histograms.items())[:MOST_PARTITIONS])
     samples = pd.concat(shown.values())
-    clients, classes = 1 + int(samples["client"].max()), 1 + int(samples["label"].max())
-    most = int(samples["samples"].max())
-    across = facet_columns(len(shown)) if clients <= _MOST_BESIDE else 1
-    cell = _cell_inches(clients, classes, across, len(shown))
-    scale = _points2_per_sample(samples["samples"], min(cell))
-    margin = _MARGIN + sqrt(scale * most) / 2 / _POINTS_PER_INCH
-    size = ((clients - 1) * cell[0] + 2 * margin, (classes - 1) * cell[1] + 2 * margin)
+    layout = _lay_out(samples, len(shown))
     with style():
-        figure, grid = facet_grid(len(shown), across, size, beside=1.1)
+        figure, grid = facet_grid(len(shown), layout.across, layout.size, beside=1.1)
         for axes, (label, histogram) in zip(grid, shown.items(), strict=True):
             axes.set_title(label)
-            _draw_bubbles(axes, histogram, scale)
-        set_axis_labels(grid, across, "Client", "Class")
-        _set_scales(grid[0], (clients, classes), (margin / cell[0], margin / cell[1]))
-        set_legend(figure, "Samples", _legend_handles(most, scale), labelspacing=1.2)
+            _draw_bubbles(axes, histogram, layout.points2_per_sample)
+        set_axis_labels(grid, layout.across, "Client", "Class")
+        _set_scales(grid[0], layout)
+        handles = _legend_handles(int(samples["samples"].max()), layout.points2_per_sample)
+        set_legend(figure, "Samples", handles, labelspacing=1.2)
         set_title(figure, title, f"Partition over clients (seed {seed})")
         set_note(figure, _note(len(shown), len(histograms)))
     return figure
 
 
-def _cell_inches(clients: int, classes: int, across: int, facets: int) -> tuple[float, float]:
-    """Return the width and height of a client's and class's cell, for a figure that fits a page."""
-    widest, highest = {1: 9.0, 2: 4.6, 3: 3.4}[across], 6.0 if facets == 1 else 3.0
-    width = min(max(_CELL, _SMALLEST[0] / clients), widest / clients)
-    return width, min(max(_CELL, _SMALLEST[1] / classes), highest / classes)
+@dataclass(frozen=True)
+class _Layout:
+    """How large everything is.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Numbers of clients and classes.
+    across : int
+        Partitions side by side.
+    size, margin : tuple of float, float
+        Width and height of one partition, and the room on every side for half a bubble: inches.
+    points2_per_sample : float
+        Area of a sample's share of a bubble.
+    """
+
+    counts: tuple[int, int]
+    across: int
+    size: tuple[float, float]
+    margin: float
+    points2_per_sample: float
+
+
+def _lay_out(samples: pd.DataFrame, facets: int) -> _Layout:
+    clients, classes = 1 + int(samples["client"].max()), 1 + int(samples["label"].max())
+    across = facet_columns(facets) if clients <= _MOST_BESIDE else 1
+    widest, highest = _WIDEST[across], _HIGHEST_ALONE if facets == 1 else _HIGHEST
+    cell = min(_CELL, widest / clients, highest / classes)
+    scale = _points2_per_sample(samples["samples"], cell)
+    margin = _MARGIN + sqrt(scale * samples["samples"].max()) / 2 / _POINTS_PER_INCH
+    width = _inches(clients, _NARROWEST, widest, margin)
+    height = _inches(classes, _LOWEST, highest, margin)
+    return _Layout((clients, classes), across, (width, height), margin, scale)
+
+
+def _inches(count: int, least: float, most: float, margin: float) -> float:
+    """Return the length of an axis with `count` cells and a margin on both sides."""
+    return max(least, min(_CELL * (count - 1), most) + 2 * margin)
 
 
 def _points2_per_sample(samples: pd.Series, cell: float) -> float:
@@ -136,12 +169,19 @@ def _draw_bubbles(axes: Axes, histogram: pd.DataFrame, points2_per_sample: float
     )
 
 
-def _set_scales(axes: Axes, counts: tuple[int, int], margins: tuple[float, float]) -> None:
-    """Show clients and classes from 0 on, with `margins` (in cells) around; facets share scales."""
-    (clients, classes), (side, above) = counts, margins
+def _set_scales(axes: Axes, layout: _Layout) -> None:
+    """Show all clients and classes within the margins; facets share their scales."""
+    clients, classes = layout.counts
+    side = _beyond(clients, layout.size[0], layout.margin)
+    above = _beyond(classes, layout.size[1], layout.margin)
     axes.set(xlim=(-side, clients - 1 + side), ylim=(-above, classes - 1 + above))
     axes.xaxis.set_major_locator(_ticks(clients))
     axes.yaxis.set_major_locator(_ticks(classes))
+
+
+def _beyond(count: int, length: float, margin: float) -> float:
+    """Return the margin in cells, of an axis of `length` inches."""
+    return max(count - 1, 1) * margin / (length - 2 * margin)
 
 
 def _ticks(count: int) -> Locator:

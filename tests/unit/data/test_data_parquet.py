@@ -89,6 +89,14 @@ def test_shards_are_read_in_order_of_their_names(folder):
     assert data.train.labels.tolist() == [0, 1, 2, 0, 1, 2, 0, 2, 1, 0]
 
 
+def test_many_images_stay_in_order(folder):
+    images = pixels(3, 600, 2, 2)
+    write(folder / "mine/train.parquet", images, [row % 3 for row in range(600)])
+    write(folder / "mine/test.parquet", images[:2], [0, 1])
+
+    assert np.array_equal(load(folder).train.images, channels_first(images))
+
+
 def test_sizes_keep_rows_of_all_shards_with_labels_and_clients(folder):
     (folder / "mine/train.parquet").unlink()
     images, labels = pixels(3, 20), np.arange(20) % 7

@@ -1,0 +1,155 @@
+"""Real snakemake runs on a tiny configuration, in folders of their own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).parents[2]
+METHODS = ["fedavg", "fedsdd", "scaffold"]
+
+
+def tiny_config(**changes):
+    """A configuration that trains linear models for two rounds; changes go into its base."""
+    base = {
+        "data": {"digits": {"test": 200, "held_out": 100}},
+        "clients": 4,
+        "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 5}},
+        "validation": 0.1,
+        "participants": 2,
+        "model": "logistic_regression",
+        "rounds": 2,
+        "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+        "server": {"steps": 5, "batch_size": 32, "learning_rate": 0.05},
+        "numerics": {"device": "cpu"},
+        "seed": 0,
+    }
+    methods = changes.pop("methods", METHODS)
+    return {
+        "targets": ["tiny"],
+        "experiments": {
+            "tiny": {
+                "title": "Tiny",
+                "base": base | changes,
+                "methods": {
+                    "fedsdd": {"global_models": 2},
+                    "scaffold": {"client": {"learning_rate": 0.02}},
+                    "ensemble_of_clients": {"local": "fedavg", "evaluate": "clients"},
+                },
+                "grid": {"method": methods},
+                "scales": {"default": {}},
+            }
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a call of snakemake did."""
+
+    code: int
+    output: str
+
+    @property
+    def jobs(self):
+        """Jobs by rule, from the table that snakemake prints; empty where nothing is to be done."""
+        table = re.search(r"Job stats:\njob +count\n[- ]+\n(.*?)\ntotal", self.output, re.DOTALL)
+        rows = table[1].splitlines() if table else []
+        return Counter({row.split()[0]: int(row.split()[1]) for row in rows})
+
+    @property
+    def messages(self):
+        return re.findall(r"^(?:Job \d+|\w*job \d+): (.*)$", self.output, re.MULTILINE)
+
+    def trained(self):
+        """The (round, slot, line) of each participant that trains."""
+        pattern = r"round (\d{4}): participant (\d+) trains \((\S+)\)"
+        return [
+            (int(match[1]), int(match[2]), match[3]) for match in re.finditer(pattern, self.output)
+        ]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A working folder."""
+
+    path: Path
+
+    def configure(self, **changes):
+        (self.path / "config.yaml").write_text(yaml.safe_dump(tiny_config(**changes)))
+        return self
+
+    def command(self, *arguments, cores=2):
+        return [
+            sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile"),
+            "--directory", str(self.path), "--cores", str(cores), *arguments,
+        ]  # fmt: skip
+
+    def call(self, *arguments, cores=2):
+        done = subprocess.run(
+            self.command(*arguments, cores=cores),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment(),
+            timeout=600,
+        )
+        return Run(done.returncode, done.stdout)
+
+    def make(self, *arguments, cores=2):
+        run = self.call(*arguments, cores=cores)
+        assert run.code == 0, run.output
+        return run
+
+    def plan(self, *arguments):
+        return self.make("--dry-run", *arguments)
+
+    def files(self, pattern):
+        return sorted(path.relative_to(self.path) for path in self.path.glob(pattern))
+
+    def results(self):
+        """Bytes of every result that must not depend on how the work was done."""
+        folders = ["data", "partitions", "participation", "initial_models", "training", "tables"]
+        paths = [path for name in folders for path in (self.path / "results" / name).rglob("*")]
+        return {
+            str(path.relative_to(self.path)): path.read_bytes() for path in paths if path.is_file()
+        }
+
+    def line(self, *, method="fedavg"):
+        """The folder of the only training line whose id has `method` as its method part."""
+        (folder,) = (self.path / "results/training").glob(f"*-logistic_regression-{method}-seed0-*")
+        return folder
+
+
+def environment():
+    """The environment of a user who has the package's commands on the path."""
+    scripts = str(Path(sys.executable).parent)
+    return os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A finished run; tests change copies of it."""
+    project = Project(tmp_path_factory.mktemp("finished")).configure()
+    project.make()
+    return project
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    """A copy of the finished run, with its times and snakemake's notes."""
+    shutil.copytree(finished.path, tmp_path / "copy")
+    return Project(tmp_path / "copy")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """An empty working folder."""
+    return Project(tmp_path).configure()

@@ -1,0 +1,42 @@
+"""The same bytes, however the work is done."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import environment
+
+pytestmark = pytest.mark.workflow
+
+
+def test_one_core_and_two_cores_give_the_same_bytes(finished, project):
+    project.make(cores=1)
+    assert project.results() == finished.results()
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(finished, project):
+    """SIGKILL hits snakemake only: its jobs go on, and it leaves its lock behind."""
+    running = subprocess.Popen(
+        project.command(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        start_new_session=True,
+    )
+    wait_for(lambda: len(project.files("results/training/*/round_*/group_*/slot_*")) >= 2)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not project.files("results/tables/tiny/default.md")
+    assert project.call().code != 0  # locked
+    project.make("--unlock")
+    project.make("--rerun-incomplete")
+    assert project.results() == finished.results()
+
+
+def wait_for(condition, seconds=300):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.05)

@@ -1,0 +1,44 @@
+"""The schedule that follows from the graph of files."""
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+def test_undistilled_groups_do_not_wait_for_the_server(finished, tmp_path):
+    """Round 2 of group 1 is made without any distillation, though fedsdd's round 1 ends in one."""
+    line = finished.line(method="fedavg-K2").name
+    target = f"results/training/{line}/round_0002/group_1/aggregated.safetensors"
+    other = type(finished)(tmp_path).configure()
+    plan = other.plan(target)
+    assert plan.jobs["distillation"] == plan.jobs["logits"] == 0
+    assert [(round, slot) for round, slot, _ in plan.trained()] == [(1, 1), (2, 1)]
+
+
+def test_the_students_group_waits_for_all_groups(finished, tmp_path):
+    line = finished.line(method="fedavg-K2-designated").name
+    target = f"results/training/{line}/round_0002/group_0/aggregated.safetensors"
+    plan = type(finished)(tmp_path).configure().plan(target)
+    assert plan.jobs["distillation"] == 1
+    assert sorted((round, slot) for round, slot, _ in plan.trained()) == [(1, 0), (1, 1), (2, 0)]
+
+
+def test_a_job_on_another_machine_finds_its_line(copy):
+    """Call one job as an executor does on a compute node: one target, one allowed rule."""
+    line = copy.line()
+    update = line / "round_0002/group_0/slot_1.safetensors"
+    before = update.read_bytes()
+    update.unlink()
+    wildcards = f"line={line.name},round=0002,group=0,slot=1"
+    copy.make(
+        "--target-jobs", f"local_training:{wildcards}", "--allowed-rules", "local_training",
+        "--force", "--nolock", "--mode", "subprocess",
+    )  # fmt: skip
+    assert update.read_bytes() == before
+
+
+def test_an_unknown_line_is_told_in_one_line(project):
+    target = "results/training/no-such-line/round_0001/group_0/aggregated.safetensors"
+    run = project.call("--dry-run", target)
+    assert run.code != 0
+    assert "lines no-such-line: no experiment of this configuration has it" in run.output

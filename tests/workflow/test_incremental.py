@@ -1,0 +1,84 @@
+"""What a change makes anew, and what it does not."""
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+def test_a_finished_run_makes_every_result(finished):
+    assert finished.files("results/tables/tiny/default.*") != []
+    assert len(finished.files("results/training/*/metrics/*/*.parquet")) == 3
+    assert len(finished.files("results/figures/tiny/*.png")) == 2
+
+
+def test_second_call_does_nothing(copy):
+    run = copy.make()
+    assert run.jobs == {}
+    assert "Nothing to be done" in run.output
+
+
+def test_deleted_metrics_rerun_one_evaluation_and_the_tables(copy):
+    before = copy.results()
+    (metrics,) = (copy.line() / "metrics").rglob("*.parquet")
+    metrics.unlink()
+    run = copy.make()
+    assert run.jobs == {"evaluation": 1, "tables": 1, "figures": 1, "all": 1}
+    assert copy.results() == before
+
+
+def test_temperature_reaches_only_students(copy):
+    server = {"steps": 5, "batch_size": 32, "learning_rate": 0.05, "temperature": 2.0}
+    plan = copy.configure(server=server).plan()
+    assert plan.jobs["partition"] == plan.jobs["dataset"] == plan.jobs["participation"] == 0
+    assert plan.jobs["initial_model"] == 0
+    assert plan.jobs["distillation"] == 2
+    # Of two groups of one participant each, only group 0 starts round 2 from a student.
+    assert [(round, slot) for round, slot, _ in plan.trained()] == [(2, 0)]
+
+
+def test_temperature_reaches_no_line_without_distillation(copy):
+    server = {"steps": 5, "batch_size": 32, "learning_rate": 0.05, "temperature": 2.0}
+    plan = copy.configure(server=server, methods=["fedavg", "scaffold"]).plan()
+    assert plan.jobs["local_training"] == plan.jobs["aggregation"] == plan.jobs["evaluation"] == 0
+
+
+def test_two_more_rounds_train_two_rounds(copy, tmp_path):
+    run = copy.configure(rounds=4).make()
+    assert {round for round, _, _ in run.trained()} == {3, 4}
+    assert run.jobs["local_training"] == 2 * 3 * 2  # rounds x methods x participants
+    assert run.jobs["aggregation"] + run.jobs["aggregation_with_state"] + run.jobs[
+        "aggregation_with_kept_state"
+    ] == 2 * (1 + 2 + 1)  # rounds x groups of fedavg, fedsdd, scaffold
+    fresh = type(copy)(tmp_path / "fresh")
+    fresh.path.mkdir()
+    fresh.configure(rounds=4, methods=["scaffold"]).make()
+    longer = copy.results()
+    for path, content in fresh.results().items():
+        if "/training/" in path or "/partitions/" in path:
+            assert longer[path] == content, path
+
+
+def test_round_state_is_kept_where_a_run_may_go_on(copy):
+    scaffold = copy.line(method="scaffold")
+    assert not (scaffold / "round_0001/group_0/state.safetensors").exists()
+    assert (scaffold / "round_0002/group_0/state.safetensors").exists()
+
+
+def test_feddf_shares_the_first_round_of_fedavg(copy):
+    plan = copy.configure(methods=["fedavg", "feddf"]).plan()
+    assert plan.jobs["distillation"] == 2
+    assert [(round, slot) for round, slot, _ in plan.trained()] == [(2, 0), (2, 1)]
+
+
+def test_one_more_evaluated_ensemble_trains_nothing(copy):
+    run = copy.configure(methods=["fedavg", "ensemble_of_clients"]).make()
+    assert run.jobs["local_training"] == run.jobs["aggregation"] == 0
+    assert run.jobs["logits"] == 2
+    assert run.jobs["evaluation"] == 1
+
+
+def test_one_more_seed_leaves_the_first_alone(copy):
+    config = copy.configure()
+    plan = config.configure(seed=1, methods=["fedavg"]).plan()
+    assert plan.jobs["partition"] == plan.jobs["participation"] == plan.jobs["initial_model"] == 1
+    assert plan.jobs["dataset"] == 0

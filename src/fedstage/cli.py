@@ -21,12 +21,18 @@ from fedstage.timings import Timings, process_age
 Stage = Callable[..., None]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one stage; return 0, or 1 after an error that the message explains."""
+def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
+    """Run one stage; return 0, or 1 after an error that the message explains.
+
+    `started` is when the command was given, on the clock of `time.perf_counter`: by default the
+    start of this process.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] not in STAGES:
         return _usage(arguments)
-    return run_stage(arguments[0], arguments[1:], started=time.perf_counter() - process_age())
+    if started is None:
+        started = time.perf_counter() - process_age()
+    return run_stage(arguments[0], arguments[1:], started)
 
 
 def run_stage(name: str, arguments: Sequence[str], started: float) -> int:

@@ -15,6 +15,7 @@ from fedstage.config import STATEFUL_TRAINERS, HeldOut
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
 from fedstage.lines import as_json, canonical, is_stateful_name, partition_settings
+from fedstage.warm.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -24,6 +25,7 @@ try:
 except FedstageError as error:
     raise WorkflowError(str(error)) from None
 
+prepare(os.environ, Path(workflow.basedir) / "workflow/bin")
 if CATALOGUE.config.data_folder:
     os.environ["FEDSTAGE_DATA"] = CATALOGUE.config.data_folder
 

@@ -1,0 +1,130 @@
+import pytest
+import torch
+
+from fedstage.config import Client
+from fedstage.engine.batches import client_batches, public_batches
+from fedstage.randomness import torch_generator
+
+
+def client(**settings):
+    return Client.model_validate({"learning_rate": 0.1, "batch_size": 4, "epochs": 1} | settings)
+
+
+def drawn(samples, seed=0, **settings):
+    return client_batches(samples, client(**settings), torch_generator(seed, "batches"))
+
+
+def sizes(batches):
+    return [len(batch) for batch in batches]
+
+
+@pytest.mark.parametrize(
+    ("rule", "samples", "expected"),
+    [
+        ("keep", 12, [4, 4, 4]),
+        ("keep", 10, [4, 4, 2]),
+        ("keep", 9, [4, 4, 1]),
+        ("drop", 12, [4, 4, 4]),
+        ("drop", 10, [4, 4]),
+        ("drop", 9, [4, 4]),
+        ("drop_single", 12, [4, 4, 4]),
+        ("drop_single", 10, [4, 4, 2]),
+        ("drop_single", 9, [4, 4]),
+        ("drop_single", 5, [4]),
+        ("merge_single", 12, [4, 4, 4]),
+        ("merge_single", 10, [4, 4, 2]),
+        ("merge_single", 9, [4, 5]),
+        ("merge_single", 5, [5]),
+    ],
+)
+def test_last_batch_rules(rule, samples, expected):
+    batches = drawn(samples, last_batch=rule)
+    assert sizes(batches) == expected
+    seen = torch.cat(batches).tolist()
+    assert len(set(seen)) == len(seen), "a sample occurs once an epoch"
+    assert set(seen) <= set(range(samples))
+
+
+@pytest.mark.parametrize("rule", ["keep", "drop", "drop_single", "merge_single"])
+@pytest.mark.parametrize("samples", [1, 3, 4])
+def test_the_only_batch_is_kept_whatever_its_size(rule, samples):
+    (batch,) = drawn(samples, last_batch=rule)
+    assert sorted(batch.tolist()) == list(range(samples))
+
+
+@pytest.mark.parametrize("rule", ["keep", "drop", "drop_single", "merge_single"])
+def test_batches_of_one_are_no_last_batch_to_treat(rule):
+    assert sizes(drawn(5, batch_size=1, last_batch=rule)) == [1] * 5
+
+
+def test_merged_sample_is_the_last_of_the_permutation():
+    kept, merged = drawn(9, last_batch="keep"), drawn(9, last_batch="merge_single")
+    assert torch.equal(merged[1], torch.cat([kept[1], kept[2]]))
+
+
+def test_default_rule_merges_a_single_sample():
+    assert sizes(drawn(9)) == [4, 5]
+
+
+def test_every_epoch_is_a_permutation_of_its_own():
+    batches = drawn(10, epochs=3)
+    epochs = [torch.cat(batches[start : start + 3]).tolist() for start in (0, 3, 6)]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+def test_epochs_are_the_generators_permutations():
+    generator = torch_generator(0, "batches")
+    expected = torch.cat([torch.randperm(10, generator=generator) for _ in range(2)])
+    assert torch.equal(torch.cat(drawn(10, epochs=2)), expected)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [(1, [4]), (3, [4, 4, 2]), (5, [4, 4, 2, 4, 4]), (7, [4, 4, 2, 4, 4, 2, 4])],
+)
+def test_steps_go_on_beyond_one_epoch(steps, expected):
+    by_steps = drawn(10, epochs=None, steps=steps)
+    by_epochs = drawn(10, epochs=3)
+    assert sizes(by_steps) == expected
+    assert all(torch.equal(a, b) for a, b in zip(by_steps, by_epochs, strict=False))
+
+
+def test_last_batch_rule_applies_to_every_epoch_of_counted_steps():
+    assert sizes(drawn(9, epochs=None, steps=5)) == [4, 5, 4, 5, 4]
+    assert sizes(drawn(9, epochs=None, steps=5, last_batch="drop")) == [4] * 5
+
+
+def test_indices_are_int64():
+    assert {batch.dtype for batch in drawn(10)} == {torch.int64}
+
+
+def test_same_key_same_batches_whatever_the_global_generator():
+    torch.manual_seed(1)
+    first = drawn(10, epochs=2)
+    torch.manual_seed(2)
+    state = torch.get_rng_state()
+    second = drawn(10, epochs=2)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert torch.equal(torch.get_rng_state(), state), "the global generator is left alone"
+    assert not torch.equal(torch.cat(first), torch.cat(drawn(10, seed=1, epochs=2)))
+
+
+def public(samples, batch_size, steps):
+    return public_batches(samples, batch_size, steps, torch_generator(0, "public"))
+
+
+def test_public_batches_are_full_and_an_epoch_repeats_nothing():
+    batches = public(10, 4, 6)
+    assert sizes(batches) == [4] * 6
+    for start in (0, 2, 4):
+        epoch = torch.cat(batches[start : start + 2]).tolist()
+        assert len(set(epoch)) == 8
+    assert not torch.equal(torch.cat(batches[:2]), torch.cat(batches[2:4]))
+
+
+@pytest.mark.parametrize("batch_size", [3, 4, 256])
+def test_public_batches_of_few_samples_are_all_of_them(batch_size):
+    batches = public(3, batch_size, 4)
+    assert len(batches) == 4
+    assert all(sorted(batch.tolist()) == [0, 1, 2] for batch in batches)

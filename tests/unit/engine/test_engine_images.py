@@ -1,0 +1,133 @@
+import pytest
+import torch
+
+from fedstage.engine.images import augment, normalise
+from fedstage.randomness import torch_generator
+
+PADDING = 4
+
+
+def pixels(n, channels=2, height=6, width=5, seed=0):
+    """Random images in which nothing is black, so that padding can be told from content."""
+    generator = torch_generator(seed, "pixels")
+    shape = (n, channels, height, width)
+    return torch.randint(1, 256, shape, generator=generator, dtype=torch.uint8)
+
+
+def augmented(images, kind, seed=0):
+    return augment(images, kind, torch_generator(seed, "augmentation"))
+
+
+def test_normalise_by_hand():
+    images = torch.tensor([0, 255, 51, 102], dtype=torch.uint8).view(1, 2, 1, 2)
+    result = normalise(images, {"mean": [0.5, 0.2], "std": [0.25, 0.1]})
+    assert result.dtype == torch.float32
+    assert result.flatten().tolist() == pytest.approx([-2.0, 2.0, 0.0, 2.0], abs=1e-6)
+
+
+def test_normalise_standardises_each_channel():
+    images = pixels(50, channels=3)
+    scaled = images.double() / 255
+    mean, std = scaled.mean((0, 2, 3)), scaled.std((0, 2, 3), correction=0)
+    result = normalise(images, {"mean": mean.tolist(), "std": std.tolist()})
+    assert result.mean((0, 2, 3)).abs().max() < 1e-5
+    assert (result.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
+
+
+def test_normalise_leaves_its_input_as_it_is():
+    images = pixels(2)
+    before = images.clone()
+    normalise(images, {"mean": [0.5, 0.5], "std": [0.1, 0.1]})
+    assert torch.equal(images, before)
+
+
+def test_none_changes_and_draws_nothing():
+    images, generator = pixels(3), torch_generator(0, "augmentation")
+    state = generator.get_state()
+    assert torch.equal(augment(images, "none", generator), images)
+    assert torch.equal(generator.get_state(), state)
+
+
+def test_flip_mirrors_about_half_left_to_right():
+    images = pixels(1000)
+    result = augmented(images, "flip")
+    flipped = [bool((a == b.flip(-1)).all()) for a, b in zip(result, images, strict=True)]
+    kept = [bool((a == b).all()) for a, b in zip(result, images, strict=True)]
+    assert all(a != b for a, b in zip(flipped, kept, strict=True))
+    assert 430 < sum(flipped) < 570  # 500 +- 4.4 standard deviations
+
+
+def slow_crop(image, row, column):
+    """Cut a window of the image's own size out of the zero-padded image, pixel by pixel."""
+    channels, height, width = image.shape
+    result = torch.zeros_like(image)
+    for channel in range(channels):
+        for y in range(height):
+            for x in range(width):
+                source_y, source_x = y + row - PADDING, x + column - PADDING
+                if 0 <= source_y < height and 0 <= source_x < width:
+                    result[channel, y, x] = image[channel, source_y, source_x]
+    return result
+
+
+def crops_of(image, result):
+    """Return all (flipped, row, column) that turn `image` into `result`."""
+    return [
+        (flipped, row, column)
+        for flipped in (False, True)
+        for row in range(2 * PADDING + 1)
+        for column in range(2 * PADDING + 1)
+        if torch.equal(slow_crop(image.flip(-1) if flipped else image, row, column), result)
+    ]
+
+
+def test_crop_flip_is_a_crop_of_the_padded_image_flipped_or_not():
+    images = pixels(12)
+    for image, result in zip(images, augmented(images, "crop_flip"), strict=True):
+        assert len(crops_of(image, result)) == 1
+
+
+def test_crop_offsets_cover_0_to_8_evenly_and_independently():
+    size, n, middle = 16, 4000, 8
+    numbers = torch.arange(1, size + 1, dtype=torch.uint8).expand(size, size)
+    image = torch.stack([numbers.T, numbers])  # each pixel knows its row and its column, from 1
+    result = augmented(image.expand(n, 2, size, size), "crop_flip").long()
+    row = result[:, 0, middle, middle] - 1 - (middle - PADDING)
+    column = result[:, 1, middle, middle] - 1
+    flipped = result[:, 1, middle, middle + 1] < result[:, 1, middle, middle]
+    column = torch.where(flipped, size - 1 - column, column) - (middle - PADDING)
+    for offsets in (row, column):
+        assert sorted(set(offsets.tolist())) == list(range(9))
+        assert torch.bincount(offsets).min() > 0.75 * n / 9
+    assert len(set(zip(row.tolist(), column.tolist(), flipped.tolist(), strict=True))) == 162
+
+
+def test_padding_is_black():
+    images = torch.full((200, 1, 6, 6), 255, dtype=torch.uint8)
+    result = augmented(images, "crop_flip")
+    assert set(result.unique().tolist()) == {0, 255}
+    # A white image moved by (r, c) keeps (6 - |r|) (6 - |c|) white pixels.
+    white = (result == 255).flatten(1).sum(1)
+    allowed = {(6 - r) * (6 - c) for r in range(5) for c in range(5)}
+    assert set(white.tolist()) <= allowed
+    assert {36, 4} <= set(white.tolist())
+
+
+@pytest.mark.parametrize("kind", ["flip", "crop_flip"])
+def test_same_generator_same_result(kind):
+    images = pixels(20)
+    torch.manual_seed(1)
+    first = augmented(images, kind)
+    torch.manual_seed(2)
+    assert torch.equal(augmented(images, kind), first)
+    assert not torch.equal(augmented(images, kind, seed=1), first)
+
+
+@pytest.mark.parametrize("kind", ["flip", "crop_flip"])
+def test_shape_and_type_stay_and_the_input_is_left_alone(kind):
+    images = pixels(20)
+    before = images.clone()
+    result = augmented(images, kind)
+    assert (result.shape, result.dtype) == (images.shape, torch.uint8)
+    assert torch.equal(images, before)
+    assert not torch.equal(result, before)

@@ -1,0 +1,257 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from fedstage.config import CnnSmall, Optimiser
+from fedstage.engine.training import train
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.randomness import torch_generator
+
+INFO = {"mean": [0.4], "std": [0.3]}
+CLASSES = 3
+
+
+class Linear(nn.Module):
+    """Logits W x of images of 2x2 pixels: small enough for a loop by hand."""
+
+    def __init__(self):
+        super().__init__()
+        start = torch.randn(CLASSES, 4, generator=torch_generator(0, "weights"))
+        self.weight = nn.Parameter(start)
+
+    def forward(self, images):
+        return images.flatten(1) @ self.weight.T
+
+
+def data(n=12, size=2):
+    generator = torch_generator(0, "data")
+    images = torch.randint(0, 256, (n, 1, size, size), generator=generator, dtype=torch.uint8)
+    return images, torch.randint(0, CLASSES, (n,), generator=generator)
+
+
+def settings(**changes):
+    return Optimiser.model_validate({"learning_rate": 0.5, "batch_size": 4} | changes)
+
+
+def batches(n=12, size=4):
+    return list(torch.arange(n).split(size))
+
+
+def trained(chosen, indices=None, model=None, loss=nn.functional.cross_entropy, **options):
+    model = Linear() if model is None else model
+    images, labels = data()
+    generator = torch_generator(0, "augmentation")
+    indices = batches() if indices is None else indices
+    outcome = train(model, images, labels, indices, chosen, loss, INFO, generator, **options)
+    return model, outcome
+
+
+def slow_training(chosen, indices, rate=1.0, term=None):
+    """Softmax regression in float64 with the gradient written out; returns W, losses and rates."""
+    images, labels = data()
+    pixels = (images.double().flatten(1) / 255 - 0.4) / 0.3
+    weight, losses = Linear().weight.detach().double(), []
+    for index in indices:
+        probabilities = (pixels[index] @ weight.T).softmax(1)
+        wanted = nn.functional.one_hot(labels[index], CLASSES).double()
+        losses.append(float(-(wanted * probabilities.log()).sum(1).mean()))
+        gradient = (probabilities - wanted).T @ pixels[index] / len(index)
+        if chosen.clip_norm is not None:
+            gradient = gradient * min(1.0, chosen.clip_norm / float(gradient.norm()))
+        if term is not None:
+            gradient = gradient + term(weight)
+        weight = weight - chosen.learning_rate * rate * gradient
+    return weight, losses
+
+
+def close(a, b, tolerance=1e-5):
+    return torch.allclose(a.double(), b.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_training_is_the_slow_loop():
+    model, outcome = trained(settings(), batches() * 3)
+    weight, losses = slow_training(settings(), batches() * 3)
+    assert close(model.weight, weight)
+    assert outcome.steps == 9
+    assert outcome.loss == pytest.approx(sum(losses) / 9, rel=1e-5)
+    assert outcome.diverged_at is None
+
+
+def test_clip_norm_limits_the_gradient():
+    chosen = settings(clip_norm=0.05)
+    model, _ = trained(chosen)
+    assert close(model.weight, slow_training(chosen, batches())[0])
+    one, _ = trained(chosen, batches()[:1])
+    step = (one.weight - Linear().weight).detach().norm()
+    assert float(step) == pytest.approx(0.5 * 0.05, rel=1e-4)
+
+
+def test_clip_norm_above_the_gradient_changes_nothing():
+    wide, _ = trained(settings(clip_norm=1e3))
+    free, _ = trained(settings())
+    assert torch.equal(wide.weight, free.weight)
+
+
+def test_gradient_term_joins_after_clipping():
+    chosen = settings(clip_norm=0.05)
+
+    def pull(parameters):
+        for parameter in parameters:
+            parameter.grad.add_(parameter.detach(), alpha=0.2)
+
+    model, _ = trained(chosen, gradient_term=pull)
+    expected, _ = slow_training(chosen, batches(), term=lambda weight: 0.2 * weight)
+    assert close(model.weight, expected)
+
+
+def test_rate_scales_the_learning_rate_of_the_round():
+    model, outcome = trained(settings(), rate=0.25)
+    halved, _ = trained(settings(learning_rate=0.125))
+    assert torch.equal(model.weight, halved.weight)
+    assert outcome.rate_sum == pytest.approx(3 * 0.125)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "total"),
+    [
+        ("constant", 4 * 0.5),
+        ({"step": {"milestones": [0.5], "factor": 0.1}}, 2 * 0.5 + 2 * 0.05),
+        ("cosine", 0.5 * (1 + 0.8535533906 + 0.5 + 0.1464466094)),
+    ],
+    ids=["constant", "step", "cosine"],
+)
+def test_rate_sum_is_that_of_the_schedule(schedule, total):
+    _, outcome = trained(settings(schedule=schedule), batches(size=3))
+    assert outcome.rate_sum == pytest.approx(total, rel=1e-8)
+    _, decayed = trained(settings(schedule=schedule), batches(size=3), rate=0.9)
+    assert decayed.rate_sum == pytest.approx(0.9 * total, rel=1e-8)
+
+
+def test_schedule_sets_the_rate_of_each_step():
+    def unit(parameters):
+        for parameter in parameters:
+            parameter.grad.fill_(1.0)
+
+    schedule = {"step": {"milestones": [0.5], "factor": 0.1}}
+    model, outcome = trained(settings(schedule=schedule), batches(size=3), gradient_term=unit)
+    moved = Linear().weight - model.weight
+    assert moved.flatten().tolist() == pytest.approx([outcome.rate_sum] * 12, rel=1e-5)
+
+
+def nan_at(step):
+    """A loss that is NaN from the given step (from 1) on."""
+    count = 0
+
+    def loss(logits, labels):
+        nonlocal count
+        count += 1
+        value = nn.functional.cross_entropy(logits, labels)
+        return value * math.nan if count >= step else value
+
+    return loss
+
+
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_divergence_names_the_first_step_without_a_finite_loss(step):
+    _, outcome = trained(settings(), batches() * 2, loss=nan_at(step))
+    assert outcome.diverged_at == step
+    assert math.isnan(outcome.loss)
+    assert outcome.steps == 6
+
+
+def test_infinite_loss_is_a_divergence():
+    def endless(logits, labels):
+        return nn.functional.cross_entropy(logits, labels) + math.inf
+
+    assert trained(settings(), loss=endless)[1].diverged_at == 1
+
+
+def test_weights_that_break_in_the_last_step_are_a_divergence_there():
+    def breaking(parameters):
+        parameters[0].grad[0, 0] = math.inf
+
+    _, outcome = trained(settings(), batches()[:1], gradient_term=breaking)
+    assert outcome.diverged_at == 1
+    assert math.isnan(outcome.loss)
+
+
+def test_learning_rate_beyond_all_reason_diverges_for_real():
+    _, outcome = trained(settings(learning_rate=1e38), batches() * 4)
+    assert outcome.diverged_at is not None
+    assert 1 < outcome.diverged_at <= 12
+
+
+def cnn(norm="batch"):
+    model = build(CnnSmall(name="cnn_small", width=4, hidden=8, norm=norm), (1, 8, 8), CLASSES)
+    initialise(model, torch_generator(0, "weights"))
+    return model
+
+
+def cnn_bytes(**changes):
+    images, labels = data(n=24, size=8)
+    model = cnn()
+    chosen = settings(**({"learning_rate": 0.1, "augmentation": "crop_flip"} | changes))
+    indices, generator = batches(24, 6) * 2, torch_generator(0, "augmentation")
+    loss = nn.functional.cross_entropy
+    outcome = train(model, images, labels, indices, chosen, loss, INFO, generator)
+    state = {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
+    return state, outcome
+
+
+@pytest.mark.parametrize("change", [{}, {"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
+def test_two_runs_give_identical_bytes_whatever_the_global_generator(change):
+    torch.manual_seed(1)
+    first = cnn_bytes(**change)
+    torch.manual_seed(2)
+    state = torch.get_rng_state()
+    assert cnn_bytes(**change) == first
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_augmentation_takes_part():
+    assert cnn_bytes()[0] != cnn_bytes(augmentation="none")[0]
+    assert cnn_bytes(augmentation="flip")[0] != cnn_bytes(augmentation="none")[0]
+
+
+def test_batch_norm_trains_its_statistics_even_after_an_evaluation():
+    images, labels = data(n=24, size=8)
+    model = cnn().eval()
+    indices, generator = batches(24, 6), torch_generator(0, "augmentation")
+    loss = nn.functional.cross_entropy
+    train(model, images, labels, indices, settings(), loss, INFO, generator)
+    buffers = dict(model.named_buffers())
+    assert int(buffers["norm1.num_batches_tracked"]) == 4
+    assert buffers["norm1.running_mean"].abs().max() > 0
+
+
+def test_loss_falls():
+    _, first = trained(settings(), batches())
+    _, later = trained(settings(), batches() * 40)
+    assert later.loss < 0.9 * first.loss
+
+
+def test_images_and_targets_are_left_alone():
+    images, labels = data()
+    before = images.clone(), labels.clone()
+    generator = torch_generator(0, "augmentation")
+    chosen = settings(augmentation="flip")
+    train(Linear(), images, labels, batches(), chosen, nn.functional.cross_entropy, INFO, generator)
+    assert torch.equal(images, before[0])
+    assert torch.equal(labels, before[1])
+
+
+def test_targets_may_be_logits():
+    images, _ = data()
+    teacher = torch.randn(12, CLASSES, generator=torch_generator(0, "teacher"))
+    model, seen = Linear(), []
+
+    def loss(student, target):
+        seen.append(target)
+        return ((student - target) ** 2).mean()
+
+    generator = torch_generator(0, "augmentation")
+    train(model, images, teacher, batches(), settings(), loss, INFO, generator)
+    assert torch.equal(torch.cat(seen), teacher)

@@ -6,7 +6,8 @@ import pyarrow as pa
 #: Accuracies and their standard deviations are in percent; deviations are those of a sample (n-1).
 METRICS_SCHEMA = pa.schema(
     [
-        # The round after which was evaluated; 1 is the first, 0 the initial weights.
+        # The round at whose end was evaluated, from 1; models that are trained without federation
+        # stand under the round that they are compared with.
         pa.field("round", pa.int32(), nullable=False),
         # What was evaluated: "global_model", "clients", "aggregated_2", "each_client", "pooled".
         pa.field("evaluated", pa.string(), nullable=False),

@@ -92,6 +92,16 @@ class Project:
             "--directory", str(self.path), "--cores", str(cores), *arguments,
         ]  # fmt: skip
 
+    def start(self, *arguments):
+        """Start snakemake in a session of its own, as a terminal would."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            start_new_session=True,
+        )
+
     def call(self, *arguments, cores=2):
         done = subprocess.run(
             self.command(*arguments, cores=cores),

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import subprocess
 import time
 
 import pytest
-from conftest import environment
 
 pytestmark = pytest.mark.workflow
 
@@ -18,13 +16,7 @@ def test_one_core_and_two_cores_give_the_same_bytes(finished, project):
 
 def test_a_killed_run_goes_on_to_the_same_bytes(finished, project):
     """SIGKILL hits snakemake only: its jobs go on, and it leaves its lock behind."""
-    running = subprocess.Popen(
-        project.command(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        start_new_session=True,
-    )
+    running = project.start()
     wait_for(lambda: len(project.files("results/training/*/round_*/group_*/slot_*")) >= 2)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()

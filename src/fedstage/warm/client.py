@@ -7,21 +7,22 @@ The environment says how:
 
     FEDSTAGE_WARM     0 runs everything in-process, as the option --no-warm does
     FEDSTAGE_OWNER    the process that the pool ends with; without one, nothing is warm
-    FEDSTAGE_SOURCE   fingerprint of the package's source; a pool of other source retires
+    FEDSTAGE_SOURCE   fingerprint of the source when the workflow was read; a pool that was started
+                      for another one retires
     FEDSTAGE_TIMEOUT  seconds after which a stage is taken for hung
 """
 
 import _socket as socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # importing typing takes longer than the rest of this file
-    from typing import NoReturn
 import array
 import fcntl
 import os
 import stat
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than the rest of this file
+    from typing import NoReturn
 
 # A request is one block of NUL-separated texts, with stdout and stderr passed beside it.
 SEPARATOR = b"\0"

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from fedstage.source import fingerprint
 from fedstage.stages import STAGES
 from fedstage.warm.client import LENGTH, RETIRED, peer_uid, receive_exactly
 from fedstage.warm.processes import alive
@@ -68,7 +67,7 @@ def main(path: str) -> None:
         owner=int(os.environ["FEDSTAGE_OWNER"].rpartition("-")[2]),
         size=int(os.environ.get("FEDSTAGE_WORKERS") or len(os.sched_getaffinity(0))),
         timeout=float(os.environ.get("FEDSTAGE_TIMEOUT") or DEFAULT_TIMEOUT),
-        source=fingerprint(),
+        source=os.environ.get("FEDSTAGE_SOURCE", ""),
     )
     try:
         serve(pool)
@@ -153,7 +152,7 @@ def begin(pool: Pool, worker: Worker, client: socket.socket) -> None:
         client.close()
         return
     request = parse_request(payload)
-    if request.source and request.source != pool.source:
+    if request.source != pool.source:
         retire(pool)
         answer(client, RETIRED)
         return

@@ -12,11 +12,13 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 
 @pytest.fixture(autouse=True)
 def leave_the_process_as_it_was(monkeypatch):
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")  # so that it is put back afterwards
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(False)
+    if torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(False)
 
 
 def found(monkeypatch, gpus):

@@ -14,6 +14,11 @@ INFO = {"mean": [0.4], "std": [0.3]}
 CLASSES = 3
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    torch.set_num_threads(1)  # as stages do; more only cost time on tensors this small
+
+
 class Linear(nn.Module):
     """Logits W x of images of 2x2 pixels: small enough for a loop by hand."""
 

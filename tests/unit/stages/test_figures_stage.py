@@ -10,6 +10,8 @@ from fedstage.errors import FedstageError
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.partitions import HISTOGRAM_SCHEMA
 from fedstage.stages.figures import figures
+from fedstage.tables.figures import save_figure
+from fedstage.tables.partition_figure import draw_partition, read_histogram
 
 
 def write_metrics(path, accuracies):
@@ -90,6 +92,14 @@ def test_the_partition_is_the_first_seeds(runs):
     (runs.parent / "histogram0.parquet").unlink()
     with pytest.raises(FedstageError, match=r"histogram0\.parquet: no such file"):
         make(runs)
+
+
+def test_the_title_says_the_first_seed(runs):
+    _, partition = make(runs)
+    histogram = read_histogram(runs.parent / "histogram0.parquet")
+    expected = runs.parent / "expected.png"
+    save_figure(draw_partition({"": histogram}, "t", seed=0), expected)
+    assert partition.read_bytes() == expected.read_bytes()
 
 
 def test_no_figure_stays_open_and_nothing_is_printed(runs, capsys):

@@ -145,3 +145,8 @@ def test_source_names_data_and_round():
     assert describe_source("e", "mini", last).endswith(
         "test data and validation data after the last evaluated round of each run."
     )
+
+
+def test_trailing_zeros_stay():
+    lines = cells(render(table(std=[NAN, NAN], top1_accuracy=[61.2, 7.0]), ["method"], [], "", ""))
+    assert [line[1] for line in lines[1:]] == ["61.20", "7.00"]

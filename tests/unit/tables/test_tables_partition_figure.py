@@ -136,3 +136,15 @@ def test_partitions_that_no_setting_tells_apart_are_named_by_their_folders():
     runs = [run("results/one/h.parquet", method="a"), run("results/one/h.parquet", method="b")]
     runs += [run("results/two/h.parquet", method="a")]
     assert find_partitions(runs) == {"one": "results/one/h.parquet", "two": "results/two/h.parquet"}
+
+
+def test_settings_that_vary_within_a_partition_do_not_label_it():
+    runs = [run("p/1", method=method, alpha=1.0) for method in ("fedavg", "scaffold")]
+    runs += [run("p/2", method="fedavg", alpha=0.1)]
+    assert list(find_partitions(runs)) == ["alpha = 1", "alpha = 0.1"]
+
+
+def test_small_bubbles_are_drawn_over_large_ones():
+    (axes,) = draw_partition({"": histogram()}, "t", 0).axes
+    sizes = axes.collections[0].get_sizes()
+    assert (np.diff(sizes) < 0).all()

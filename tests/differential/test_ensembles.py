@@ -1,0 +1,140 @@
+"""Ensembles against plain sums over their members (FedSDD, Eq. 5; FedEED section 3)."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from fedstage.config import Aggregated, Clients, Line
+from fedstage.ensemble_trainers import Members, teacher_logits
+from fedstage.graph import member_logits
+from fedstage.randomness import torch_generator
+
+N, CLASSES = 6, 4
+
+
+def logits(*key, members=1):
+    return 5 * torch.randn(members, N, CLASSES, generator=torch_generator("logits", *key))
+
+
+def aggregated(rounds, groups):
+    return [
+        Members(round, group, logits(round, group), (10 * round + group,))
+        for round in rounds
+        for group in range(groups)
+    ]
+
+
+def temporal(checkpoints):
+    return Aggregated(name="aggregated", checkpoints=checkpoints)
+
+
+def equation_5(t, groups, checkpoints):
+    """sum_k sum_r f(x; w_{t-r,k}) / (number of terms), over the rounds from 1 that exist."""
+    total, terms = np.zeros((N, CLASSES)), 0
+    for k in range(groups):
+        for r in range(checkpoints):
+            if t - r >= 1:
+                total += logits(t - r, k)[0].double().numpy()
+                terms += 1
+    return total / terms
+
+
+def line(groups):
+    return Line.model_validate(
+        {
+            "data": "digits",
+            "clients": 8,
+            "partition": "iid",
+            "participants": 4,
+            "model": "cnn_small",
+            "global_models": groups,
+            "client": {"learning_rate": 0.1, "batch_size": 8, "epochs": 1},
+            "seed": 0,
+        }
+    )
+
+
+def members_of_graph(t, groups, checkpoints):
+    """Read the logits that the workflow gives to the ensemble of round t."""
+    paths = member_logits(line(groups), t, temporal(checkpoints), "test")
+    found = [re.search(r"round_(\d+)/group_(\d+)/logits/aggregated-test", path) for path in paths]
+    keys = [(int(match[1]), int(match[2])) for match in found]
+    return [Members(round, group, logits(round, group), (1,)) for round, group in keys]
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize(("t", "checkpoints"), [(1, 1), (1, 3), (2, 3), (3, 3), (4, 3), (9, 4)])
+def test_temporal_ensemble_is_equation_5(t, groups, checkpoints):
+    members = members_of_graph(t, groups, checkpoints)
+    assert len(members) == groups * min(t, checkpoints)
+    ours = teacher_logits(temporal(checkpoints), members)
+    assert (ours.shape, ours.dtype) == ((N, CLASSES), torch.float32)
+    assert np.allclose(ours.numpy(), equation_5(t, groups, checkpoints), rtol=1e-6, atol=1e-6)
+
+
+def test_checkpoints_weigh_the_same_whatever_their_samples():
+    members = aggregated(range(1, 3), groups=2)
+    shuffled = [Members(m.round, m.group, m.logits, (1,)) for m in members]
+    assert torch.equal(
+        teacher_logits(temporal(2), members), teacher_logits(temporal(2), shuffled)
+    )
+
+
+SAMPLES = [(5, 20, 11), (7,), (1, 16)]
+
+
+def clients():
+    return [
+        Members(4, group, logits("clients", group, members=len(samples)), samples)
+        for group, samples in enumerate(SAMPLES)
+    ]
+
+
+@pytest.mark.parametrize("weights", ["uniform", "samples"])
+def test_clients_of_all_groups_by_a_plain_loop(weights):
+    total, mass = np.zeros((N, CLASSES)), 0.0
+    for part in clients():
+        for member, samples in zip(part.logits, part.samples, strict=True):
+            share = samples if weights == "samples" else 1
+            total += share * member.double().numpy()
+            mass += share
+    ours = teacher_logits(Clients(name="clients", weights=weights), clients())
+    assert mass == (60 if weights == "samples" else 6)
+    assert np.allclose(ours.numpy(), total / mass, rtol=1e-6, atol=1e-6)
+
+
+def test_clients_weigh_the_same_by_default():
+    uniform = teacher_logits(Clients(name="clients", weights="uniform"), clients())
+    assert torch.equal(teacher_logits(Clients(name="clients"), clients()), uniform)
+    by_samples = teacher_logits(Clients(name="clients", weights="samples"), clients())
+    assert not torch.allclose(by_samples, uniform, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "members"),
+    [
+        (Clients(name="clients", weights="samples"), clients()),
+        (Clients(name="clients"), clients()),
+        (temporal(3), aggregated(range(5, 8), groups=3)),
+    ],
+    ids=["clients by samples", "clients", "aggregated"],
+)
+def test_order_of_the_parts_does_not_matter(ensemble, members):
+    expected = teacher_logits(ensemble, members)
+    for seed in range(5):
+        order = torch.randperm(len(members), generator=torch_generator(seed)).tolist()
+        assert torch.equal(teacher_logits(ensemble, [members[i] for i in order]), expected)
+
+
+def test_logits_are_averaged_and_not_probabilities():
+    confident = torch.tensor([[[10.0, 0.0]], [[0.0, 4.0]]])
+    teacher = teacher_logits(Clients(name="clients"), [Members(1, 0, confident, (1, 1))])
+    assert teacher.tolist() == [[5.0, 2.0]]
+
+
+def test_one_member_speaks_for_itself_bit_for_bit():
+    one = Members(1, 0, logits(1, 0), (7,))
+    assert torch.equal(teacher_logits(temporal(5), [one]), logits(1, 0)[0])
+    assert torch.equal(teacher_logits(Clients(name="clients"), [one]), logits(1, 0)[0])

@@ -1,0 +1,156 @@
+"""FedProx against its objective, minimised by hand in float64."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from fedstage.config import Client, CnnSmall, FedAvg, FedProx
+from fedstage.engine.batches import client_batches
+from fedstage.engine.training import train
+from fedstage.local_trainers import fedavg, fedprox, local_trainer
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.randomness import torch_generator
+
+INFO = {"mean": [0.5], "std": [0.25]}
+N, CLASSES = 22, 3
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    torch.set_num_threads(1)  # as stages do; more only cost time on tensors this small
+
+
+def network(norm="batch"):
+    settings = CnnSmall(name="cnn_small", width=2, hidden=5, norm=norm)
+    model = build(settings, (1, 8, 8), CLASSES)
+    initialise(model, torch_generator(0, "weights"))
+    return model
+
+
+def data():
+    generator = torch_generator(0, "data")
+    images = torch.randint(0, 256, (N, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    return images, torch.randint(0, CLASSES, (N,), generator=generator)
+
+
+def client(**changes):
+    plain = {"learning_rate": 0.1, "batch_size": 8, "epochs": 2}
+    return Client.model_validate(plain | changes)
+
+
+def batches(settings):
+    return client_batches(N, settings, torch_generator(0, "batches"))
+
+
+def parameters(model):
+    return {name: value.detach().clone() for name, value in model.named_parameters()}
+
+
+def trained(mu, settings, loss=nn.functional.cross_entropy, model=None, start=None):
+    model = network() if model is None else model
+    images, labels = data()
+    start = parameters(model) if start is None else start
+    term = fedprox.gradient_term(FedProx(name="fedprox", mu=mu), start, {}, client=0)
+    generator = torch_generator(0, "augmentation")
+    train(
+        model, images, labels, batches(settings), settings, loss, INFO, generator,
+        gradient_term=term,
+    )  # fmt: skip
+    return model.state_dict()
+
+
+def slow_training(mu, settings):
+    """Differentiate CE + mu/2 ||w - start||^2 as a whole in float64, and step by the textbook."""
+    model = copy.deepcopy(network()).double().train()
+    images, labels = data()
+    pixels = (images.double() / 255 - 0.5) / 0.25
+    weights = list(model.parameters())
+    start = [weight.detach().clone() for weight in weights]
+    velocity = [torch.zeros_like(weight) for weight in weights]
+    for index in batches(settings):
+        distance = sum(((w - s) ** 2).sum() for w, s in zip(weights, start, strict=True))
+        loss = nn.functional.cross_entropy(model(pixels[index]), labels[index])
+        gradients = torch.autograd.grad(loss + mu / 2 * distance, weights)
+        with torch.no_grad():
+            for w, v, g in zip(weights, velocity, gradients, strict=True):
+                v.mul_(settings.momentum).add_(g + settings.weight_decay * w)
+                w.sub_(settings.learning_rate * v)
+    return model.state_dict()
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0])
+@pytest.mark.parametrize("change", [{}, {"momentum": 0.9, "weight_decay": 0.01}], ids=str)
+def test_training_is_that_of_the_proximal_objective(mu, change):
+    settings = client(**change)
+    ours, expected = trained(mu, settings), slow_training(mu, settings)
+    for name, value in ours.items():
+        assert torch.allclose(value.double(), expected[name].double(), rtol=1e-4, atol=1e-5), name
+    plain = slow_training(0.0, settings)
+    assert not torch.allclose(ours["linear1.weight"].double(), plain["linear1.weight"], atol=1e-4)
+
+
+@pytest.mark.parametrize("change", [{}, {"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
+def test_mu_zero_is_fedavg_bit_for_bit(change):
+    settings = client(**change)
+    model = network()
+    images, labels = data()
+    term = fedavg.gradient_term(FedAvg(name="fedavg"), parameters(model), {}, client=0)
+    generator = torch_generator(0, "augmentation")
+    loss = nn.functional.cross_entropy
+    train(
+        model, images, labels, batches(settings), settings, loss, INFO, generator,
+        gradient_term=term,
+    )  # fmt: skip
+    ours = trained(0.0, settings)
+    assert all(torch.equal(ours[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("change", [{}, {"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
+def test_first_step_does_not_depend_on_mu(change):
+    settings = client(epochs=None, steps=1, **change)
+    without = trained(0.0, settings)
+    for mu in (0.001, 100.0):
+        ours = trained(mu, settings)
+        assert all(torch.equal(ours[name], without[name]) for name in without)
+
+
+def test_second_step_depends_on_mu():
+    settings = client(epochs=None, steps=2)
+    assert not torch.equal(
+        trained(0.0, settings)["conv1.weight"], trained(1.0, settings)["conv1.weight"]
+    )
+
+
+def test_without_a_data_gradient_the_distance_shrinks_by_one_minus_eta_mu_a_step():
+    settings, mu = client(epochs=None, steps=7), 2.0
+    model = network(norm="none")
+    start = {name: value + 0.5 for name, value in parameters(model).items()}
+    before = parameters(model)
+    trained(mu, settings, loss=lambda logits, labels: 0.0 * logits.sum(), model=model, start=start)
+    for name, value in parameters(model).items():
+        expected = (1 - 0.1 * mu) ** 7 * (before[name] - start[name])
+        assert torch.allclose(value - start[name], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_term_pulls_parameters_only_and_towards_the_start():
+    model = network()
+    start = {name: torch.zeros_like(value) for name, value in parameters(model).items()}
+    term = fedprox.gradient_term(FedProx(name="fedprox", mu=0.5), start, {}, client=0)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    buffers = {name: value.clone() for name, value in model.named_buffers()}
+    term(list(model.parameters()))
+    for parameter in model.parameters():
+        assert torch.allclose(parameter.grad, 1 + 0.5 * parameter.detach())
+    assert all(torch.equal(value, buffers[name]) for name, value in model.named_buffers())
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedprox"])
+def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(name):
+    trainer, weights = local_trainer(name), {"w": torch.ones(2)}
+    assert trainer.payload(weights, weights, {}, 0, None) == {}
+    assert trainer.sent_down(weights, {}) == {}
+    assert trainer.next_state({}, {0: {}}, 5) == {}

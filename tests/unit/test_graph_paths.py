@@ -1,0 +1,438 @@
+import hashlib
+import json
+import re
+from functools import cache
+from itertools import product
+
+import pytest
+
+from fedstage import graph
+from fedstage.config import Aggregated, Clients, Line
+from fedstage.lines import alone, line_id, local_id, normalised, undistilled
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "seed": 0,
+}
+FEDDF = {"ensemble": "clients", "global": "basic", "server": SERVER}
+FEDSDD = {
+    "global_models": 4,
+    "ensemble": {"aggregated": {"checkpoints": 1}},
+    "global": "designated",
+    "server": SERVER,
+}
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def fedsdd(checkpoints=1, temperature=4.0, **changes):
+    ensemble = {"aggregated": {"checkpoints": checkpoints}}
+    server = {**SERVER, "temperature": temperature}
+    return line(**{**FEDSDD, "ensemble": ensemble, "server": server, **changes})
+
+
+# --- the same path only for the same content ------------------------------------------------------
+#
+# `content_of` says what an un-shared run would compute: each file as a digest of the settings that
+# its stage reads and of the files that it reads, written down without any function of the package.
+
+LOCAL_FIELDS = ("model", "local", "client", "on_divergence", "numerics", "validation")
+ROUNDS = range(1, 7)
+
+
+def mark(*parts):
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def content_of(line):
+    settings = line.model_dump(mode="json", by_alias=True)
+    groups, trainer, ensemble = line.global_models, settings["global"], settings["ensemble"]
+    common = [settings[name] for name in ("data", "clients", "partition", "validation", "seed")]
+    training = [settings[name] for name in LOCAL_FIELDS]
+    shares = [line.participants // groups + (k < line.participants % groups) for k in range(groups)]
+    first_slots = [sum(shares[:k]) for k in range(groups)]
+
+    @cache
+    def state(t, k):
+        if t == 0 or line.local.name != "scaffold":
+            return None
+        return mark("state", state(t - 1, k), updates(t, k))
+
+    @cache
+    def updates(t, k):
+        slots = range(first_slots[k], first_slots[k] + shares[k])
+        before = [global_model(t - 1, k), state(t - 1, k)]
+        return [mark("update", common, training, line.participants, before, t, s) for s in slots]
+
+    @cache
+    def aggregated(t, k):
+        weights = settings["aggregation"]
+        return mark("aggregated", weights, updates(t, k), global_model(t - 1, k))
+
+    def teacher(t):
+        if ensemble["name"] == "clients":
+            return [updates(t, k) for k in range(groups)]
+        past = range(max(1, t + 1 - ensemble["checkpoints"]), t + 1)
+        return [aggregated(s, k) for s in past for k in range(groups)]
+
+    @cache
+    def global_model(t, k):
+        if t == 0:
+            return mark("initial", settings["data"], settings["model"], line.seed, k)
+        student = trainer is not None and (trainer["name"] == "basic" or k == 0)
+        if not student or t <= trainer["warm_up"]:
+            return aggregated(t, k)
+        weights = ensemble.get("weights")
+        how = [settings["server"], settings["public"], settings["numerics"], line.seed, k, t]
+        return mark("distilled", how, weights, teacher(t), aggregated(t, k))
+
+    return state, updates, aggregated, global_model
+
+
+def files_of(line):
+    """Yield each path of the first rounds of a line, with its content."""
+    state, updates, aggregated, global_model = content_of(line)
+    for t, k in product(ROUNDS, range(line.global_models)):
+        paths = graph.updates(line, t, k)
+        assert len(paths) == len(updates(t, k))
+        yield from zip(paths, updates(t, k), strict=True)
+        yield graph.aggregated_model(line, t, k), aggregated(t, k)
+        yield graph.participants_table(line, t, k), mark("participants", updates(t, k))
+        yield graph.round_state(line, t, k), mark("state", state(t, k), updates(t, k))
+        yield graph.global_model(line, t, k), global_model(t, k)
+        (aggregated_logits,) = logits_of_round(line, t, k, Aggregated(name="aggregated"))
+        yield aggregated_logits, mark("logits", aggregated(t, k))
+        (clients_logits,) = logits_of_round(line, t, k, Clients(name="clients"))
+        yield clients_logits, mark("logits", updates(t, k))
+
+
+def logits_of_round(line, t, k, ensemble):
+    paths = graph.member_logits(line, t, ensemble, "test")
+    return [path for path in paths if f"/group_{k}/" in path]
+
+
+def distillations(groups):
+    """Return all methods: undistilled, and each global trainer, warm-up and ensemble."""
+    yield {"global_models": groups}
+    ensembles = [{"aggregated": {"checkpoints": r}} for r in range(1, 5)]
+    ensembles += [{"clients": {"weights": weights}} for weights in ("uniform", "samples")]
+    for kind, warm_up, ensemble in product(("basic", "designated"), range(4), ensembles):
+        trainer = {kind: {"warm_up": warm_up}}
+        method = {"global_models": groups, "global": trainer, "ensemble": ensemble}
+        yield {**method, "server": SERVER}
+        if warm_up == 1:
+            yield {**method, "server": {**SERVER, "temperature": 1.0}}
+            yield {**method, "server": SERVER, "public": "svhn"}
+
+
+OTHER_SETTINGS = [
+    {"seed": 1},
+    {"clients": 12},
+    {"participants": 9},
+    {"partition": "iid"},
+    {"validation": 0.1},
+    {"data": {"digits": {"split_seed": 1}}},
+    {"model": {"cnn_small": {"width": 8}}},
+    {"client": {**CLIENT, "learning_rate": 0.1}},
+    {"local": {"fedprox": {"mu": 0.1}}},
+    {"local": "scaffold"},
+    {"aggregation": {"weights": "uniform"}},
+    {"on_divergence": "drop"},
+    {"numerics": {"threads": 2}},
+]
+
+
+def all_lines():
+    for groups in (1, 2, 3, 4):
+        yield from (line(**method) for method in distillations(groups))
+    for changes in OTHER_SETTINGS:
+        yield line(**changes)
+        yield line(**{**FEDDF, **changes})
+        yield fedsdd(2, **changes)
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Every file of every line above: path -> contents, and (content, groups) -> paths."""
+    contents, paths = {}, {}
+    for settings in all_lines():
+        for path, content in files_of(settings):
+            contents.setdefault(path, set()).add(content)
+            paths.setdefault((content, settings.global_models), set()).add(path)
+    return contents, paths
+
+
+def test_a_path_never_stands_for_two_contents(files):
+    contents, _ = files
+    assert len(contents) > 5000
+    assert [path for path, found in contents.items() if len(found) > 1] == []
+
+
+def test_whatever_no_distillation_reaches_is_there_once(files):
+    contents, paths = files
+    undistilled_lines = {line_id(undistilled(settings)) for settings in all_lines()}
+    shared = {path for path in contents if path.split("/")[2] in undistilled_lines}
+    copies = [
+        found
+        for found in paths.values()
+        if found & shared and len({*map(kind, found)}) < len(found)
+    ]
+    assert copies == []
+
+
+def kind(path):
+    """Tell apart files of one content that have their own names, such as state and participants."""
+    return path.rpartition("/")[2]
+
+
+# --- what published methods share -----------------------------------------------------------------
+
+
+def trained(line, groups, rounds):
+    return {
+        path
+        for t, k in product(rounds, groups)
+        for path in (*graph.updates(line, t, k), graph.aggregated_model(line, t, k))
+    }
+
+
+def test_fedsdd_shares_all_but_the_distilled_chain():
+    variants = [
+        *(fedsdd(checkpoints) for checkpoints in (1, 2, 4)),
+        *(fedsdd(1, temperature) for temperature in (1.0, 2.0, 8.0)),
+        line(global_models=4),
+    ]
+    rounds = range(1, 11)
+    shared = trained(variants[0], range(1, 4), rounds) | trained(variants[0], [0], [1])
+    for other in variants[1:]:
+        assert trained(other, range(1, 4), rounds) | trained(other, [0], [1]) == shared
+    own = [trained(variant, [0], range(2, 11)) for variant in variants]
+    assert len(set.union(*own)) == sum(map(len, own))
+
+
+def test_feddf_shares_the_first_round_with_fedavg_and_no_later_one():
+    feddf, fedavg = line(**FEDDF), line()
+    assert trained(feddf, [0], [1]) == trained(fedavg, [0], [1])
+    assert not trained(feddf, [0], range(2, 6)) & trained(fedavg, [0], range(2, 6))
+    assert graph.global_model(feddf, 1, 0) != graph.global_model(fedavg, 1, 0)
+
+
+def test_warm_up_of_two_shares_three_aggregations_of_group_0():
+    warm = fedsdd(1, **{"global": {"designated": {"warm_up": 2}}})
+    plain = line(global_models=4)
+    same = [
+        graph.aggregated_model(warm, t, 0) == graph.aggregated_model(plain, t, 0)
+        for t in range(1, 7)
+    ]
+    assert same == [True, True, True, False, False, False]
+    same = [graph.global_model(warm, t, 0) == graph.global_model(plain, t, 0) for t in range(1, 7)]
+    assert same == [True, True, False, False, False, False]
+
+
+def test_runs_of_different_length_share_all_rounds_of_the_shorter_one():
+    # No function of a round's files is told how long the run is; only the metrics' name is.
+    names = {graph.metrics_file(line(), "global_model", "test", n, 1) for n in (5, 6)}
+    assert len(names) == 2
+    assert len({name.split("/metrics/")[0] for name in names}) == 1
+
+
+def test_seeds_share_the_data_set_and_nothing_else():
+    one, other = line(seed=0), line(seed=1)
+    assert graph.data_file(one.data, "train") == graph.data_file(other.data, "train")
+    assert graph.clients_table(one) != graph.clients_table(other)
+    assert graph.participation_table(one, 1) != graph.participation_table(other, 1)
+    assert graph.global_model(one, 0, 0) != graph.global_model(other, 0, 0)
+
+
+def test_methods_of_a_seed_share_partition_participation_and_initial_models():
+    methods = [line(), line(**FEDDF), fedsdd(), line(local={"fedprox": {"mu": 0.1}})]
+    assert len({graph.clients_table(method) for method in methods}) == 1
+    assert len({graph.label_histogram(method) for method in methods}) == 1
+    assert len({graph.participation_table(method, 7) for method in methods}) == 1
+    assert len({graph.global_model(method, 0, 0) for method in methods}) == 1
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+def test_uneven_groups_of_eight_participants():
+    settings = line(global_models=3)
+    slots = [
+        [path.rpartition("/")[2] for path in graph.updates(settings, 2, group)]
+        for group in range(3)
+    ]
+    assert slots == [
+        [f"slot_{slot}.safetensors" for slot in group] for group in ((0, 1, 2), (3, 4, 5), (6, 7))
+    ]
+
+
+def test_paths_of_a_round():
+    settings = fedsdd()
+    own = f"results/training/{line_id(settings)}"
+    plain = f"results/training/{line_id(line(global_models=4))}"
+    assert graph.line_folder(settings) == own
+    assert graph.line_file(settings) == f"{own}/line.yaml"
+    assert graph.round_folder(settings, 1, 0) == f"{plain}/round_0001/group_0"
+    assert graph.round_folder(settings, 12, 0) == f"{own}/round_0012/group_0"
+    assert graph.round_folder(settings, 12, 3) == f"{plain}/round_0012/group_3"
+    folder = f"{own}/round_0012/group_0"
+    assert graph.aggregated_model(settings, 12, 0) == f"{folder}/aggregated.safetensors"
+    assert graph.participants_table(settings, 12, 0) == f"{folder}/participants.parquet"
+    assert graph.round_state(settings, 12, 0) == f"{folder}/state.safetensors"
+    assert graph.updates(settings, 12, 0) == [
+        f"{folder}/slot_0.safetensors",
+        f"{folder}/slot_1.safetensors",
+    ]
+
+
+def test_distilled_model_stands_in_its_own_line_even_in_the_first_round():
+    settings = fedsdd()
+    own = f"results/training/{line_id(settings)}"
+    assert graph.global_model(settings, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
+    assert graph.global_model(settings, 1, 1) == graph.aggregated_model(settings, 1, 1)
+
+
+def test_global_model_of_round_zero_is_the_initial_model_of_the_group():
+    settings = fedsdd()
+    assert graph.global_model(settings, 0, 2) == graph.initial_model(
+        settings.data, settings.model, settings.seed, 2
+    )
+    assert graph.global_model(settings, 0, 2).endswith("/group_2.safetensors")
+
+
+def test_unread_settings_do_not_move_a_line():
+    settings = line(ensemble="clients", server=SERVER, public="svhn")
+    assert graph.line_folder(settings) == graph.line_folder(line())
+    assert graph.metrics_file(settings, "clients", "test", 3, 1) == graph.metrics_file(
+        line(), "clients", "test", 3, 1
+    )
+
+
+def test_data_files():
+    data = line().data
+    folder = graph.data_file(data, "info").removesuffix("/info.json")
+    assert graph.data_file(data, "held_out") == f"{folder}/held_out.safetensors"
+    assert graph.evaluation_data(line(), "test") == f"{folder}/test.safetensors"
+    assert graph.evaluation_data(line(), "validation") == f"{folder}/train.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("round", "name"),
+    [
+        (1, "rounds_0001-0100"),
+        (100, "rounds_0001-0100"),
+        (101, "rounds_0101-0200"),
+        (9900, "rounds_9801-9900"),
+    ],
+)
+def test_participation_stands_in_blocks_that_do_not_depend_on_the_length(round, name):
+    path = graph.participation_table(line(), round)
+    assert path == f"results/participation/8_of_10-seed0/{name}.parquet"
+
+
+# --- ensembles ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("round", "checkpoints", "window"),
+    [(1, 1, [1]), (5, 1, [5]), (1, 3, [1]), (2, 3, [1, 2]), (3, 3, [1, 2, 3]), (7, 3, [5, 6, 7])],
+)
+def test_temporal_ensemble_has_the_checkpoints_that_there_are(round, checkpoints, window):
+    settings = fedsdd(checkpoints)
+    members = graph.teacher_logits(settings, round)
+    assert members == [
+        f"{graph.round_folder(settings, past, group)}/logits/aggregated-held_out.safetensors"
+        for past in window
+        for group in range(4)
+    ]
+
+
+def test_ensemble_of_clients_has_those_of_all_groups_in_this_round_only():
+    settings = fedsdd(**{"ensemble": "clients"})
+    assert graph.teacher_logits(settings, 3) == [
+        f"{graph.round_folder(settings, 3, group)}/logits/clients-held_out.safetensors"
+        for group in range(4)
+    ]
+
+
+def test_weights_of_an_ensemble_do_not_change_its_members():
+    ensembles = [Clients(name="clients", weights=w) for w in ("uniform", "samples")]
+    one, other = (graph.member_logits(line(), 2, e, "test") for e in ensembles)
+    assert one == other
+
+
+def test_public_images():
+    held_out, other = line(**FEDDF), line(**{**FEDDF, "public": {"svhn": {"train_size": 100}}})
+    assert graph.public_id(held_out) == "held_out"
+    assert graph.public_file(held_out) == graph.data_file(held_out.data, "held_out")
+    assert graph.public_file(other) == graph.data_file(other.public, "train")
+    assert graph.public_file(other) == f"results/data/{graph.public_id(other)}/train.safetensors"
+    assert graph.teacher_logits(other, 1)[0].endswith(
+        f"/clients-{graph.public_id(other)}.safetensors"
+    )
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rounds", "every", "expected"),
+    [
+        (5, 1, [1, 2, 3, 4, 5]),
+        (5, 2, [2, 4, 5]),
+        (6, 3, [3, 6]),
+        (1, 1, [1]),
+        (3, 10, [3]),
+    ],
+)
+def test_evaluated_rounds_end_with_the_last(rounds, every, expected):
+    assert graph.evaluated_rounds(rounds, every) == expected
+
+
+def test_metrics_have_a_file_for_each_evaluation():
+    kinds = list(product(("global_model", "clients"), ("test", "validation"), (8, 9), (1, 2)))
+    paths = {graph.metrics_file(line(), *kind) for kind in kinds}
+    assert len(paths) == len(kinds)
+    (path, *_) = sorted(paths)
+    assert path.startswith(f"results/training/{line_id(line())}/metrics/")
+    assert graph.metrics_file(line(), "aggregated_2", "test", 8, 2).endswith(
+        "/metrics/aggregated_2-test/rounds_0008_every_2.parquet"
+    )
+
+
+def test_unfederated_models():
+    separate, pooled = (alone(line(), 4, pooled=pooled) for pooled in (False, True))
+    folder = f"results/local_models/{local_id(separate)}"
+    assert graph.local_models(separate) == [
+        f"{folder}/client_{client}.safetensors" for client in range(10)
+    ]
+    assert graph.local_models(pooled) == [
+        f"results/local_models/{local_id(pooled)}/pooled.safetensors"
+    ]
+    assert graph.local_metrics_file(separate, "test", 4) == (
+        f"{folder}/metrics/test-rounds_0004.parquet"
+    )
+
+
+def test_every_path_is_one_that_needs_no_quotes():
+    settings = fedsdd(2, **{"public": "svhn"})
+    paths = [path for path, _ in files_of(settings)]
+    paths += [graph.data_file(settings.data, "info"), graph.clients_table(settings)]
+    paths += [graph.participation_table(settings, 1), graph.line_file(settings)]
+    paths += [graph.public_file(settings), *graph.teacher_logits(settings, 3)]
+    assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
+
+
+def test_a_line_that_is_not_normalised_has_the_files_of_the_normalised_one():
+    settings = line(ensemble="clients", server=SERVER)
+    assert settings != normalised(settings)
+    assert trained(settings, [0], [1, 2]) == trained(line(), [0], [1, 2])

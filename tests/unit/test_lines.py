@@ -1,0 +1,606 @@
+import inspect
+import re
+from functools import cache
+from itertools import chain, product
+
+import pytest
+from pydantic import BaseModel
+
+from fedstage import config
+from fedstage.config import Digits, Line, LocalLine, ParquetData, Settings
+from fedstage.lines import (
+    SCHEMA_VERSION,
+    alone,
+    as_json,
+    canonical,
+    data_id,
+    digest,
+    first_distillation,
+    group_slots,
+    initial_id,
+    is_distilled,
+    is_stateful_name,
+    line_id,
+    local_id,
+    normalised,
+    owner,
+    participation_id,
+    partition_id,
+    students,
+    undistilled,
+)
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "seed": 0,
+}
+DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def distilled_line(**changes):
+    return line(**{**DISTILLED, **changes})
+
+
+# --- which distillation reaches what --------------------------------------------------------------
+
+ROUNDS = range(1, 7)
+TRAINERS = [None, *product(("basic", "designated"), range(4))]
+ENSEMBLES = ["clients", *range(1, 5)]
+
+
+def combination(groups, trainer, ensemble):
+    changes = {"global_models": groups, "ensemble": "clients", "server": SERVER}
+    if ensemble != "clients":
+        changes["ensemble"] = {"aggregated": {"checkpoints": ensemble}}
+    if trainer is not None:
+        changes["global"] = {trainer[0]: {"warm_up": trainer[1]}}
+    return line(**changes)
+
+
+def nodes_read(node, groups, trainer, ensemble):
+    """Name what a file of an unshared run is made from, by the definitions of the method alone."""
+    kind, t, k = node
+    if kind == "initial":
+        return []
+    if kind == "global" and t == 0:
+        return [("initial", 0, k)]
+    if kind == "global":
+        student = trainer is not None and (trainer[0] == "basic" or k == 0) and t > trainer[1]
+        return [("distillation" if student else "aggregated", t, k)]
+    if kind == "update":
+        return [("global", t - 1, k), *([("state", t - 1, k)] if t > 1 else [])]
+    if kind == "aggregated":
+        return [("update", t, k), ("global", t - 1, k)]
+    if kind == "state":
+        return [("update", t, k), *([("state", t - 1, k)] if t > 1 else [])]
+    assert kind == "distillation"
+    if ensemble == "clients":
+        members = [("update", t, j) for j in range(groups)]
+    else:
+        members = [
+            ("aggregated", s, j) for s in range(1, t + 1) if s > t - ensemble for j in range(groups)
+        ]
+    return [("aggregated", t, k), *members]
+
+
+def reached_by_distillation(groups, trainer, ensemble):
+    @cache
+    def reached(node):
+        parents = nodes_read(node, groups, trainer, ensemble)
+        return any(parent[0] == "distillation" or reached(parent) for parent in parents)
+
+    return reached
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+@pytest.mark.parametrize("trainer", TRAINERS, ids=str)
+@pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: f"R{e}" if e != "clients" else e)
+def test_owner_is_undistilled_exactly_where_no_distillation_is_an_ancestor(
+    groups, trainer, ensemble
+):
+    settings = combination(groups, trainer, ensemble)
+    reached = reached_by_distillation(groups, trainer, ensemble)
+    for t, k in product(ROUNDS, range(groups)):
+        expected = settings if reached(("aggregated", t, k)) else undistilled(settings)
+        assert owner(settings, t, k) == normalised(expected), (t, k)
+        # A stateful trainer's round state, and the updates, stand in the same folder.
+        assert reached(("aggregated", t, k)) == reached(("state", t, k)), (t, k)
+        assert reached(("aggregated", t, k)) == reached(("update", t, k)), (t, k)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+@pytest.mark.parametrize("trainer", TRAINERS, ids=str)
+def test_is_distilled_exactly_where_the_global_model_comes_from_a_distillation(groups, trainer):
+    settings = combination(groups, trainer, 1)
+    for t, k in product(range(7), range(groups)):
+        (source, *_), *_ = nodes_read(("global", t, k), groups, trainer, 1)
+        assert is_distilled(settings, t, k) == (source == "distillation"), (t, k)
+
+
+def test_reachability_of_this_test_sees_what_it_should():
+    # FedSDD, K = 2: group 1 is never reached; group 0 is from round 2 on.
+    reached = reached_by_distillation(2, ("designated", 0), 2)
+    assert [reached(("aggregated", t, 0)) for t in ROUNDS] == [False, *[True] * 5]
+    assert not any(reached(("aggregated", t, 1)) for t in ROUNDS)
+
+
+def test_students():
+    assert students(line(global_models=3)) == ()
+    assert students(distilled_line(global_models=3)) == (0, 1, 2)
+    assert students(distilled_line(global_models=3, **{"global": "designated"})) == (0,)
+
+
+def test_first_distillation_follows_the_warm_up():
+    assert first_distillation(distilled_line()) == 1
+    assert first_distillation(distilled_line(**{"global": {"basic": {"warm_up": 3}}})) == 4
+
+
+def test_undistilled_line_has_nothing_of_the_distillation_and_keeps_all_else():
+    changed = distilled_line(global_models=2, public="cifar10", local="scaffold")
+    assert undistilled(changed) == line(global_models=2, local="scaffold")
+    assert undistilled(undistilled(changed)) == undistilled(changed)
+
+
+def test_normalised_keeps_a_distilled_line_and_clears_what_an_undistilled_one_does_not_read():
+    assert normalised(distilled_line(public="svhn")) == distilled_line(public="svhn")
+    unread = {"ensemble": "clients", "server": SERVER, "public": "svhn"}
+    assert normalised(line(**unread)) == line()
+
+
+# --- slots ----------------------------------------------------------------------------------------
+
+
+def test_slots_of_all_groups_partition_the_participants_as_evenly_as_possible():
+    for participants in range(1, 21):
+        for groups in range(1, participants + 1):
+            settings = line(clients=20, participants=participants, global_models=groups)
+            slots = [list(group_slots(settings, group)) for group in range(groups)]
+            assert list(chain(*slots)) == list(range(participants))
+            sizes = [len(group) for group in slots]
+            assert max(sizes) - min(sizes) <= 1
+            assert sizes == sorted(sizes, reverse=True)
+
+
+def test_eight_participants_in_three_groups():
+    settings = line(participants=8, global_models=3)
+    assert [list(group_slots(settings, group)) for group in range(3)] == [
+        [0, 1, 2],
+        [3, 4, 5],
+        [6, 7],
+    ]
+
+
+# --- digests: what they depend on -----------------------------------------------------------------
+
+
+def reversed_keys(content):
+    if isinstance(content, dict):
+        return {key: reversed_keys(content[key]) for key in reversed(content)}
+    return content
+
+
+def written_out(settings):
+    return settings.model_dump(mode="json", by_alias=True)
+
+
+def test_defaults_written_out_or_left_out_are_the_same_line():
+    for settings in (line(), distilled_line(global_models=2)):
+        full = Line.model_validate(written_out(settings))
+        assert full == settings
+        assert full.model_fields_set != settings.model_fields_set
+        assert line_id(full) == line_id(settings)
+        assert partition_id(full) == partition_id(settings)
+        assert data_id(full.data) == data_id(settings.data)
+        assert initial_id(full.data, full.model, 0) == initial_id(settings.data, settings.model, 0)
+        assert canonical(full) == canonical(settings)
+
+
+@pytest.mark.parametrize(
+    ("whole", "real"),
+    [
+        ({"partition": {"dirichlet": {"alpha": 1}}}, {"partition": {"dirichlet": {"alpha": 1.0}}}),
+        ({"validation": 0}, {"validation": 0.0}),
+        ({"client": {**CLIENT, "learning_rate": 1}}, {"client": {**CLIENT, "learning_rate": 1.0}}),
+        ({"client": {**CLIENT, "clip_norm": 2}}, {"client": {**CLIENT, "clip_norm": 2.0}}),
+        ({"local": {"fedprox": {"mu": 1}}}, {"local": {"fedprox": {"mu": 1.0}}}),
+    ],
+    ids=str,
+)
+def test_one_equals_one_point_zero(whole, real):
+    # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
+    assert as_json(canonical(line(**whole))) == as_json(canonical(line(**real)))
+    assert line_id(line(**whole)) == line_id(line(**real))
+    assert partition_id(line(**whole)) == partition_id(line(**real))
+
+
+def test_order_of_keys_is_irrelevant():
+    raw = {**BASE, **DISTILLED, "partition": {"name": "dirichlet", "alpha": 1, "min_samples": 3}}
+    turned = reversed_keys(raw)
+    assert list(turned) != list(raw)
+    one, other = Line.model_validate(raw), Line.model_validate(turned)
+    assert digest(canonical(one)) == digest(canonical(other))
+    assert digest({"a": 1, "b": {"c": 2, "d": 3}}) == digest({"b": {"d": 3, "c": 2}, "a": 1})
+
+
+def test_short_and_full_form_of_a_choice_are_the_same_line():
+    full = line(
+        data={"name": "digits"},
+        partition={"name": "dirichlet", "alpha": 0.1},
+        model={"cnn_small": None},
+        local={"name": "fedavg"},
+    )
+    assert line_id(full) == line_id(line())
+
+
+def test_canonical_settings_can_be_read_back():
+    for settings in (line(), distilled_line(global_models=2, public={"svhn": {"held_out": 1}})):
+        assert Line.model_validate(canonical(settings)) == settings
+    local = alone(line(), 5, pooled=True)
+    assert LocalLine.model_validate(canonical(local)) == local
+
+
+def test_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(monkeypatch):
+    before = digest({"a": 1})
+    assert re.fullmatch("[0-9a-f]{10}", before)
+    monkeypatch.setattr("fedstage.lines.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    assert digest({"a": 1}) != before
+
+
+IDS = {
+    "data": lambda line: data_id(line.data),
+    "partition": partition_id,
+    "participation": participation_id,
+    "initial": lambda line: initial_id(line.data, line.model, line.seed),
+    "line": line_id,
+    "undistilled": lambda line: line_id(undistilled(line)),
+    "alone": lambda line: local_id(alone(line, 3, pooled=False)),
+    "pooled": lambda line: local_id(alone(line, 3, pooled=True)),
+}
+LOCAL = {"alone", "pooled"}
+TRAINED = {"line", "undistilled"}
+#: Each field of a line, a changed value, and the ids that must change with it; no other may.
+REACH = {
+    "data": ({"digits": {"test": 300}}, {"data", "partition", "initial", *TRAINED, *LOCAL}),
+    "clients": (20, {"partition", "participation", *TRAINED, *LOCAL}),
+    "partition": ("iid", {"partition", *TRAINED, *LOCAL}),
+    "validation": (0.1, {"partition", *TRAINED, *LOCAL}),
+    "participants": (7, {"participation", *TRAINED}),
+    "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
+    "global_models": (2, TRAINED),
+    "local": ("fedprox", TRAINED),
+    "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
+    "aggregation": ({"weights": "uniform"}, TRAINED),
+    "ensemble": ("aggregated", {"line"}),
+    "global": ({"basic": {"warm_up": 1}}, {"line"}),
+    "server": ({**SERVER, "temperature": 2.0}, {"line"}),
+    "public": ("cifar10", {"line"}),
+    "on_divergence": ("drop", TRAINED),
+    "numerics": ({"threads": 2}, {*TRAINED, *LOCAL}),
+    "seed": (1, {"partition", "participation", "initial", *TRAINED, *LOCAL}),
+}
+
+
+@pytest.mark.parametrize("field", REACH)
+def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
+    value, expected = REACH[field]
+    before, after = distilled_line(), distilled_line(**{field: value})
+    assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
+
+
+def test_every_field_of_a_line_is_in_the_table_above():
+    fields = {field.alias or name for name, field in Line.model_fields.items()}
+    assert set(REACH) == fields
+
+
+def settings_classes():
+    return {
+        name: kind
+        for name, kind in vars(config).items()
+        if inspect.isclass(kind) and issubclass(kind, Settings) and kind is not Settings
+    }
+
+
+REQUIRED = {
+    "ParquetData": {"folder": "a"},
+    "Dirichlet": {"alpha": 0.5},
+    "DirichletEqual": {"alpha": 0.5},
+    "Step": {"milestones": [0.5]},
+    "Optimiser": {"learning_rate": 0.1, "batch_size": 8},
+    "Client": {"learning_rate": 0.1, "batch_size": 8, "epochs": 2},
+    "Server": {"learning_rate": 0.1, "batch_size": 8, "steps": 2},
+}
+OPTIMISER = {
+    "optimiser": "adam",
+    "learning_rate": 0.2,
+    "schedule": "cosine",
+    "momentum": 0.9,
+    "nesterov": True,
+    "weight_decay": 0.001,
+    "clip_norm": 1.0,
+    "batch_size": 4,
+    "augmentation": "flip",
+}
+SIZES = {"train_size": 50, "test_size": 50, "held_out": 50, "split_seed": 1}
+#: For each class, each field with a value that is neither its default nor the one above.
+OTHER = {
+    "Digits": {"test": 300, "held_out": 300, "split_seed": 1},
+    "TorchvisionData": SIZES,
+    "ParquetData": SIZES
+    | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
+    "HeldOut": {},
+    "Iid": {},
+    "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
+    "DirichletEqual": {"alpha": 0.6, "max_draws": 10},
+    "Shards": {"classes_per_client": 3},
+    "Natural": {},
+    "CnnSmall": {"width": 8, "hidden": 32, "norm": "group"},
+    "LogisticRegression": {},
+    "ResNet": {"norm": "group", "shortcut": "B"},
+    "WideResNet": {"norm": "group"},
+    "Constant": {},
+    "Step": {"milestones": [0.5, 0.7], "factor": 0.2},
+    "Cosine": {"final": 0.1},
+    "Optimiser": OPTIMISER,
+    "Client": OPTIMISER | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep"},
+    "Server": OPTIMISER | {"steps": 3, "temperature": 2.0, "tau_squared": False},
+    "FedAvg": {},
+    "FedProx": {"mu": 0.01},
+    "Scaffold": {},
+    "Aggregation": {"weights": "uniform"},
+    "Clients": {"weights": "samples"},
+    "Aggregated": {"checkpoints": 2},
+    "Basic": {"warm_up": 1},
+    "Designated": {"warm_up": 1},
+    "Numerics": {"device": "cpu", "threads": 2},
+}
+CHANGES = [(kind, field) for kind, fields in OTHER.items() for field in fields]
+
+
+@pytest.mark.parametrize(("kind", "field"), CHANGES, ids=".".join)
+def test_every_setting_of_every_part_is_in_the_digest(kind, field):
+    required = dict(REQUIRED.get(kind, {}))
+    name = settings_classes()[kind].model_fields.get("name")
+    if name is not None:
+        required["name"] = name.annotation.__args__[0]
+    changed = required | {field: OTHER[kind][field]}
+    if field == "steps" and kind == "Client":
+        del changed["epochs"]
+    if field == "nesterov":
+        required["momentum"] = changed["momentum"] = 0.9
+    build = settings_classes()[kind].model_validate
+    assert digest(canonical(build(required))) != digest(canonical(build(changed)))
+
+
+def test_every_field_of_every_part_is_in_the_table_above():
+    whole_lines = {"Line", "LocalLine", "GlobalModel"}
+    expected = {
+        kind: set(settings.model_fields) - {"name"}
+        for kind, settings in settings_classes().items()
+        if kind not in whole_lines
+    }
+    assert {kind: set(fields) for kind, fields in OTHER.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "other"),
+    [
+        ("model", "resnet20", "resnet32"),
+        ("data", "cifar10", "cifar100"),
+        ("partition", "iid", "natural"),
+        ("local", "fedavg", "scaffold"),
+        ("global", "basic", "designated"),
+    ],
+)
+def test_choices_without_settings_differ_by_name(field, one, other):
+    public = {"public": "svhn"}
+    ids = {line_id(distilled_line(**public | {field: name})) for name in (one, other)}
+    assert len(ids) == 2
+
+
+# --- digests: what they are -----------------------------------------------------------------------
+
+#: The defaults that digests of this schema version stand for.
+PINNED_VERSION = 1
+PINNED_DEFAULTS = {
+    "Digits.test": 360,
+    "Digits.held_out": 360,
+    "Digits.split_seed": 0,
+    "TorchvisionData.train_size": None,
+    "TorchvisionData.test_size": None,
+    "TorchvisionData.held_out": 0,
+    "TorchvisionData.split_seed": 0,
+    "ParquetData.label": "label",
+    "ParquetData.client_column": None,
+    "ParquetData.image_size": None,
+    "ParquetData.train_size": None,
+    "ParquetData.test_size": None,
+    "ParquetData.held_out": 0,
+    "ParquetData.split_seed": 0,
+    "Dirichlet.min_samples": 10,
+    "Dirichlet.max_draws": 1000,
+    "Dirichlet.mask": True,
+    "DirichletEqual.max_draws": 1000,
+    "Shards.classes_per_client": 2,
+    "CnnSmall.width": 16,
+    "CnnSmall.hidden": 64,
+    "CnnSmall.norm": "none",
+    "ResNet.norm": "batch",
+    "ResNet.shortcut": "A",
+    "WideResNet.norm": "batch",
+    "Step.factor": 0.1,
+    "Cosine.final": 0.0,
+    "Optimiser.optimiser": "sgd",
+    "Optimiser.schedule": {"name": "constant"},
+    "Optimiser.momentum": 0.0,
+    "Optimiser.nesterov": False,
+    "Optimiser.weight_decay": 0.0,
+    "Optimiser.clip_norm": None,
+    "Optimiser.augmentation": "none",
+    "Client.epochs": None,
+    "Client.steps": None,
+    "Client.round_decay": 1.0,
+    "Client.last_batch": "merge_single",
+    "Server.temperature": 4.0,
+    "Server.tau_squared": True,
+    "FedProx.mu": 0.001,
+    "Aggregation.weights": "samples",
+    "Clients.weights": "uniform",
+    "Aggregated.checkpoints": 1,
+    "Basic.warm_up": 0,
+    "Designated.warm_up": 0,
+    "Numerics.device": "auto",
+    "Numerics.threads": 1,
+    "Line.validation": 0.0,
+    "Line.global_models": 1,
+    "Line.local": {"name": "fedavg"},
+    "Line.aggregation": {"weights": "samples"},
+    "Line.ensemble": None,
+    "Line.global_trainer": None,
+    "Line.server": None,
+    "Line.public": {"name": "held_out"},
+    "Line.on_divergence": "stop",
+    "Line.numerics": {"device": "auto", "threads": 1},
+    "LocalLine.validation": 0.0,
+    "LocalLine.pooled": False,
+    "LocalLine.numerics": {"device": "auto", "threads": 1},
+}
+
+
+def all_defaults():
+    """Return the default of each field, under the class that defines or redefines it."""
+    found = {}
+    for kind, settings in settings_classes().items():
+        for name, field in settings.model_fields.items():
+            default = field.default
+            inherited = settings.__base__.__dict__.get("__pydantic_fields__", {}).get(name)
+            if field.is_required() or (inherited is not None and inherited.default == default):
+                continue
+            found[f"{kind}.{name}"] = (
+                default.model_dump(mode="json") if isinstance(default, BaseModel) else default
+            )
+    return found
+
+
+def test_defaults_and_schema_version_are_pinned_together():
+    assert (SCHEMA_VERSION, all_defaults()) == (PINNED_VERSION, PINNED_DEFAULTS), (
+        "A default is left out of digests: with another default, files that are there already "
+        "would be taken for what they are not. Where a default changed or went, raise "
+        "SCHEMA_VERSION in fedstage/lines.py, then pin the new version and defaults here. Only a "
+        "new field, whose default is what was done before it, may be pinned under the old version."
+    )
+
+
+PINNED_IDS = [
+    "digits-90d05e60fa",
+    "digits-dirichlet0.1-seed0-acaee309d9",
+    "8_of_10-seed0",
+    "digits-cnn_small-seed0-0d2049dc06",
+    "digits-dirichlet0.1-cnn_small-fedavg-seed0-d347dc9a63",
+    "digits-dirichlet0.1-cnn_small-fedavg-K2-designated-seed0-292807dac0",
+    "digits-dirichlet0.1-cnn_small-alone-seed0-ca854cf358",
+    "digits-dirichlet0.1-cnn_small-pooled-seed0-d176b20f0e",
+]
+
+
+def test_ids_do_not_change_between_versions_of_python_and_packages():
+    full = distilled_line(global_models=2, **{"global": "designated"})
+    assert SCHEMA_VERSION == PINNED_VERSION, "pin the ids of the new schema version below"
+    assert [
+        data_id(full.data),
+        partition_id(full),
+        participation_id(full),
+        initial_id(full.data, full.model, full.seed),
+        line_id(line()),
+        line_id(full),
+        local_id(alone(full, 8, pooled=False)),
+        local_id(alone(full, 8, pooled=True)),
+    ] == PINNED_IDS, "an id changed: results that are there would be made anew under other names"
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_names_are_readable():
+    full = distilled_line(global_models=4, **{"global": "designated"}, seed=3)
+    assert line_id(full).startswith("digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-")
+    assert line_id(line(local="scaffold", partition="iid")).startswith(
+        "digits-iid-cnn_small-scaffold-seed0-"
+    )
+    assert partition_id(full).startswith("digits-dirichlet0.1-seed3-")
+    assert participation_id(full) == "8_of_10-seed3"
+    assert data_id(ParquetData(name="parquet", folder="flowers")).startswith("flowers-")
+
+
+@pytest.mark.parametrize("folder", ["a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"])
+def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard(folder):
+    settings = line(data={"parquet": {"folder": folder}})
+    for name in (data_id(settings.data), partition_id(settings), line_id(settings)):
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
+
+
+def test_data_of_different_folders_have_different_names_even_if_they_read_the_same():
+    one, other = (ParquetData(name="parquet", folder=folder) for folder in ("a/b", "a_b"))
+    assert data_id(one) != data_id(other)
+
+
+@pytest.mark.parametrize("extra", [{}, DISTILLED, {"global_models": 3}], ids=str)
+@pytest.mark.parametrize("trainer", ["fedavg", "fedprox", "scaffold"])
+def test_pattern_of_stateful_lines_fits_their_ids_only(extra, trainer):
+    fits = re.fullmatch(is_stateful_name(), line_id(line(**extra, local=trainer)))
+    assert bool(fits) == (trainer == "scaffold")
+
+
+def test_pattern_of_stateful_lines_is_not_misled_by_the_name_of_a_data_folder():
+    settings = line(data={"parquet": {"folder": "images-scaffold-new"}}, local="fedavg")
+    assert not re.fullmatch(is_stateful_name(), line_id(settings))
+
+
+# --- unfederated counterparts ---------------------------------------------------------------------
+
+
+def test_alone_trains_for_as_many_epochs_as_all_rounds_together():
+    client = {**CLIENT, "epochs": 3, "round_decay": 0.9, "momentum": 0.5, "schedule": "cosine"}
+    local = alone(line(client=client), 7, pooled=False)
+    assert (local.client.epochs, local.client.steps) == (21, None)
+    assert local.client.round_decay == 1.0
+    assert (local.client.momentum, local.client.schedule.name) == (0.5, "cosine")
+    assert not local.pooled
+
+
+def test_alone_multiplies_steps():
+    client = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
+    local = alone(line(client=client), 4, pooled=True)
+    assert (local.client.epochs, local.client.steps) == (None, 44)
+    assert local.pooled
+
+
+def test_alone_keeps_data_partition_model_numerics_and_seed():
+    settings = line(validation=0.2, numerics={"threads": 2}, seed=5)
+    local = alone(settings, 2, pooled=False)
+    for name in ("data", "clients", "partition", "validation", "model", "numerics", "seed"):
+        assert getattr(local, name) == getattr(settings, name), name
+    assert partition_id(local) == partition_id(settings)
+
+
+def test_local_ids_tell_lengths_and_kinds_apart_but_not_how_a_length_is_made_up():
+    ids = {local_id(alone(line(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
+    assert len(ids) == 4
+    twice = line(client={**CLIENT, "epochs": 2})
+    assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(line(), 6, pooled=False))
+
+
+def test_seeds_give_data_of_their_own_ids_but_share_the_data_set():
+    one, other = line(seed=0), line(seed=1)
+    assert data_id(one.data) == data_id(other.data)
+    assert data_id(Digits(name="digits", split_seed=1)) != data_id(one.data)

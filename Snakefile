@@ -35,6 +35,7 @@ rule all:
 
 onstart:
     hide_reasons()
+    show_size()
 
 
 onsuccess:

@@ -34,10 +34,15 @@ class Scale(Settings):
 
 
 class Experiment(Settings):
-    """An experiment file; `methods` adds to the library of methods, or changes them here."""
+    """An experiment file.
+
+    `methods` adds to the library of methods, or changes them here. `like` names another experiment
+    whose base and methods this one starts from.
+    """
 
     title: str
-    base: Raw
+    like: str | None = None
+    base: Raw = {}
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     methods: dict[str, Raw] = {}
     table: Table = Table()
@@ -109,7 +114,24 @@ def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:
         if path.stem in experiments:
             raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
         experiments[path.stem] = validate(Experiment, load_yaml(path), str(path))
-    return experiments
+    return {name: _inherit(name, experiments) for name in experiments}
+
+
+def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
+    """Lay an experiment over the one that it is like."""
+    experiment = experiments[name]
+    if experiment.like is None:
+        return experiment
+    parent = experiments.get(experiment.like)
+    if parent is None or parent.like is not None:
+        known = ", ".join(key for key, value in experiments.items() if value.like is None)
+        raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {known}")
+    methods = {
+        key: merge(parent.methods.get(key, {}), experiment.methods.get(key, {}))
+        for key in {**parent.methods, **experiment.methods}
+    }
+    base = merge(parent.base, experiment.base)
+    return experiment.model_copy(update={"base": base, "methods": methods})
 
 
 def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str, Raw]) -> list[Run]:

@@ -133,7 +133,7 @@ def test_wrong_key_value_or_type_is_refused_wherever_settings_stand(base):
         assert faults("config.schema.json", config)
 
 
-@pytest.mark.parametrize("missing", ["title", "base", "scales"])
+@pytest.mark.parametrize("missing", ["title", "scales"])
 def test_experiment_needs_its_parts(missing):
     content = {key: value for key, value in experiment().items() if key != missing}
     assert faults("experiment.schema.json", content)

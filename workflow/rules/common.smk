@@ -13,6 +13,7 @@ from fedstage.catalogue import describe_runs, find, load_catalogue, metrics_of
 from fedstage.catalogue import split_target, state_rounds
 from fedstage.config import STATEFUL_TRAINERS, HeldOut
 from fedstage.errors import FedstageError
+from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.lines import as_json, canonical, is_stateful_name, partition_settings
 from fedstage.warm.environment import prepare
@@ -92,6 +93,11 @@ def hide_reasons():
     for handler in logger.handlers:
         if handler.name == "DefaultStreamHandler":
             handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
+
+
+def show_size():
+    """Print what the targets take on disk."""
+    print(describe_size(CATALOGUE, CATALOGUE.config.targets), file=sys.stderr)
 
 
 def show_tables():

@@ -17,8 +17,7 @@ def leave_the_process_as_it_was(monkeypatch):
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-    if torch.are_deterministic_algorithms_enabled():
-        torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")
 
 
 def found(monkeypatch, gpus):

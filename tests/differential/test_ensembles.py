@@ -77,9 +77,7 @@ def test_temporal_ensemble_is_equation_5(t, groups, checkpoints):
 def test_checkpoints_weigh_the_same_whatever_their_samples():
     members = aggregated(range(1, 3), groups=2)
     shuffled = [Members(m.round, m.group, m.logits, (1,)) for m in members]
-    assert torch.equal(
-        teacher_logits(temporal(2), members), teacher_logits(temporal(2), shuffled)
-    )
+    assert torch.equal(teacher_logits(temporal(2), members), teacher_logits(temporal(2), shuffled))
 
 
 SAMPLES = [(5, 20, 11), (7,), (1, 16)]

@@ -100,7 +100,7 @@ def vector(weights):
     return torch.cat([value.flatten() for value in weights.values()]).double().numpy()
 
 
-# --- by hand: parameters are one float64 vector, W [3, 4] and then b [3] ---------------------------
+# --- by hand: parameters are one float64 vector, W [3, 4] and then b [3] -------------------------
 
 
 def pixels_of(client):

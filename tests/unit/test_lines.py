@@ -243,6 +243,10 @@ def test_short_and_full_form_of_a_choice_are_the_same_line():
     assert line_id(full) == line_id(line())
 
 
+def test_settings_that_nothing_reads_are_not_in_the_id():
+    assert line_id(line(ensemble="clients", server=SERVER, public="svhn")) == line_id(line())
+
+
 def test_canonical_settings_can_be_read_back():
     for settings in (line(), distilled_line(global_models=2, public={"svhn": {"held_out": 1}})):
         assert Line.model_validate(canonical(settings)) == settings
@@ -367,7 +371,7 @@ OTHER = {
 CHANGES = [(kind, field) for kind, fields in OTHER.items() for field in fields]
 
 
-@pytest.mark.parametrize(("kind", "field"), CHANGES, ids=".".join)
+@pytest.mark.parametrize(("kind", "field"), CHANGES, ids=map(".".join, CHANGES))
 def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     required = dict(REQUIRED.get(kind, {}))
     name = settings_classes()[kind].model_fields.get("name")

@@ -7,9 +7,7 @@ import torch
 from fedstage.scores import own_accuracies, score, spread
 
 # Predictions 0, 1, 1, 2, 2 of classes 0, 1, 2, 2, 0; class 3 does not occur.
-LOGITS = torch.tensor(
-    [[3.0, 0, 0, 0], [0, 3, 0, 0], [0, 3, 1, 0], [0, 0, 3, 0], [1, 0, 3, 0]]
-)
+LOGITS = torch.tensor([[3.0, 0, 0, 0], [0, 3, 0, 0], [0, 3, 1, 0], [0, 0, 3, 0], [1, 0, 3, 0]])
 LABELS = torch.tensor([0, 1, 2, 2, 0])
 
 

@@ -70,9 +70,7 @@ def test_cross_entropy_by_hand():
 
 
 def test_right_answers_by_class_by_hand():
-    logits = torch.tensor(
-        [[2.0, 1, 0, 0], [0, 2, 1, 0], [5, 2, 3, 0], [1, 2, 3, 0], [0, 0, 1, 0]]
-    )
+    logits = torch.tensor([[2.0, 1, 0, 0], [0, 2, 1, 0], [5, 2, 3, 0], [1, 2, 3, 0], [0, 0, 1, 0]])
     right, samples = class_accuracies(logits, torch.tensor([0, 1, 2, 2, 0]))
     assert right.tolist() == [1, 1, 1, 0]
     assert samples.tolist() == [2, 1, 2, 0]

@@ -78,9 +78,7 @@ def test_sgd_is_that_of_torch_bit_for_bit(change):
 
 @pytest.mark.parametrize("decay", [0.0, 0.05])
 def test_adam_is_that_of_torch(decay):
-    expected = moved_by_torch(
-        lambda weights: torch.optim.Adam(weights, lr=0.1, weight_decay=decay)
-    )
+    expected = moved_by_torch(lambda weights: torch.optim.Adam(weights, lr=0.1, weight_decay=decay))
     ours = moved(settings(optimiser="adam", weight_decay=decay))
     assert relative_difference(ours, expected) < 1e-6
 

@@ -168,6 +168,8 @@ def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any
     where = f"{where}, method {method}"
     length = validate(RunLength, lengths, where)
     line = validate(Line, settings, where)
+    if length.role == "validation" and not line.validation:
+        raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     axes: dict[str, Axis] = {"method": method, "seed": line.seed}
     axes.update({key: _label(value) for key, value in point.items()})
     if length.training == "federated":

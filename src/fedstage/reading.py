@@ -1,6 +1,6 @@
 """What several stages read: settings of a line, samples of a client, models with their notes."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,7 +43,13 @@ def read_info(path: Path) -> dict[str, Any]:
 
 
 def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tensor:
-    """Return the sample numbers (int64) of a role, of one client or of all."""
+    """Return the sample numbers (int64) of a role, of one client or of all.
+
+    Raises
+    ------
+    FedstageError
+        If there are none.
+    """
     table = load_table(path, ["client", "sample", "role"])
     # Not to_numpy: it imports pandas, which costs a second.
     column = {name: table[name].to_pylist() for name in table.column_names}
@@ -54,19 +60,49 @@ def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tens
         )
         if part == role and client in (None, owner)
     ]
+    if not chosen:
+        whose = "any client" if client is None else f"client {client}"
+        hint = "; set validation above 0" if role == "validation" else ""
+        raise FedstageError(f"{path}: no sample of role {role!r} for {whose}{hint}")
     return torch.tensor(chosen, dtype=torch.int64)
+
+
+@lru_cache(maxsize=4)
+def _resident(path: Path, changed: int) -> Weights:
+    """Read a data set's arrays once in the life of a warm worker; nobody writes to them."""
+    return load_tensors(path)[0]
 
 
 def read_images(
     path: Path, samples: torch.Tensor | None, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return images and labels (None where there are none), all or the given samples."""
-    tensors, _ = load_tensors(path)
+    tensors = _resident(path.resolve(), path.stat().st_mtime_ns) if path.exists() else {}
+    if "images" not in tensors:
+        raise FedstageError(f"{path}: no such file, or without images; it must be a data set's")
     images, labels = tensors["images"], tensors.get("labels")
     if samples is not None:
         images = images[samples]
         labels = None if labels is None else labels[samples]
     return images.to(device), None if labels is None else labels.to(device)
+
+
+def read_public(path: Path, about: dict[str, Any], device: torch.device) -> torch.Tensor:
+    """Return public images, which a model of the clients' data must be able to see.
+
+    Raises
+    ------
+    FedstageError
+        If their shape is another than that of the clients' images.
+    """
+    images, _ = read_images(path, None, device)
+    shape = list(images.shape[1:])
+    if shape != about["shape"]:
+        raise FedstageError(
+            f"{path}: images of shape {shape}: must be {about['shape']} as the clients' are; "
+            "set public.image_size, or take another public data set"
+        )
+    return images
 
 
 def read_labelled(
@@ -113,8 +149,3 @@ def state_of(model: nn.Module) -> Weights:
 def parameters_of(model: nn.Module, weights: Weights) -> Weights:
     """Return the part of `weights` that are parameters, in the model's order."""
     return {name: weights[name] for name, _ in model.named_parameters()}
-
-
-def read_group(paths: Sequence[Path]) -> list[tuple[Path, Weights, dict[str, Any]]]:
-    """Read models and the notes that stand with them."""
-    return [(path, *load_tensors(path)) for path in paths]

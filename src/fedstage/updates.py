@@ -14,6 +14,8 @@ class Update:
 
     Attributes
     ----------
+    path : Path
+        Where it was read from.
     weights : dict
         The trained model; empty where training diverged.
     payload : dict
@@ -22,6 +24,7 @@ class Update:
         round, group, slot, client, samples; steps and loss, or diverged_at.
     """
 
+    path: Path
     weights: Weights
     payload: Weights
     notes: dict[str, Any]
@@ -34,7 +37,7 @@ class Update:
 
 def read_updates(paths: Sequence[Path]) -> list[Update]:
     """Read a group's updates, in the order of their slots."""
-    read = [_split(*load_tensors(path)) for path in paths]
+    read = [_split(path, *load_tensors(path)) for path in paths]
     return sorted(read, key=lambda update: update.notes["slot"])
 
 
@@ -43,7 +46,7 @@ def answered(updates: Sequence[Update]) -> list[Update]:
     return [update for update in updates if not update.diverged]
 
 
-def _split(tensors: Weights, notes: dict[str, Any]) -> Update:
+def _split(path: Path, tensors: Weights, notes: dict[str, Any]) -> Update:
     def part(prefix: str) -> Weights:
         return {
             name.removeprefix(prefix): value
@@ -51,4 +54,4 @@ def _split(tensors: Weights, notes: dict[str, Any]) -> Update:
             if name.startswith(prefix)
         }
 
-    return Update(part("model/"), part("payload/"), notes)
+    return Update(path, part("model/"), part("payload/"), notes)

@@ -1,5 +1,5 @@
+import hashlib
 import math
-import os
 import subprocess
 import sys
 
@@ -105,16 +105,12 @@ def test_same_content_gives_the_same_bytes_in_any_order(tmp_path, tensors_file):
         assert (tmp_path / name).read_bytes() == tensors_file.read_bytes(), name
 
 
-def test_bytes_do_not_depend_on_the_process(tmp_path, tensors_file):
-    code = """
-import sys, torch
-from fedstage.artefacts import load_tensors, save_tensors
-save_tensors(sys.argv[2], *load_tensors(sys.argv[1]))
-"""
-    copy = tmp_path / "copy"
-    arguments = [sys.executable, "-c", code, str(tensors_file), str(copy)]
-    subprocess.run(arguments, check=True, env={**os.environ, "PYTHONHASHSEED": "7"})
-    assert copy.read_bytes() == tensors_file.read_bytes()
+def test_bytes_are_the_same_on_every_machine(tmp_path):
+    save_tensors(tmp_path / "a", {"y": torch.tensor([1, 2]), "x": torch.ones(3)}, {"round": 3})
+    digest = hashlib.sha256((tmp_path / "a").read_bytes()).hexdigest()
+    assert digest == "63554ce8ef01c575874247775dea4274080e3a8018af73b6f838f38c11e0259f", (
+        "the bytes of all artefacts changed: files that are there no longer compare as equal"
+    )
 
 
 def test_other_tensors_or_notes_give_other_bytes(tmp_path, tensors_file):
@@ -152,11 +148,12 @@ def test_truncated_tensors_are_refused(tmp_path):
         assert "truncated or altered" in refusal(load_tensors, path), length
 
 
-def test_truncated_file_without_payload_is_refused(tmp_path):
+def test_truncated_file_without_tensors_is_refused(tmp_path):
     path = tmp_path / "a.safetensors"
-    save_tensors(path, {}, {"diverged_at": 3})
-    path.write_bytes(path.read_bytes()[:-1])
-    refusal(load_tensors, path)
+    for length in range(8):  # of which seven end in spaces that the JSON does not need
+        save_tensors(path, {}, {"diverged_at": "n" * length})
+        path.write_bytes(path.read_bytes()[:-1])
+        refusal(load_tensors, path)
 
 
 @pytest.mark.parametrize("appended", [b"\0", b" ", b"x" * 100])
@@ -294,8 +291,6 @@ def test_altered_pages_never_give_other_values(table_file, mask):
     positions = [position for page in pages(table_file) for position in page]
     read = [load_altered(table_file, raw, position, mask) for position in positions]
     assert [values for values in read if values not in (None, COLUMNS)] == []
-    # Some bits of a page's header mean nothing; none of its data is such.
-    assert read.count(None) > 0.8 * len(positions)
 
 
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF], ids=hex)
@@ -306,17 +301,17 @@ def test_altered_footer_gives_the_same_values_or_is_refused(table_file, mask):
     assert [values for values in read if values not in (None, COLUMNS)] == []
 
 
-def test_page_checksums_are_written_and_verified(tmp_path):
-    values = {"client": [7] * 1000, "sample": list(range(1000)), "role": ["train"] * 1000}
-    path = tmp_path / "a.parquet"
-    pq.write_table(
-        pa.table(values, schema=SCHEMA), path, compression="none", write_page_checksum=True
-    )
+def test_altered_values_are_refused(tmp_path):
+    numbers = np.random.default_rng(0).integers(0, 2**62, 2000)  # so that they fill the file
+    path, schema = tmp_path / "a.parquet", pa.schema([("sample", pa.int64())])
+    save_table(path, {"sample": numbers}, schema)
     raw = path.read_bytes()
-    wanted = (555).to_bytes(8, "little")
-    assert raw.count(wanted) == 1  # a plain value, found by its bytes
-    path.write_bytes(raw.replace(wanted, (556).to_bytes(8, "little")))
-    assert "checksum" in refusal(load_table, path).lower()
+    (page,) = pages(path)
+    for position in np.linspace(page.start + 200, page.stop - 1, 60, dtype=int):
+        altered = bytearray(raw)
+        altered[position] ^= 1
+        path.write_bytes(altered)
+        assert "truncated or altered" in refusal(load_table, path), position
 
 
 @pytest.mark.parametrize(

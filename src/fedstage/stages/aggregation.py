@@ -52,12 +52,12 @@ def aggregation(
     known = load_tensors(state)[0] if state else {}
     trainer = local_trainer(settings.local.name)
     valid = answered(received)
+    parameters = parameters_of(_skeleton(settings, info), begun)
+    down = payload_bytes(begun, trainer.sent_down(parameters, known))
     model = _average(settings, valid) if valid else begun
     notes = {key: received[0].notes[key] for key in ("round", "group")}
     notes["samples"] = sum(update.notes["samples"] for update in valid)
     save_tensors(output, model, notes)
-    parameters = parameters_of(_skeleton(settings, info), begun)
-    down = payload_bytes(begun, trainer.sent_down(parameters, known))
     save_table(participants, _rows(received, down), PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, _next_state(trainer, known, valid, settings.clients), notes)

@@ -11,7 +11,7 @@ from fedstage.ensemble_trainers import Members, teacher_logits
 from fedstage.errors import FedstageError
 from fedstage.global_trainers.distillation import distillation_loss
 from fedstage.randomness import torch_generator
-from fedstage.reading import fill_model, new_model, read_images, read_info, read_line, state_of
+from fedstage.reading import fill_model, new_model, read_info, read_line, read_public, state_of
 
 
 def distillation(
@@ -30,8 +30,8 @@ def distillation(
     device = prepare(settings.numerics)
     weights, notes = load_tensors(start)
     teacher = teacher_logits(settings.ensemble, read_members(logits)).to(device)
-    images, _ = read_images(public, None, device)
     about = read_info(info)
+    images = read_public(public, about, device)
     model = new_model(settings.model, about, device)
     fill_model(model, weights, start)
     key = (settings.seed, "distillation", notes["round"], notes["group"])

@@ -12,6 +12,7 @@ from fedstage.config import Aggregated, Line
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
 from fedstage.ensemble_trainers import Members, teacher_logits
+from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.reading import (
@@ -100,6 +101,8 @@ def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> Scored:
     members = read_members(paths)
     for round in rounds:
         window: list[Members] = [part for part in members if round - reach < part.round <= round]
+        if not window:
+            raise FedstageError(f"{evaluated}, round {round}: no member of the ensemble is left")
         yield round, teacher_logits(ensemble, window)
 
 

@@ -15,6 +15,7 @@ from fedstage.reading import (
     read_images,
     read_info,
     read_line,
+    read_public,
     read_samples,
 )
 from fedstage.updates import answered, read_updates
@@ -43,25 +44,30 @@ def logits(
     """
     settings = read_line(line, Line)
     device = prepare(settings.numerics)
-    samples = read_samples(clients, "validation") if clients else None
-    images, _ = read_images(data, samples, device)
     about = read_info(info)
+    if clients is None:
+        images = read_public(data, about, device)
+    else:
+        images, _ = read_images(data, read_samples(clients, "validation"), device)
     model = new_model(settings.model, about, device)
     read, notes = _read_members(members, models)
     outputs = []
-    for weights in read:
-        fill_model(model, weights, models[0])
+    for path, weights in read:
+        fill_model(model, weights, path)
         outputs.append(compute_logits(model, images, about))
     stacked = torch.stack(outputs) if outputs else torch.empty(0, len(images), about["classes"])
     save_tensors(output, {"logits": stacked}, notes)
 
 
-def _read_members(members: str, paths: list[Path]) -> tuple[list[Weights], dict[str, Any]]:
+def _read_members(
+    members: str, paths: list[Path]
+) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
+    """Return the members' weights with their files, and the notes of their logits."""
     if members == "aggregated":
         weights, notes = load_tensors(paths[0])
-        return [weights], notes | {"samples": [notes["samples"]]}
+        return [(paths[0], weights)], notes | {"samples": [notes["samples"]]}
     updates = read_updates(paths)
     valid = answered(updates)
     notes = {key: updates[0].notes[key] for key in ("round", "group")}
     samples = [update.notes["samples"] for update in valid]
-    return [update.weights for update in valid], notes | {"samples": samples}
+    return [(update.path, update.weights) for update in valid], notes | {"samples": samples}

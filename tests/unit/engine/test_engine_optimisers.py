@@ -130,11 +130,17 @@ def test_plain_step_by_hand():
     assert weight.tolist() == [0.75, 2.5]
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_gradients_are_read_only(optimiser):
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}, {"optimiser": "adam"}],
+    ids=str,
+)
+def test_gradients_are_read_only(change, decay):
     weight = nn.Parameter(torch.ones(3))
-    step = optimiser_step([weight], settings(optimiser=optimiser, weight_decay=0.1))
     weight.grad = torch.tensor([1.0, 2.0, 3.0])
+    step = optimiser_step([weight], settings(weight_decay=decay, **change))
+    step(0.1)
     step(0.1)
     assert weight.grad.tolist() == [1, 2, 3]
 

@@ -445,7 +445,7 @@ def test_scaffold_sends_parameters_twice_in_both_directions(world, tmp_path, mod
 def test_two_rounds_of_scaffold_are_those_by_hand(world, tmp_path):
     x_t = weights_in(world.initial(LINEAR))
     zero = [np.zeros_like(w) for w in x_t]
-    c, own = zero, {client: zero for client in range(CLIENTS)}
+    c, own = zero, dict.fromkeys(range(CLIENTS), zero)
     rounds = federated(world, tmp_path, 2, local="scaffold", aggregation={"weights": "uniform"})
     for round, made in enumerate(rounds, start=1):
         ends, changes = [], []
@@ -612,7 +612,11 @@ def test_logits_of_nobody_are_empty(world, tmp_path):
     assert notes["samples"] == []
 
 
-@pytest.mark.xfail(strict=True, reason="stage logits names the first file, not the faulty one")
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="stage logits names the first file, not the faulty one",
+)
 def test_member_that_does_not_fit_is_named(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
     tensors, notes = load_tensors(made.updates[2])
@@ -863,7 +867,9 @@ def test_ensemble_of_clients_by_hand(world, three_rounds, tmp_path, name):
         assert_scores(row, world, total / mass, y)
 
 
-@pytest.mark.xfail(strict=True, reason="stage evaluation ends in a ZeroDivisionError")
+@pytest.mark.xfail(
+    strict=True, raises=ZeroDivisionError, reason="stage evaluation ends in a ZeroDivisionError"
+)
 def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):
     _, one = with_dropped(world, tmp_path, ())
     line_file, two = with_dropped(world, tmp_path, range(PARTICIPANTS), round=2)
@@ -876,7 +882,9 @@ def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):
         evaluated(world, tmp_path, line_file, "clients", paths, tables)
 
 
-@pytest.mark.xfail(strict=True, reason="stage evaluation writes a row of NaN")
+@pytest.mark.xfail(
+    strict=True, raises=pytest.fail.Exception, reason="stage evaluation writes a row of NaN"
+)
 def test_evaluation_without_samples_is_refused(world, three_rounds, tmp_path):
     folder, made = three_rounds
     columns = load_table(world.clients).to_pydict()
@@ -1129,7 +1137,9 @@ INPUTS = {
     "local_evaluation": "line models data info clients histogram",
 }
 PAIRS = [(stage, option) for stage, options in INPUTS.items() for option in options.split()]
-EARLY = pytest.mark.xfail(strict=True, reason="writes the model before it reads info")
+EARLY = pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="writes the model before it reads info"
+)
 TRUNCATED = [
     pytest.param(*pair, marks=EARLY) if pair == ("aggregation", "info") else pair for pair in PAIRS
 ]

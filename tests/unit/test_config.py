@@ -1,0 +1,306 @@
+import importlib.util
+import inspect
+import typing
+
+import pytest
+from pydantic import ValidationError
+
+from fedstage import config
+from fedstage.config import (
+    CHOICES,
+    STATEFUL_TRAINERS,
+    Client,
+    FedAvg,
+    FedProx,
+    Line,
+    LocalLine,
+    Numerics,
+    Optimiser,
+    Server,
+    Settings,
+    expand_choice,
+)
+from fedstage.experiments import RunLength
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": "iid",
+    "participants": 8,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "seed": 0,
+}
+DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def settings_classes():
+    return [
+        kind
+        for kind in vars(config).values()
+        if inspect.isclass(kind) and issubclass(kind, Settings) and kind is not Settings
+    ]
+
+
+def names_of(choice):
+    """Return the names of the members of a choice's union."""
+    union, *_ = typing.get_args(choice)
+    members = typing.get_args(union)
+    return [name for kind in members for name in kind.model_fields["name"].annotation.__args__]
+
+
+# --- what settings are ----------------------------------------------------------------------------
+
+
+def test_settings_are_frozen_and_hashable():
+    settings = line()
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.seed = 1
+    assert len({settings, line(), line(seed=1)}) == 2
+
+
+@pytest.mark.parametrize("kind", settings_classes(), ids=lambda kind: kind.__name__)
+def test_no_settings_accept_an_unknown_key(kind):
+    with pytest.raises(ValidationError) as caught:
+        kind.model_validate({"unheard_of": 1})
+    faults = {fault["loc"]: fault["type"] for fault in caught.value.errors()}
+    assert faults["unheard_of",] == "extra_forbidden"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("clients", "10"),
+        ("clients", 10.0),
+        ("clients", True),
+        ("seed", "0"),
+        ("validation", "0.1"),
+        ("validation", False),
+    ],
+)
+def test_types_are_not_guessed(field, value):
+    with pytest.raises(ValidationError):
+        line(**{field: value})
+
+
+def test_whole_numbers_are_taken_where_real_ones_are_asked_for():
+    value = line(validation=0).validation
+    assert value == 0
+    assert isinstance(value, float)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_are_finite(value):
+    with pytest.raises(ValidationError):
+        FedProx.model_validate({"name": "fedprox", "mu": value})
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("fedavg", {"name": "fedavg"}),
+        ({"fedavg": None}, {"name": "fedavg"}),
+        ({"fedavg": {}}, {"name": "fedavg"}),
+        ({"fedprox": {"mu": 0.1}}, {"name": "fedprox", "mu": 0.1}),
+        ({"name": "fedprox", "mu": 0.1}, {"name": "fedprox", "mu": 0.1}),
+        ({"name": "fedprox"}, {"name": "fedprox"}),
+        ({"a": {}, "b": {}}, {"a": {}, "b": {}}),
+        ({"mu": 0.1}, {"mu": 0.1}),
+        (None, None),
+        (3, 3),
+    ],
+    ids=str,
+)
+def test_short_forms_of_a_choice(short, full):
+    assert expand_choice(short) == full
+
+
+def test_all_forms_of_a_choice_are_the_same_settings():
+    forms = ["fedavg", {"fedavg": None}, {"fedavg": {}}, {"name": "fedavg"}, FedAvg(name="fedavg")]
+    assert {line(local=form) for form in forms} == {line()}
+
+
+def is_choice(field):
+    unions = [field.annotation, *typing.get_args(field.annotation)]
+    metadata = [
+        *field.metadata,
+        *(m for union in unions for m in getattr(union, "__metadata__", ())),
+    ]
+    return any(getattr(part, "func", None) is expand_choice for part in metadata)
+
+
+def test_choices_are_known_to_merging():
+    # Merging and messages know a choice by its key.
+    found = {
+        field.alias or name
+        for kind in [*settings_classes(), RunLength]
+        for name, field in kind.model_fields.items()
+        if is_choice(field)
+    }
+    assert found == CHOICES
+
+
+@pytest.mark.parametrize(
+    ("package", "choice"),
+    [
+        ("partitions", config.Partition),
+        ("local_trainers", config.LocalTrainer),
+        ("ensemble_trainers", config.EnsembleTrainer),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_name_has_a_module_and_every_module_a_name(package, choice):
+    folder = importlib.util.find_spec(f"fedstage.{package}").submodule_search_locations[0]
+    names = names_of(choice)
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert importlib.util.find_spec(f"fedstage.{package}.{name}"), f"{folder}/{name}.py"
+
+
+def test_stateful_trainers_are_those_that_carry_a_state():
+    from fedstage.local_trainers import local_trainer
+
+    stateful = [
+        name
+        for name in names_of(config.LocalTrainer)
+        if "return {}" not in inspect.getsource(local_trainer(name).next_state)
+    ]
+    assert stateful == list(STATEFUL_TRAINERS)
+
+
+# --- one part -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "length", [{}, {"epochs": 1, "steps": 1}, {"epochs": None}, {"epochs": None, "steps": None}]
+)
+def test_client_needs_epochs_or_steps_and_not_both(length):
+    with pytest.raises(ValidationError, match="give either epochs or steps"):
+        Client.model_validate({"batch_size": 8, "learning_rate": 0.1, **length})
+
+
+@pytest.mark.parametrize("length", [{"epochs": 1}, {"steps": 1}, {"epochs": None, "steps": 1}])
+def test_client_takes_either(length):
+    client = Client.model_validate({"batch_size": 8, "learning_rate": 0.1, **length})
+    assert (client.epochs, client.steps).count(None) == 1
+
+
+@pytest.mark.parametrize("kind", [Optimiser, Server])
+def test_nesterov_needs_momentum(kind):
+    raw = {"batch_size": 8, "learning_rate": 0.1, "nesterov": True}
+    raw |= {"steps": 1} if kind is Server else {}
+    with pytest.raises(ValidationError, match="needs momentum > 0"):
+        kind.model_validate(raw)
+    assert kind.model_validate({**raw, "momentum": 0.9}).nesterov
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("learning_rate", [1e-9, 10], [0, -1]),
+        ("momentum", [0, 0.99], [1.0, -0.1]),
+        ("weight_decay", [0, 1], [-1e-9]),
+        ("clip_norm", [None, 0.1], [0, -1]),
+        ("batch_size", [1, 1000], [0, 1.5]),
+        ("round_decay", [1e-9, 1], [0, 1.01]),
+    ],
+)
+def test_ranges_of_a_client(field, good, bad):
+    for value in good:
+        assert getattr(Client.model_validate({**CLIENT, field: value}), field) == value
+    for value in bad:
+        with pytest.raises(ValidationError):
+            Client.model_validate({**CLIENT, field: value})
+
+
+def test_milestones_of_yaml_are_a_list():
+    schedule = {"step": {"milestones": [0.5, 0.75]}}
+    client = Client.model_validate({**CLIENT, "schedule": schedule})
+    assert client.schedule.milestones == (0.5, 0.75)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:0", "cuda:12"])
+def test_devices(device):
+    assert Numerics(device=device).device == device
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:", "cuda:x", "cpu ", " cpu", "CUDA", "", "cpu\n"])
+def test_no_devices(device):
+    with pytest.raises(ValidationError):
+        Numerics(device=device)
+
+
+# --- what must fit together -----------------------------------------------------------------------
+
+
+def refusal(**changes):
+    with pytest.raises(ValidationError) as caught:
+        line(**changes)
+    (fault,) = caught.value.errors()
+    return fault["msg"]
+
+
+def test_number_of_participants():
+    assert line(participants=10).participants == 10
+    assert "participants = 11: at most clients = 10" in refusal(participants=11)
+
+
+def test_a_participant_for_each_group():
+    assert line(participants=4, global_models=4).global_models == 4
+    message = refusal(participants=4, global_models=5)
+    assert "participants = 4: at least global_models = 5" in message
+
+
+@pytest.mark.parametrize("client", [{"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
+def test_scaffold_needs_plain_sgd(client):
+    assert line(local="scaffold").local.name == "scaffold"
+    assert "momentum = 0" in refusal(local="scaffold", client={**CLIENT, **client})
+    assert line(local="fedprox", client={**CLIENT, **client})
+
+
+def test_distillation_needs_a_teacher():
+    assert "ensemble = null" in refusal(**{**DISTILLED, "ensemble": None})
+
+
+def test_distillation_needs_settings_of_the_server():
+    assert "server = null" in refusal(**{**DISTILLED, "server": None})
+
+
+def test_distillation_needs_public_data():
+    nothing = {"digits": {"held_out": 0}}
+    assert "data.held_out = 0" in refusal(**DISTILLED, data=nothing)
+    assert line(**DISTILLED, data=nothing, public="svhn")
+    assert line(data=nothing)
+
+
+def test_distillation_takes_public_images_as_they_are():
+    server = {**SERVER, "augmentation": "flip"}
+    assert "server.augmentation = 'flip'" in refusal(**{**DISTILLED, "server": server})
+
+
+def test_settings_of_a_distillation_may_stand_there_unused():
+    settings = line(ensemble="clients", server=SERVER)
+    assert settings.global_trainer is None
+    assert settings.server.steps == 20
+
+
+def test_global_is_the_only_name_of_the_global_trainer():
+    assert line(**DISTILLED).global_trainer.name == "basic"
+    with pytest.raises(ValidationError, match="global_trainer"):
+        line(ensemble="clients", server=SERVER, global_trainer="basic")
+
+
+def test_local_line_has_the_fields_of_a_line_that_do_not_need_a_federation():
+    assert set(LocalLine.model_fields) - {"pooled"} < set(Line.model_fields)
+    for name in set(LocalLine.model_fields) - {"pooled"}:
+        own, other = LocalLine.model_fields[name], Line.model_fields[name]
+        assert (own.annotation, own.default) == (other.annotation, other.default), name

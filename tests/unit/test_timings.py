@@ -1,0 +1,74 @@
+import json
+import subprocess
+import sys
+import time
+
+from fedstage.timings import Timings, process_age
+
+
+def age_of_process_that_sleeps(seconds):
+    """Return the age that a process measures, and the time that it took as seen from here."""
+    code = (
+        f"import time; time.sleep({seconds}); "
+        "from fedstage.timings import process_age; print(process_age())"
+    )
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout), time.perf_counter() - start
+
+
+def test_age_counts_from_the_start_of_the_process():
+    age, elapsed = age_of_process_that_sleeps(0.5)
+    assert 0.49 <= age <= elapsed + 0.05  # /proc counts in hundredths
+
+
+def test_age_grows_with_time():
+    before = process_age()
+    time.sleep(0.2)
+    assert 0.17 <= process_age() - before <= 5
+
+
+def test_age_is_that_of_this_process_not_of_the_machine():
+    assert 0 < age_of_process_that_sleeps(0)[0] < 30
+    uptime = float(open("/proc/uptime").read().split()[0])
+    assert process_age() < uptime
+
+
+def test_compute_is_the_time_between_start_and_finish():
+    timings = Timings(startup=1.25)
+    time.sleep(0.1)
+    line = timings.finish()
+    assert 0.1 <= timings.compute < 5
+    assert line.startswith(f"1.25 s start-up, {timings.compute:.2f} s compute, ")
+    assert line.endswith(" MB")
+
+
+def test_figures_are_written_as_json(tmp_path):
+    timings = Timings(startup=0.12345)
+    timings.finish()
+    timings.write(tmp_path / "a.timings.json", "partition")
+    figures = json.loads((tmp_path / "a.timings.json").read_text())
+    assert list(figures) == ["stage", "startup_s", "compute_s", "peak_memory_mb"]
+    assert figures["stage"] == "partition"
+    assert figures["startup_s"] == 0.123
+    assert 0 <= figures["compute_s"] < 1
+
+
+def test_memory_is_the_peak_of_the_process_in_megabytes(tmp_path):
+    code = """
+import sys, pathlib
+from fedstage.timings import Timings
+timings = Timings(0.0)
+if sys.argv[2] == "much":
+    block = bytearray(200 * 2**20)
+    del block
+timings.finish()
+timings.write(pathlib.Path(sys.argv[1]), "x")
+"""
+    peaks = {}
+    for name in ("little", "much"):
+        path = tmp_path / name
+        subprocess.run([sys.executable, "-c", code, str(path), name], check=True)
+        peaks[name] = json.loads(path.read_text())["peak_memory_mb"]
+    assert 5 < peaks["little"] < 150
+    assert 190 < peaks["much"] - peaks["little"] < 250

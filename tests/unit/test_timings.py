@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from fedstage.timings import Timings, process_age
 
@@ -30,7 +31,7 @@ def test_age_grows_with_time():
 
 def test_age_is_that_of_this_process_not_of_the_machine():
     assert 0 < age_of_process_that_sleeps(0)[0] < 30
-    uptime = float(open("/proc/uptime").read().split()[0])
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
     assert process_age() < uptime
 
 

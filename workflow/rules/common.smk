@@ -81,7 +81,7 @@ def runs_of(target):
 def results_of(target):
     """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
     experiment, scale = split_target(target)
-    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md")]
+    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md", "html")]
     return tables + [
         f"results/figures/{experiment}/{scale}_{figure}.png"
         for figure in ("accuracy", "partition")

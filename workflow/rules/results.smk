@@ -38,8 +38,9 @@ rule tables:
     output:
         csv="results/tables/{experiment}/{scale}.csv",
         parquet="results/tables/{experiment}/{scale}.parquet",
-        markdown=report(
-            "results/tables/{experiment}/{scale}.md",
+        markdown="results/tables/{experiment}/{scale}.md",
+        html=report(
+            "results/tables/{experiment}/{scale}.html",
             caption="../report/table.rst",
             category="{experiment}",
             labels={"result": "table", "scale": "{scale}"},
@@ -50,7 +51,7 @@ rule tables:
         "table of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
         "fedstage tables --log {log} --runs {input.runs} --csv {output.csv}"
-        " --parquet {output.parquet} --markdown {output.markdown}"
+        " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
 
 
 rule figures:

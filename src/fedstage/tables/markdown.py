@@ -46,8 +46,7 @@ def render(
     source : str
         One sentence that says what was evaluated.
     """
-    body = _pivot(table, rows, columns) if columns else _long(table, rows)
-    legend = _pivot_legend(table, rows, columns) if columns else _long_legend(body)
+    body, legend = lay_out(table, rows, columns)
     text = (
         body.map(_escape)
         .rename(columns=_escape)
@@ -58,6 +57,14 @@ def render(
         )
     )
     return "\n".join([f"# {title}", "", source, "", text, "", *legend, ""])
+
+
+def lay_out(
+    table: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the cells as texts, and the legend as Markdown list items."""
+    body = _pivot(table, rows, columns) if columns else _long(table, rows)
+    return body, _pivot_legend(table, rows, columns) if columns else _long_legend(body)
 
 
 def describe_source(experiment: str, scale: str, last: pd.DataFrame) -> str:

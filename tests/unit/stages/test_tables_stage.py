@@ -63,7 +63,7 @@ def runs(tmp_path):
 def make(runs, name="table"):
     paths = {
         kind: runs.parent / f"{name}.{suffix}"
-        for kind, suffix in (("csv", "csv"), ("parquet", "parquet"), ("markdown", "md"))
+        for kind, suffix in (("csv", "csv"), ("parquet", "parquet"), ("markdown", "md"), ("html", "html"))
     }
     tables(runs=runs, **paths)
     return paths
@@ -114,14 +114,35 @@ def test_nothing_is_printed(runs, capsys):
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_the_command_makes_the_three_files(runs, tmp_path):
+def test_the_page_shows_the_cells_of_the_markdown(runs):
+    page = make(runs)["html"].read_text(encoding="utf-8")
+    (frame,) = pd.read_html(io.StringIO(page))
+    text = make(runs)["markdown"].read_text(encoding="utf-8")
+    rows = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("|")]
+    expected = [[cell.strip() for cell in row] for row in (rows[0], *rows[2:])]
+    assert [list(frame.columns), *frame.astype(str).values.tolist()] == expected
+    assert "<h2>The title</h2>" in page
+
+
+def test_titles_and_cells_are_escaped_in_the_page():
+    table = pd.DataFrame(
+        {"a": ["x<y"], "b": [1], "top1_accuracy": [1.0], "std": [1.0], "seeds": [2], "rounds": [1]}
+    )
+    page = render_html(table, ["a"], ["b"], "A & B", "of `code`")
+    assert "<h2>A &amp; B</h2>" in page
+    assert '<td class="key">x&lt;y</td>' in page
+    assert "<code>code</code>" in page
+
+
+def test_the_command_makes_the_four_files(runs, tmp_path):
     arguments = [
         "tables",
         *("--runs", str(runs), "--csv", str(tmp_path / "t.csv")),
         *("--parquet", str(tmp_path / "t.parquet"), "--markdown", str(tmp_path / "t.md")),
+        *("--html", str(tmp_path / "t.html")),
     ]
     assert main(arguments) == 0
-    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in ("csv", "parquet", "md"))
+    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in ("csv", "parquet", "md", "html"))
 
 
 @pytest.mark.parametrize("accuracies", [[], [9.0, float("nan")]])

@@ -1,0 +1,311 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedstage import graph
+from fedstage.catalogue import (
+    describe_runs,
+    find,
+    load_catalogue,
+    metrics_of,
+    split_target,
+    state_rounds,
+)
+from fedstage.config import Line, LocalLine
+from fedstage.errors import FedstageError
+from fedstage.evaluated import evaluated_name, parse_evaluated
+from fedstage.lines import data_id, initial_id, line_id, local_id, participation_id, partition_id
+
+REPOSITORY = Path(__file__).parents[2]
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 8,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+}
+METHODS = ["local_only", "fedavg", "fedprox", "scaffold", "feddf", "fed_ensemble", "fedsdd"]
+
+
+def experiment(**changes):
+    return {
+        "title": "A table",
+        "base": BASE,
+        "grid": {"method": [*METHODS, "centralised"], "seed": [0, 1]},
+        "scales": {"default": None, "mini": {"base": {"rounds": 3}, "grid": {"seed": [0]}}},
+        **changes,
+    }
+
+
+def load(tmp_path, files=None, **changes):
+    """Load a configuration with the shipped methods and the given experiment files."""
+    folder = tmp_path / "workflow"
+    (folder / "experiments").mkdir(parents=True)
+    (folder / "methods.yaml").write_text((REPOSITORY / "workflow/methods.yaml").read_text())
+    for name, content in (files or {}).items():
+        (folder / "experiments" / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    config = {"targets": ["a"], "experiments": {"a": experiment()}, **changes}
+    return load_catalogue(config, folder)
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    public = {**BASE, "public": {"svhn": {"train_size": 100}}, "rounds": 5}
+    other = experiment(base=public, grid={"method": ["feddf"], "seed": [5]})
+    return load(tmp_path, {"b": other})
+
+
+def every_run(catalogue):
+    return [run for runs in catalogue.runs.values() for run in runs]
+
+
+def test_runs_of_every_experiment_and_scale_in_the_order_of_the_grid(catalogue):
+    assert list(catalogue.runs) == [
+        ("a", "default"),
+        ("a", "mini"),
+        ("b", "default"),
+        ("b", "mini"),
+    ]
+    axes = [tuple(run.axes.values()) for run in catalogue.runs["a", "default"]]
+    assert axes == [(method, seed) for method in [*METHODS, "centralised"] for seed in (0, 1)]
+    assert len(catalogue.runs["a", "mini"]) == 8
+
+
+# A job may see one target only, and must find the settings behind the name of each folder.
+
+
+def test_names_of_all_lines_are_known(catalogue):
+    for run in every_run(catalogue):
+        if isinstance(run.line, LocalLine):
+            assert catalogue.local_lines[local_id(run.line)] == run.line
+            continue
+        for round in (*range(run.length.rounds + 1),):
+            for group in range(run.line.global_models):
+                path = graph.global_model(run.line, round, group)
+                kind, name = path.split("/")[1:3]
+                known = {"training": catalogue.lines, "initial_models": catalogue.initial}[kind]
+                assert name in known, path
+
+
+def test_names_of_lines_stand_for_lines_of_that_name(catalogue):
+    assert all(line_id(line) == name for name, line in catalogue.lines.items())
+    assert all(local_id(line) == name for name, line in catalogue.local_lines.items())
+    assert all(partition_id(line) == name for name, line in catalogue.partitions.items())
+    assert all(participation_id(line) == name for name, line in catalogue.plans.items())
+    assert all(data_id(data) == name for name, data in catalogue.data.items())
+    assert all(
+        initial_id(start.data, start.model, start.seed) == name
+        for name, start in catalogue.initial.items()
+    )
+
+
+def test_names_of_all_that_lines_depend_on_are_known(catalogue):
+    for run in every_run(catalogue):
+        line = run.line
+        assert partition_id(line) in catalogue.partitions
+        assert data_id(line.data) in catalogue.data
+        assert initial_id(line.data, line.model, line.seed) in catalogue.initial
+        if isinstance(line, Line):
+            assert participation_id(line) in catalogue.plans
+
+
+def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
+    # A rule is called with the line of a folder, and asks for the files of that line's owner.
+    for name, line in catalogue.lines.items():
+        assert graph.line_folder(line) == f"results/training/{name}"
+        for round in (1, 2, 3):
+            for group in range(line.global_models):
+                assert graph.round_folder(line, round, group).split("/")[2] in catalogue.lines
+
+
+def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
+    names = {data.name for data in catalogue.data.values()}
+    assert names == {"digits", "svhn"}
+    (public,) = {line.public for line in catalogue.lines.values() if line.public.name == "svhn"}
+    assert data_id(public) in catalogue.data
+
+
+def test_data_that_no_line_reads_is_not_there(tmp_path):
+    unread = experiment(base={**BASE, "public": "svhn"}, grid={"method": ["fedavg"], "seed": [0]})
+    catalogue = load(tmp_path, experiments={"a": unread})
+    assert [data.name for data in catalogue.data.values()] == ["digits"]
+
+
+def test_methods_share_what_they_can(tmp_path):
+    catalogue = load(tmp_path)
+    federated = [run for run in catalogue.runs["a", "mini"] if isinstance(run.line, Line)]
+    assert len(federated) == 6
+    assert len({partition_id(run.line) for run in catalogue.runs["a", "mini"]}) == 1
+    assert len({participation_id(run.line) for run in federated}) == 1
+    # The undistilled lines of feddf and fedsdd are fedavg and fed_ensemble.
+    lines = {name for name, line in catalogue.lines.items() if line.seed == 0}
+    assert lines == {line_id(run.line) for run in federated}
+
+
+def test_shipped_configuration_and_experiments_are_valid():
+    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    catalogue = load_catalogue(config, REPOSITORY / "workflow")
+    files = {path.stem for path in (REPOSITORY / "workflow/experiments").glob("*.yaml")}
+    assert set(catalogue.experiments) == {*config["experiments"], *files}
+    for experiment, scale in catalogue.runs:
+        assert describe_runs(catalogue, experiment, scale)["runs"]
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("quickstart", ("quickstart", "default")),
+        ("table/mini", ("table", "mini")),
+        ("table/", ("table", "default")),
+    ],
+)
+def test_target_names_an_experiment_and_a_scale(target, expected):
+    assert split_target(target) == expected
+
+
+def test_unknown_target_lists_the_known_ones(tmp_path):
+    with pytest.raises(FedstageError) as caught:
+        load(tmp_path, targets=["a", "a/maxi"])
+    assert str(caught.value) == ("config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini")
+
+
+def test_targets_may_be_files_of_the_folder(tmp_path):
+    catalogue = load(tmp_path, {"b": experiment()}, targets=["b/mini", "a"])
+    assert catalogue.config.targets == ["b/mini", "a"]
+
+
+def test_unknown_folder_says_what_it_is(catalogue):
+    line = next(iter(catalogue.lines))
+    assert find(catalogue.lines, line, "line") is catalogue.lines[line]
+    with pytest.raises(FedstageError, match="line digits-x: no experiment of this configuration"):
+        find(catalogue.lines, "digits-x", "line")
+
+
+# --- runs and rounds ------------------------------------------------------------------------------
+
+
+def run_of(catalogue, method, scale="mini"):
+    (run,) = [r for r in catalogue.runs["a", scale] if r.axes == {"method": method, "seed": 0}]
+    return run
+
+
+def test_metrics_of_runs(catalogue):
+    fedavg, local = run_of(catalogue, "fedavg"), run_of(catalogue, "local_only")
+    ensemble = run_of(catalogue, "fed_ensemble")
+    assert metrics_of(fedavg) == (
+        f"results/training/{line_id(fedavg.line)}/metrics/global_model-test/"
+        "rounds_0003_every_1.parquet"
+    )
+    assert metrics_of(ensemble) == (
+        f"results/training/{line_id(ensemble.line)}/metrics/aggregated_1-test/"
+        "rounds_0003_every_1.parquet"
+    )
+    assert metrics_of(local) == (
+        f"results/local_models/{local_id(local.line)}/metrics/test-rounds_0003.parquet"
+    )
+
+
+def test_names_of_metrics_fit_the_workflow(catalogue):
+    # The constraints of the wildcards in workflow/rules/evaluation.smk.
+    federated = r"results/training/[^/]+/metrics/\w+-(test|validation)/rounds_\d{4}_every_\d+"
+    local = r"results/local_models/[^/]+/metrics/(test|validation)-rounds_\d{4}"
+    for run in every_run(catalogue):
+        assert re.fullmatch(rf"(?:{federated}|{local})\.parquet", metrics_of(run))
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "name"),
+    [
+        ("global_model", "global_model"),
+        ("clients", "clients"),
+        ({"clients": {"weights": "samples"}}, "clients_by_samples"),
+        ({"aggregated": {"checkpoints": 3}}, "aggregated_3"),
+    ],
+    ids=str,
+)
+def test_what_is_evaluated_is_in_the_name_of_the_metrics(tmp_path, evaluate, name):
+    base = {**BASE, "evaluate": evaluate, "role": "validation", "validation": 0.1}
+    content = experiment(base=base, grid={"seed": [0]})
+    (run,) = load(tmp_path, experiments={"a": content}).runs["a", "mini"]
+    assert f"/metrics/{name}-validation/" in metrics_of(run)
+    if name != "global_model":
+        assert parse_evaluated(name) == run.length.evaluate
+        assert evaluated_name(parse_evaluated(name)) == name
+
+
+def test_description_of_runs_is_json_and_complete(tmp_path):
+    table = {"rows": ["method"], "columns": ["partition.alpha"]}
+    grid = {"method": ["fedavg", "local_only"], "partition.alpha": [0.1, 1.0], "seed": [0]}
+    catalogue = load(tmp_path, experiments={"a": experiment(table=table, grid=grid)})
+    described = json.loads(json.dumps(describe_runs(catalogue, "a", "mini")))
+    runs = described.pop("runs")
+    assert described == {
+        "experiment": "a",
+        "scale": "mini",
+        "title": "A table",
+        "rows": ["method"],
+        "columns": ["partition.alpha"],
+        "metric": "top1_accuracy",
+    }
+    assert [run["settings"] for run in runs] == [
+        {"method": method, "seed": 0, "partition.alpha": alpha}
+        for method in grid["method"]
+        for alpha in grid["partition.alpha"]
+    ]
+    for description, run in zip(runs, catalogue.runs["a", "mini"], strict=True):
+        assert description["metrics"] == metrics_of(run)
+        assert description["partition"] == graph.label_histogram(run.line)
+
+
+def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
+    catalogue = load(tmp_path, state_every=4)
+    assert state_rounds(catalogue) == [3, 4, 8]
+
+
+def test_state_is_kept_in_last_rounds_only_where_runs_are_short(tmp_path):
+    assert state_rounds(load(tmp_path)) == [3, 8]
+
+
+def test_catalogue_can_be_loaded_twice_with_the_same_result(tmp_path):
+    one, other = (load(tmp_path / name) for name in "ab")
+    assert one == other
+    assert list(one.lines) != []
+
+
+# --- the workflow ---------------------------------------------------------------------------------
+
+HEAVY = "'torch', 'torchvision', 'numpy', 'pandas', 'pyarrow', 'matplotlib', 'sklearn', 'scipy'"
+
+
+def loaded_by(code):
+    report = f"{code}\nimport sys; print(sorted({{{HEAVY}}} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", report], capture_output=True, text=True, cwd=REPOSITORY, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_catalogue_imports_no_heavy_package():
+    assert loaded_by("import fedstage.catalogue") == "[]"
+
+
+def test_parsing_the_workflow_imports_no_heavy_package():
+    rules = "".join(path.read_text() for path in (REPOSITORY / "workflow/rules").glob("*.smk"))
+    imports = re.findall(r"^from fedstage.*$", rules, flags=re.MULTILINE)
+    assert len(imports) >= 5
+    code = "import yaml, pathlib\n" + "\n".join(imports) + "\n"
+    code += "config = yaml.safe_load(pathlib.Path('config.yaml').read_text())\n"
+    code += "catalogue = load_catalogue(config, pathlib.Path('workflow'))\n"
+    code += "[describe_runs(catalogue, *key) for key in catalogue.runs]"
+    assert loaded_by(code) == "[]"

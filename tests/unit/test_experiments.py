@@ -1,0 +1,268 @@
+from itertools import product
+
+import pytest
+import yaml
+
+from fedstage.config import Line, LocalLine
+from fedstage.errors import FedstageError
+from fedstage.experiments import (
+    Config,
+    Experiment,
+    RunLength,
+    load_experiments,
+    load_yaml,
+    resolve,
+)
+from fedstage.lines import line_id
+from fedstage.validation import validate
+
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 8,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+    "seed": 0,
+}
+LIBRARY = {
+    "fedavg": {"local": "fedavg"},
+    "fedprox": {"local": {"fedprox": {"mu": 0.001}}},
+    "feddf": {"ensemble": "clients", "global": "basic"},
+    "local_only": {"training": "alone"},
+    "centralised": {"training": "pooled"},
+}
+
+
+def experiment(base=None, scales=None, **changes):
+    raw = {
+        "title": "A",
+        "base": {**BASE, **(base or {})},
+        "scales": {"default": None} if scales is None else scales,
+        **changes,
+    }
+    return validate(Experiment, raw, "here")
+
+
+def runs(scale="default", library=LIBRARY, **changes):
+    return resolve("a", experiment(**changes), scale, library)
+
+
+# --- grids ----------------------------------------------------------------------------------------
+
+
+def test_without_a_grid_there_is_one_run_of_fedavg():
+    (run,) = runs()
+    assert run.axes == {"method": "fedavg", "seed": 0}
+    assert run.line.local.name == "fedavg"
+    assert run.length.rounds == 8
+
+
+def test_method_and_seed_can_stand_in_the_base():
+    (run,) = runs(base={"method": "fedprox", "seed": 3})
+    assert run.axes == {"method": "fedprox", "seed": 3}
+    assert run.line.local.name == "fedprox"
+
+
+def test_grid_is_every_combination_in_order():
+    grid = {"method": ["fedavg", "feddf"], "partition.alpha": [1.0, 0.1], "seed": [1, 0]}
+    found = [tuple(run.axes[axis] for axis in grid) for run in runs(grid=grid)]
+    assert found == list(product(*grid.values()))
+    for run, (method, alpha, seed) in zip(runs(grid=grid), found, strict=True):
+        assert (run.line.global_trainer is not None) == (method == "feddf")
+        assert (run.line.partition.alpha, run.line.seed) == (alpha, seed)
+
+
+def test_axes_are_settings_at_dotted_paths():
+    grid = {"client.schedule": ["constant", "cosine"], "evaluate_every": [1, 2], "rounds": [3]}
+    found = runs(grid=grid)
+    assert [run.line.client.schedule.name for run in found] == ["constant"] * 2 + ["cosine"] * 2
+    assert [run.length.evaluate_every for run in found] == [1, 2, 1, 2]
+    assert {run.length.rounds for run in found} == {3}
+
+
+def test_settings_are_laid_over_one_another_base_scale_method_grid_point():
+    def mu(**changes):
+        library = {"fedprox": {"local": {"fedprox": {"mu": 0.3}}}}
+        (run,) = runs(library=library, **changes)
+        return run.line.local.mu
+
+    base = {"local": {"fedprox": {"mu": 0.1}}, "method": "fedprox"}
+    library_without = {"fedprox": {}}
+    assert runs(base=base, library=library_without)[0].line.local.mu == 0.1
+    scales = {"default": {"base": {"local": {"fedprox": {"mu": 0.2}}}}}
+    assert runs(base=base, scales=scales, library=library_without)[0].line.local.mu == 0.2
+    assert mu(base=base, scales=scales) == 0.3
+    assert mu(base=base, scales=scales, grid={"local.mu": [0.4]}) == 0.4
+
+
+def test_a_method_replaces_a_choice_of_the_base():
+    (run,) = runs(base={"local": {"fedprox": {"mu": 0.1}}}, grid={"method": ["fedavg"]})
+    assert run.line.local.name == "fedavg"
+
+
+def test_a_choice_as_axis():
+    grid = {"partition": ["iid", {"dirichlet": {"alpha": 1.0}}]}
+    found = runs(grid=grid)
+    assert [run.line.partition.name for run in found] == ["iid", "dirichlet"]
+    assert [run.axes["partition"] for run in found] == ["iid", "dirichlet alpha 1.0"]
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        {"partition": ["iid", {"dirichlet": {"alpha": 1.0, "min_samples": 2}}]},
+        {"client.clip_norm": [None, 1.0]},
+        {"client.schedule": ["constant", {"step": {"milestones": [0.5, 0.75]}}]},
+        {"client.nesterov": [False]},
+        {"data": [{"digits": None}]},
+    ],
+    ids=str,
+)
+def test_values_of_axes_are_plain_so_that_tables_can_take_them(axis):
+    (name,) = axis
+    labels = [run.axes[name] for run in runs(grid=axis)]
+    assert all(label is None or isinstance(label, str | int | float) for label in labels)
+    assert len(set(labels)) == len(labels)
+
+
+def test_values_of_a_list_axis_are_plain_too():
+    base = {"client": {**BASE["client"], "schedule": {"step": {"milestones": [0.5]}}}}
+    found = runs(base=base, grid={"client.schedule.milestones": [[0.5], [0.3, 0.6]]})
+    assert [run.line.client.schedule.milestones for run in found] == [(0.5,), (0.3, 0.6)]
+    labels = [run.axes["client.schedule.milestones"] for run in found]
+    assert all(isinstance(label, str) for label in labels)
+    assert len(set(labels)) == 2
+
+
+def test_number_with_an_exponent_is_a_number_in_settings_and_axes():
+    raw = yaml.safe_load("{client.learning_rate: [1e-3, 0.01]}")
+    found = runs(grid=raw)
+    assert [run.line.client.learning_rate for run in found] == [0.001, 0.01]
+    assert [run.axes["client.learning_rate"] for run in found] == [0.001, 0.01]
+
+
+# --- scales ---------------------------------------------------------------------------------------
+
+
+def test_scale_changes_the_base_and_replaces_axes():
+    scales = {
+        "full": None,
+        "mini": {"base": {"rounds": 2, "client": {"epochs": 3}}, "grid": {"seed": [7]}},
+    }
+    definition = experiment(grid={"seed": [0, 1], "participants": [3, 4]}, scales=scales)
+    full = resolve("a", definition, "full", LIBRARY)
+    mini = resolve("a", definition, "mini", LIBRARY)
+    assert [run.axes["seed"] for run in full] == [0, 0, 1, 1]
+    assert [(run.axes["seed"], run.axes["participants"]) for run in mini] == [(7, 3), (7, 4)]
+    assert {(run.length.rounds, run.line.client.epochs) for run in full} == {(8, 1)}
+    assert {(run.length.rounds, run.line.client.epochs) for run in mini} == {(2, 3)}
+    assert {run.line.client.batch_size for run in mini} == {16}
+
+
+def test_empty_scale_changes_nothing():
+    definition = experiment(scales={"a": None, "b": {}})
+    assert resolve("x", definition, "a", LIBRARY) == resolve("x", definition, "b", LIBRARY)
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+def test_an_experiment_changes_a_method_of_the_library_for_itself():
+    methods = {"feddf": {"global": {"basic": {"warm_up": 3}}}}
+    (run,) = runs(grid={"method": ["feddf"]}, methods=methods)
+    assert run.line.global_trainer.warm_up == 3
+    assert run.line.ensemble.name == "clients"
+    assert LIBRARY["feddf"]["global"] == "basic"
+
+
+def test_an_experiment_adds_a_method():
+    methods = {"own": {"local": {"fedprox": {"mu": 0.5}}, "aggregation": {"weights": "uniform"}}}
+    (run,) = runs(grid={"method": ["own"]}, methods=methods)
+    assert run.line.local.mu == 0.5
+    assert run.line.aggregation.weights == "uniform"
+
+
+@pytest.mark.parametrize("name", ["local", "global", "data", "ensemble"])
+def test_a_method_may_be_named_like_a_setting(name):
+    methods = {name: {"client": {"epochs": 5}}}
+    (run,) = runs(grid={"method": [name]}, methods=methods)
+    assert run.line.client.epochs == 5
+
+
+def test_unknown_method_lists_the_known_ones():
+    with pytest.raises(FedstageError) as caught:
+        runs(grid={"method": ["fedavg", "fedsgd"]}, methods={"own": {}})
+    assert str(caught.value) == (
+        "a/default: method = 'fedsgd': unknown; use one of "
+        "centralised, fedavg, feddf, fedprox, local_only, own"
+    )
+
+
+def test_every_run_is_checked_not_only_the_first():
+    with pytest.raises(FedstageError, match="a/default, method fedprox: participants = 11"):
+        runs(grid={"participants": [4, 11], "method": ["fedprox"]})
+
+
+# --- federated or not -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "pooled"), [("local_only", False), ("centralised", True)])
+def test_unfederated_methods_become_local_lines_of_the_whole_length(method, pooled):
+    (run,) = runs(grid={"method": [method]})
+    assert isinstance(run.line, LocalLine)
+    assert run.line.pooled == pooled
+    assert run.line.client.epochs == 8
+    assert run.length.rounds == 8
+
+
+def test_length_and_evaluation_are_not_in_the_line():
+    base = {"validation": 0.1}
+    changes = {
+        "rounds": 100,
+        "evaluate_every": 5,
+        "evaluate": {"aggregated": {"checkpoints": 2}},
+        "role": "validation",
+    }
+    (plain,), (other,) = runs(base=base), runs(base=base | changes)
+    assert other.length != plain.length
+    assert other.line == plain.line
+    assert line_id(other.line) == line_id(plain.line)
+    assert not set(RunLength.model_fields) & set(Line.model_fields)
+
+
+def test_by_default_the_global_model_is_evaluated_on_test_data_in_every_round():
+    (run,) = runs()
+    assert run.length == RunLength(rounds=8)
+    assert (run.length.evaluate_every, run.length.role) == (1, "test")
+    assert run.length.evaluate.name == "global_model"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_yaml_is_read(tmp_path):
+    (tmp_path / "a.yaml").write_text("a: {b: [1, 2.5, null, true]}\n")
+    assert load_yaml(tmp_path / "a.yaml") == {"a": {"b": [1, 2.5, None, True]}}
+
+
+def test_experiments_of_config_and_folder_are_read(tmp_path):
+    for name in ("b", "c"):
+        content = {"title": name, "base": BASE, "scales": {"default": None}}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    (tmp_path / "notes.txt").write_text("none")
+    config = Config(targets=["a"], experiments={"a": experiment()})
+    found = load_experiments(config, tmp_path)
+    assert {name: content.title for name, content in found.items()} == {
+        "a": "A",
+        "b": "b",
+        "c": "c",
+    }
+    assert list(config.experiments) == ["a"]
+
+
+def test_there_need_not_be_a_folder_of_experiments(tmp_path):
+    config = Config(targets=["a"], experiments={"a": experiment()})
+    assert list(load_experiments(config, tmp_path / "none")) == ["a"]

@@ -1,7 +1,7 @@
 """fedstage: federated-learning research as a DAG of cached stages.
 
-    snakemake --cores all                                     what config.yaml names as targets
-    snakemake --cores all results/tables/EXPERIMENT/SCALE.md  any experiment of workflow/experiments
+snakemake --cores all                                     what config.yaml names as targets
+snakemake --cores all results/tables/EXPERIMENT/SCALE.md  any experiment of workflow/experiments
 """
 
 from snakemake.utils import min_version
@@ -12,10 +12,15 @@ min_version("9.0")
 configfile: "config.yaml"
 
 
+# Built from envs/Containerfile; used only with --software-deployment-method apptainer.
+container: "envs/fedstage.sif"
+
+
 report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/inputs.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/rounds.smk"
 include: "workflow/rules/distillation.smk"
@@ -27,10 +32,10 @@ include: "workflow/rules/results.smk"
 # The metrics are named beside the tables made of them, so that deleting one makes it again.
 rule all:
     default_target: True
-    localrule: True
     input:
         [metrics_of(run) for target in CATALOGUE.config.targets for run in runs_of(target)],
         [results_of(target) for target in CATALOGUE.config.targets],
+    localrule: True
 
 
 onstart:

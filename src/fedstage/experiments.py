@@ -114,7 +114,9 @@ def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:
         if path.stem in experiments:
             raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
         experiments[path.stem] = validate(Experiment, load_yaml(path), str(path))
-    return {name: _inherit(name, experiments) for name in experiments}
+    # One that is like an experiment of a config.yaml which is not in use has nothing to start from.
+    usable = [name for name, one in experiments.items() if one.like in (None, *experiments)]
+    return {name: _inherit(name, experiments) for name in usable}
 
 
 def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
@@ -122,8 +124,8 @@ def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
     experiment = experiments[name]
     if experiment.like is None:
         return experiment
-    parent = experiments.get(experiment.like)
-    if parent is None or parent.like is not None:
+    parent = experiments[experiment.like]
+    if parent.like is not None:
         known = ", ".join(key for key, value in experiments.items() if value.like is None)
         raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {known}")
     methods = {

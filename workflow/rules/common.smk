@@ -26,9 +26,11 @@ try:
 except FedstageError as error:
     raise WorkflowError(str(error)) from None
 
-prepare(os.environ, Path(workflow.basedir) / "workflow/bin")
+# In a container or a conda environment, `fedstage` is the command that is installed there.
+if not workflow.deployment_settings.deployment_method:
+    prepare(os.environ, Path(workflow.basedir) / "workflow/bin")
 if CATALOGUE.config.data_folder:
-    os.environ["FEDSTAGE_DATA"] = CATALOGUE.config.data_folder
+    os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 
 # Round state is temporary, except in the rounds from which a run may go on.
 KEPT_STATE = "|".join(f"{round:04d}" for round in state_rounds(CATALOGUE))
@@ -81,10 +83,11 @@ def runs_of(target):
 def results_of(target):
     """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
     experiment, scale = split_target(target)
-    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md", "html")]
+    tables = [
+        f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md", "html")
+    ]
     return tables + [
-        f"results/figures/{experiment}/{scale}_{figure}.png"
-        for figure in ("accuracy", "partition")
+        f"results/figures/{experiment}/{scale}_{figure}.png" for figure in ("accuracy", "partition")
     ]
 
 

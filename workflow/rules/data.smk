@@ -7,10 +7,10 @@ rule dataset:
         test="results/data/{data}/test.safetensors",
         held_out="results/data/{data}/held_out.safetensors",
         info="results/data/{data}/info.json",
-    params:
-        settings=lambda w: as_json(canonical(found("data", w, "data"))),
     log:
         "results/logs/dataset/{data}.log",
+    params:
+        settings=lambda w: as_json(canonical(found("data", w, "data"))),
     message:
         "data set {wildcards.data}"
     shell:
@@ -24,12 +24,10 @@ rule partition:
     output:
         clients="results/partitions/{partition}/clients.parquet",
         histogram="results/partitions/{partition}/label_histogram.parquet",
-    params:
-        settings=lambda w: as_json(
-            partition_settings(found("partitions", w, "partition"))
-        ),
     log:
         "results/logs/partition/{partition}.log",
+    params:
+        settings=lambda w: as_json(partition_settings(found("partitions", w, "partition"))),
     message:
         "partition {wildcards.partition}"
     shell:
@@ -40,15 +38,15 @@ rule partition:
 rule participation:
     output:
         "results/participation/{plan}/rounds_{first}-{last}.parquet",
+    log:
+        "results/logs/participation/{plan}/rounds_{first}-{last}.log",
+    wildcard_constraints:
+        first=r"\d{4}",
+        last=r"\d{4}",
     params:
         clients=lambda w: found("plans", w, "plan").clients,
         participants=lambda w: found("plans", w, "plan").participants,
         seed=lambda w: found("plans", w, "plan").seed,
-    wildcard_constraints:
-        first=r"\d{4}",
-        last=r"\d{4}",
-    log:
-        "results/logs/participation/{plan}/rounds_{first}-{last}.log",
     message:
         "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
     shell:
@@ -62,6 +60,8 @@ rule initial_model:
         info=lambda w: graph.data_file(found("initial", w, "initial").data, "info"),
     output:
         "results/initial_models/{initial}/group_{group}.safetensors",
+    log:
+        "results/logs/initial_model/{initial}/group_{group}.log",
     params:
         settings=lambda w: as_json(
             {
@@ -69,8 +69,6 @@ rule initial_model:
                 "seed": found("initial", w, "initial").seed,
             }
         ),
-    log:
-        "results/logs/initial_model/{initial}/group_{group}.log",
     message:
         "initial model {wildcards.initial}, group {wildcards.group}"
     shell:

@@ -4,21 +4,15 @@
 rule local_line:
     output:
         "results/local_models/{line}/line.yaml",
-    params:
-        settings=lambda w: as_json(canonical(local_line_of(w))),
-    localrule: True
     log:
         "results/logs/local_line/{line}.log",
+    localrule: True
+    params:
+        settings=lambda w: as_json(canonical(local_line_of(w))),
     message:
         "line {wildcards.line}"
     shell:
         "fedstage line --log {log} --settings {params.settings:q} --output {output}"
-
-
-def initial_weights(wildcards):
-    """Return the initial model that federated runs of the same seed start from."""
-    line = local_line_of(wildcards)
-    return graph.initial_model(line.data, line.model, line.seed, group=0)
 
 
 rule local_model:
@@ -30,13 +24,13 @@ rule local_model:
         start=initial_weights,
     output:
         "results/local_models/{line}/{who}.safetensors",
-    params:
-        client=lambda w: "" if w.who == "pooled" else w.who.removeprefix("client_"),
+    log:
+        "results/logs/local_model/{line}/{who}.log",
     threads: lambda w: local_line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(local_line_of(w)),
-    log:
-        "results/logs/local_model/{line}/{who}.log",
+    params:
+        client=lambda w: "" if w.who == "pooled" else w.who.removeprefix("client_"),
     message:
         "{wildcards.who} trains without federation ({wildcards.line})"
     shell:

@@ -1,30 +1,14 @@
 """Tables and figures of an experiment at a scale."""
 
 
-def described(wildcards):
-    """Return the experiment's runs: their axes, and where their metrics are."""
-    if (wildcards.experiment, wildcards.scale) not in CATALOGUE.runs:
-        raise WorkflowError(
-            f"{wildcards.experiment}/{wildcards.scale}: no such experiment and scale"
-        )
-    return describe_runs(CATALOGUE, wildcards.experiment, wildcards.scale)
-
-
-def of_every_run(key):
-    """Return an input function: a file of each run of the experiment, each named once."""
-
-    def files(wildcards):
-        return list(dict.fromkeys(run[key] for run in described(wildcards)["runs"]))
-
-    return files
-
-
 rule runs:
     output:
         "results/tables/{experiment}/{scale}.runs.json",
+    log:
+        "results/logs/runs/{experiment}/{scale}.log",
+    localrule: True
     params:
         runs=lambda w: as_json(described(w)),
-    localrule: True
     message:
         "runs of {wildcards.experiment}, scale {wildcards.scale}"
     run:

@@ -1,29 +1,14 @@
 """A round: local training of each participant, aggregation of each group."""
 
 
-def previous_model(wildcards):
-    """Return w*_{t-1,k}: what round t of group k starts from."""
-    return graph.global_model(
-        line_of(wildcards), int(wildcards.round) - 1, int(wildcards.group)
-    )
-
-
-def previous_state(wildcards):
-    """Return the round state of round t-1, where the local trainer keeps any."""
-    line, round = line_of(wildcards), int(wildcards.round)
-    if line.local.name not in STATEFUL_TRAINERS or round == 1:
-        return []
-    return graph.round_state(line, round - 1, int(wildcards.group))
-
-
 rule line:
     output:
         "results/training/{line}/line.yaml",
-    params:
-        settings=lambda w: as_json(canonical(line_of(w))),
-    localrule: True
     log:
         "results/logs/line/{line}.log",
+    localrule: True
+    params:
+        settings=lambda w: as_json(canonical(line_of(w))),
     message:
         "line {wildcards.line}"
     shell:
@@ -44,11 +29,11 @@ rule local_training:
         state=previous_state,
     output:
         UPDATE if CATALOGUE.config.keep_updates else temp(UPDATE),
+    log:
+        "results/logs/local_training/{line}/round_{round}/group_{group}/slot_{slot}.log",
     threads: lambda w: line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(line_of(w)),
-    log:
-        "results/logs/local_training/{line}/round_{round}/group_{group}/slot_{slot}.log",
     message:
         "round {wildcards.round}: participant {wildcards.slot} trains ({wildcards.line})"
     shell:
@@ -76,10 +61,10 @@ rule aggregation:
     output:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",
-    wildcard_constraints:
-        line=rf"(?!{STATEFUL_LINE}/)[^/]+",
     log:
         "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
+    wildcard_constraints:
+        line=rf"(?!{STATEFUL_LINE}/)[^/]+",
     message:
         "round {wildcards.round}: group {wildcards.group} aggregates ({wildcards.line})"
     shell:
@@ -99,15 +84,15 @@ rule aggregation_with_state:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",
         state=temp(f"{ROUND}/state.safetensors"),
+    log:
+        "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
     wildcard_constraints:
         line=STATEFUL_LINE,
         round=rf"(?!(?:{KEPT_STATE})/)\d{{4}}",
-    log:
-        "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
     message:
         "round {wildcards.round}: group {wildcards.group} aggregates ({wildcards.line})"
     shell:
-        AGGREGATE + " --new-state {output.state}"
+        f"{AGGREGATE} --new-state {{output.state}}"
 
 
 use rule aggregation_with_state as aggregation_with_kept_state with:

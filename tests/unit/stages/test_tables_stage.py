@@ -63,7 +63,12 @@ def runs(tmp_path):
 def make(runs, name="table"):
     paths = {
         kind: runs.parent / f"{name}.{suffix}"
-        for kind, suffix in (("csv", "csv"), ("parquet", "parquet"), ("markdown", "md"), ("html", "html"))
+        for kind, suffix in (
+            ("csv", "csv"),
+            ("parquet", "parquet"),
+            ("markdown", "md"),
+            ("html", "html"),
+        )
     }
     tables(runs=runs, **paths)
     return paths

@@ -1,0 +1,83 @@
+"""What rules read: the equations' inputs, looked up in the graph of files."""
+
+
+def evaluated_rounds_of(wildcards):
+    return graph.evaluated_rounds(int(wildcards.rounds), int(wildcards.every))
+
+
+def evaluated_models(wildcards):
+    """Return the global models w*_{t,0}, or the logits of the ensembles' members."""
+    line, rounds = line_of(wildcards), evaluated_rounds_of(wildcards)
+    if wildcards.evaluated == "global_model":
+        return [graph.global_model(line, round, 0) for round in rounds]
+    ensemble = parse_evaluated(wildcards.evaluated)
+    logits = (
+        path
+        for round in rounds
+        for path in graph.member_logits(line, round, ensemble, wildcards.role)
+    )
+    return list(dict.fromkeys(logits))
+
+
+def evaluated_participants(wildcards):
+    line = line_of(wildcards)
+    return [
+        graph.participants_table(line, round, group)
+        for round in evaluated_rounds_of(wildcards)
+        for group in range(line.global_models)
+    ]
+
+
+def previous_model(wildcards):
+    """Return w*_{t-1,k}: what round t of group k starts from."""
+    return graph.global_model(line_of(wildcards), int(wildcards.round) - 1, int(wildcards.group))
+
+
+def previous_state(wildcards):
+    """Return the round state of round t-1, where the local trainer keeps any."""
+    line, round = line_of(wildcards), int(wildcards.round)
+    if line.local.name not in STATEFUL_TRAINERS or round == 1:
+        return []
+    return graph.round_state(line, round - 1, int(wildcards.group))
+
+
+def logits_inputs(wildcards):
+    """Return the models whose logits are wanted: w_{t,k}, or the updates of the group."""
+    line, round, group = line_of(wildcards), int(wildcards.round), int(wildcards.group)
+    if wildcards.members == "clients":
+        return graph.updates(line, round, group)
+    return graph.aggregated_model(line, round, group)
+
+
+def logits_images(wildcards):
+    """Return the images: of a role, held out, or the training images of another data set."""
+    line, images = line_of(wildcards), wildcards.images
+    if images in ("test", "validation"):
+        return graph.evaluation_data(line, images)
+    if images == "held_out":
+        return graph.data_file(line.data, "held_out")
+    return graph.data_file(found("data", wildcards, "images"), "train")
+
+
+def described(wildcards):
+    """Return the experiment's runs: their axes, and where their metrics are."""
+    if (wildcards.experiment, wildcards.scale) not in CATALOGUE.runs:
+        raise WorkflowError(
+            f"{wildcards.experiment}/{wildcards.scale}: no such experiment and scale"
+        )
+    return describe_runs(CATALOGUE, wildcards.experiment, wildcards.scale)
+
+
+def of_every_run(key):
+    """Return an input function: a file of each run of the experiment, each named once."""
+
+    def files(wildcards):
+        return list(dict.fromkeys(run[key] for run in described(wildcards)["runs"]))
+
+    return files
+
+
+def initial_weights(wildcards):
+    """Return the initial model that federated runs of the same seed start from."""
+    line = local_line_of(wildcards)
+    return graph.initial_model(line.data, line.model, line.seed, group=0)

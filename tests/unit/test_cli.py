@@ -198,7 +198,7 @@ def test_commands_of_the_workflow_are_found_by_this_test():
     assert {call.values[0] for call in calls_of_rules()} == set(STAGES)
 
 
-@pytest.mark.parametrize(("name", "options"), calls_of_rules())
+@pytest.mark.parametrize(("name", "options"), list(calls_of_rules()))
 def test_commands_of_the_workflow_have_options_that_the_stage_knows(name, options):
     parser = stage_parser(name, find_stage(name))
     known = {option: action for action in parser._actions for option in action.option_strings}

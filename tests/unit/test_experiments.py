@@ -206,6 +206,52 @@ def test_every_run_is_checked_not_only_the_first():
         runs(grid={"participants": [4, 11], "method": ["fedprox"]})
 
 
+# --- experiments like another one -----------------------------------------------------------------
+
+
+def family(tmp_path, **children):
+    """Load experiment `a` of the configuration and the given files."""
+    for name, content in children.items():
+        text = yaml.safe_dump({"title": name, "scales": {"default": None}, **content})
+        (tmp_path / f"{name}.yaml").write_text(text)
+    methods = {"fedprox": {"local": {"fedprox": {"mu": 0.5}}}, "own": {"local": "fedavg"}}
+    config = Config(targets=["a"], experiments={"a": experiment(methods=methods)})
+    return load_experiments(config, tmp_path)
+
+
+def test_experiment_starts_from_base_and_methods_of_the_one_that_it_is_like(tmp_path):
+    changes = {
+        "like": "a",
+        "base": {"rounds": 3, "partition": {"dirichlet": {"alpha": 5.0}}},
+        "methods": {"fedprox": {"aggregation": {"weights": "uniform"}}},
+        "grid": {"method": ["fedprox", "own"]},
+    }
+    child = family(tmp_path, b=changes)["b"]
+    prox, own = resolve("b", child, "default", LIBRARY)
+    assert (prox.line.local.mu, prox.line.aggregation.weights) == (0.5, "uniform")
+    assert own.line.aggregation.weights == "samples"
+    assert {run.length.rounds for run in (prox, own)} == {3}
+    assert {run.line.partition.alpha for run in (prox, own)} == {5.0}
+    assert {run.line.clients for run in (prox, own)} == {10}
+
+
+def test_experiment_like_another_shares_its_lines_and_not_its_grid(tmp_path):
+    found = family(tmp_path, b={"like": "a", "base": {"rounds": 3}})
+    (one,), (other,) = (resolve(name, found[name], "default", LIBRARY) for name in "ab")
+    assert line_id(one.line) == line_id(other.line)
+    assert found["b"].grid == {}
+    assert found["b"].title == "b"
+
+
+def test_experiments_like_one_that_is_not_there_are_left_out(tmp_path):
+    assert set(family(tmp_path, b={"like": "a"}, c={"like": "nonsuch"})) == {"a", "b"}
+
+
+def test_likeness_has_one_step(tmp_path):
+    with pytest.raises(FedstageError, match="c: like = 'b': must be one of a"):
+        family(tmp_path, b={"like": "a"}, c={"like": "b"})
+
+
 # --- federated or not -----------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ def paths(tmp_path):
 def test_updates_are_in_the_order_of_their_slots(paths):
     updates = read_updates(paths)
     assert [update.notes["slot"] for update in updates] == [0, 2, 10]
+    assert [update.path for update in updates] == paths[::-1]
     assert [update.notes["slot"] for update in read_updates(paths[::-1])] == [0, 2, 10]
 
 

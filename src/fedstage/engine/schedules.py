@@ -11,7 +11,8 @@ def factor(schedule: Constant | Step | Cosine, step: int, steps: int) -> float:
     Step: factor^(milestones passed). Cosine: final + (1 - final) (1 + cos(pi step/steps)) / 2.
     """
     if isinstance(schedule, Step):
-        passed = sum(step >= milestone * steps for milestone in schedule.milestones)
+        # 0.28 of 25 steps are 7, though their product in floating point is a little more.
+        passed = sum(step >= round(milestone * steps, 6) for milestone in schedule.milestones)
         return schedule.factor**passed
     if isinstance(schedule, Cosine):
         half_wave = (1 + math.cos(math.pi * step / steps)) / 2

@@ -1,6 +1,9 @@
 import json
+import re
 import statistics
+from html import unescape
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -9,6 +12,7 @@ from fedstage.cli import main
 from fedstage.errors import FedstageError
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.stages.tables import tables
+from fedstage.tables.html import render_html
 
 ACCURACIES = {
     ("scaffold", 1.0): [70.1, 72.3],
@@ -121,11 +125,14 @@ def test_nothing_is_printed(runs, capsys):
 
 def test_the_page_shows_the_cells_of_the_markdown(runs):
     page = make(runs)["html"].read_text(encoding="utf-8")
-    (frame,) = pd.read_html(io.StringIO(page))
+    shown = [
+        [unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", page)
+    ]
     text = make(runs)["markdown"].read_text(encoding="utf-8")
     rows = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("|")]
     expected = [[cell.strip() for cell in row] for row in (rows[0], *rows[2:])]
-    assert [list(frame.columns), *frame.astype(str).values.tolist()] == expected
+    assert shown == expected
     assert "<h2>The title</h2>" in page
 
 

@@ -1,0 +1,576 @@
+"""What a person gets wrong, and that one line tells: which key or file, its value, what is allowed.
+
+To add a case: a row of the tables below.
+"""
+
+import copy
+import json
+import shlex
+from dataclasses import dataclass, field
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from fedstage.artefacts import save_tensors
+from fedstage.catalogue import load_catalogue
+from fedstage.cli import main
+from fedstage.errors import FedstageError
+
+METHODS_FILE = Path(__file__).parents[2] / "workflow/methods.yaml"
+REMOVED = object()
+#: Words of the libraries underneath, which tell a person nothing.
+JARGON = ("discriminator", "instance of", "extract", "after validation", "<class", "Traceback")
+
+# --- configuration --------------------------------------------------------------------------------
+
+CONFIG = {
+    "targets": ["e"],
+    "experiments": {
+        "e": {
+            "title": "E",
+            "base": {
+                "data": "digits",
+                "clients": 10,
+                "partition": {"dirichlet": {"alpha": 0.1}},
+                "validation": 0.1,
+                "participants": 4,
+                "model": "cnn_small",
+                "rounds": 8,
+                "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+                "seed": 0,
+            },
+            "grid": {"method": ["fedavg", "feddf"]},
+            "scales": {"default": None},
+        }
+    },
+}
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A fault of a configuration.
+
+    Attributes
+    ----------
+    changes : dict
+        Value at each path of `CONFIG`; ``e:`` stands for the experiment, ``b:`` for its base.
+    told : tuple of str
+        What the message must contain.
+    files : dict
+        Content of files in the folder `workflow`.
+    lines : int
+        Number of faults, and so of lines.
+    """
+
+    told: tuple[str, ...]
+    changes: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str | bytes | None] = field(default_factory=dict)
+    lines: int = 1
+
+
+def set_at(config, path, value):
+    path = path.replace("b:", "experiments/e/base/").replace("e:", "experiments/e/")
+    *parents, last = path.split("/")
+    for key in parents:
+        config = config.setdefault(key, {})
+    if value is REMOVED:
+        del config[last]
+    else:
+        config[last] = value
+
+
+def at(path, value, *told, **more):
+    return Bad(told, {path: value}, **more)
+
+
+def in_file(content, *told, name="experiments/f.yaml"):
+    return Bad((name, *told), files={name: content})
+
+
+def method(settings, *told, name="feddf"):
+    return Bad(told, {"e:methods": {name: settings}, "e:grid": {"method": [name]}})
+
+
+CHOICES = {
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet'",
+    "partition": "'iid', 'dirichlet', 'dirichlet_equal', 'shards', 'natural'",
+    "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
+    "local": "'fedavg', 'fedprox', 'scaffold'",
+    "public": "'held_out', 'digits', 'cifar10'",
+    "ensemble": "'clients', 'aggregated'",
+    "global": "'basic', 'designated'",
+    "evaluate": "'global_model', 'clients', 'aggregated'",
+}
+
+BAD_CONFIGURATIONS = {
+    # unknown keys, at every level
+    "unknown key": at("tarjets", 1, "config.yaml", "tarjets = 1", "unknown key"),
+    "unknown key of an experiment": at("e:titel", "x", "e.titel = 'x'", "unknown key"),
+    "unknown key of a scale": at("e:scales/default", {"bas": {}}, "scales.default.bas", "unknown"),
+    "unknown key of a table": at("e:table", {"row": []}, "table.row = []", "unknown key"),
+    "unknown key of the base": at("b:lokal", "fedavg", "lokal = 'fedavg'", "unknown key"),
+    "unknown key of a part": at("b:client/lr", 0.1, "client.lr = 0.1", "unknown key"),
+    "key of the server for a client": at("b:client/temperature", 3, "client.temperature = 3"),
+    "unknown key of a choice": at("b:data", {"digits": {"tets": 9}}, "data.tets = 9", "unknown"),
+    "key of another choice": at("b:partition", {"iid": {"alpha": 1}}, "partition.alpha = 1"),
+    "unknown key of a choice in a part": at(
+        "b:client/schedule", {"cosine": {"finale": 0}}, "client.schedule.finale = 0", "unknown key"
+    ),
+    "unknown key of the numerics": at("b:numerics", {"cores": 2}, "numerics.cores = 2", "unknown"),
+    "unknown key of an aggregation": at("b:aggregation", {"weight": 1}, "aggregation.weight = 1"),
+    "unknown key of a method": method({"globul": 1}, "method feddf", "globul = 1", "unknown key"),
+    "unknown key of a method's part": method({"global": {"basic": {"warm": 1}}}, "global.warm = 1"),
+    "unknown key as axis": at("e:grid/client.lr", [0.1], "client.lr = 0.1", "unknown key"),
+    "unknown part as axis": at("e:grid/klient.epochs", [1], "klient", "unknown key"),
+    "internal name as key": at("b:global_trainer", "basic", "global_trainer", "unknown key"),
+    "method inside of a method": method({"method": "fedavg"}, "method = 'fedavg'", name="own"),
+    "unknown key of an unused method": Bad(
+        ("methods.own", "lokal", "unknown key"), {"e:methods": {"own": {"lokal": "fedavg"}}}
+    ),
+    # missing keys
+    "no targets": at("targets", REMOVED, "config.yaml", "targets: missing"),
+    "no title": at("e:title", REMOVED, "experiments.e.title: missing"),
+    "no base": at("e:base", REMOVED, "e/default", "rounds: missing"),
+    "no clients": at("b:clients", REMOVED, "clients: missing"),
+    "no seed": at("b:seed", REMOVED, "seed: missing"),
+    "no rounds": at("b:rounds", REMOVED, "rounds: missing"),
+    "no client": at("b:client", REMOVED, "client: missing"),
+    "no batch size": at("b:client/batch_size", REMOVED, "client.batch_size: missing"),
+    "no alpha": at("b:partition", "dirichlet", "partition.alpha: missing"),
+    "no folder": at("b:data", "parquet", "data.folder: missing"),
+    "no milestones": at("b:client/schedule", "step", "client.schedule.milestones: missing"),
+    # wrong types
+    "clients as text": at("b:clients", "ten", "clients = 'ten'", "must be a valid integer"),
+    "half a client": at("b:clients", 2.5, "clients = 2.5", "must be a valid integer"),
+    "yes for a number": at("b:participants", True, "participants = True", "integer"),
+    "seed as text": at("b:seed", "zero", "seed = 'zero'", "must be a valid integer"),
+    "seed of the grid as text": at("e:grid/seed", [0, "1"], "seed = '1'", "integer"),
+    "rate as text": at("b:client/learning_rate", "fast", "client.learning_rate = 'fast'", "number"),
+    "text for yes or no": at("keep_updates", "yes", "keep_updates = 'yes'", "must be a valid bool"),
+    "targets as text": at("targets", "e", "targets = 'e'", "list"),
+    "axis without a list": at("e:grid/seed", 0, "grid.seed = 0", "list"),
+    "client as text": at("b:client", "sgd", "client = 'sgd'", "mapping"),
+    "client as null": at("b:client", None, "client = None", "mapping"),
+    "base as list": at("e:base", [1], "experiments.e.base = [1]"),
+    "experiments as list": at("experiments", ["e"], "config.yaml", "experiments = ['e']"),
+    "data as list": at("b:data", ["digits"], "data = ['digits']", "name"),
+    "data as null": at("b:data", None, "data = None", "name"),
+    "partition as a number": at("b:partition", {"dirichlet": 1}, "partition = ", "name"),
+    "two choices at once": at("b:data", {"digits": {}, "svhn": {}}, "data = ", "name"),
+    "checkpoints of no ensemble": at("e:grid/ensemble.checkpoints", [1], "ensemble = ", "name"),
+    "method as null": at("e:methods", {"own": None}, "methods.own = None"),
+    # out of range
+    "no clients at all": at("b:clients", 0, "clients = 0", "greater than or equal to 1"),
+    "no participants": at("b:participants", 0, "participants = 0", "greater than or equal to 1"),
+    "no rounds at all": at("b:rounds", 0, "rounds = 0", "greater than or equal to 1"),
+    "more rounds than file names": at("b:rounds", 10_000, "rounds = 10000", "must", "99"),
+    "never evaluated": at("b:evaluate_every", 0, "evaluate_every = 0", "or equal to 1"),
+    "alpha 0": at("b:partition", {"dirichlet": {"alpha": 0}}, "partition.alpha = 0", "than 0"),
+    "alpha negative": at("b:partition", {"dirichlet": {"alpha": -0.5}}, "partition.alpha = -0.5"),
+    "alpha not a number": at("b:partition", {"dirichlet": {"alpha": nan}}, "alpha = nan", "finite"),
+    "alpha 0 in the grid": at("e:grid/partition.alpha", [1, 0], "partition.alpha = 0", "than 0"),
+    "infinite rate": at("b:client/learning_rate", inf, "client.learning_rate = inf", "finite"),
+    "rate 0": at("b:client/learning_rate", 0, "client.learning_rate = 0", "greater than 0"),
+    "momentum 1": at("b:client/momentum", 1.0, "client.momentum = 1.0", "less than 1"),
+    "clipped to nothing": at("b:client/clip_norm", 0, "client.clip_norm = 0", "greater than 0"),
+    "batch size 0": at("b:client/batch_size", 0, "client.batch_size = 0", "or equal to 1"),
+    "epochs 0": at("b:client/epochs", 0, "client.epochs = 0", "or equal to 1"),
+    "steps 0": at("b:server/steps", 0, "server.steps = 0", "or equal to 1"),
+    "temperature 0": at("b:server/temperature", 0, "server.temperature = 0", "greater than 0"),
+    "growing rate": at("b:client/round_decay", 1.1, "client.round_decay = 1.1", "equal to 1"),
+    "milestone behind the end": at(
+        "b:client/schedule", {"step": {"milestones": [0.5, 1.5]}}, "milestones.1 = 1.5", "than 1"
+    ),
+    "no milestone": at("b:client/schedule", {"step": {"milestones": []}}, "milestones = []", "1"),
+    "all validation": at("b:validation", 1.0, "validation = 1.0", "less than 1"),
+    "mu negative": method({"local": {"fedprox": {"mu": -1}}}, "local.mu = -1", "or equal to 0"),
+    "warm-up negative": method({"global": {"basic": {"warm_up": -1}}}, "global.warm_up = -1"),
+    "checkpoints 0": method({"ensemble": {"aggregated": {"checkpoints": 0}}}, "checkpoints = 0"),
+    "threads 0": at("b:numerics", {"threads": 0}, "numerics.threads = 0", "or equal to 1"),
+    "state never kept": at("state_every", 0, "config.yaml", "state_every = 0"),
+    "gpu negative": at("gpu", -1, "config.yaml", "gpu = -1"),
+    "no target": at("targets", [], "config.yaml", "targets = []", "at least 1"),
+    "no scale": at("e:scales", {}, "experiments.e.scales = {}", "at least 1"),
+    "empty axis": at("e:grid/seed", [], "grid.seed = []", "at least 1"),
+    "empty axis of a scale": at(
+        "e:scales/default", {"grid": {"seed": []}}, "scales.default.grid.seed = []", "at least 1"
+    ),
+    # unknown names
+    **{
+        f"unknown {key}": at(f"b:{key}", "nonsuch", f"{key} = 'nonsuch'", allowed)
+        for key, allowed in CHOICES.items()
+        if key not in ("local", "ensemble", "global")
+    },
+    **{
+        f"unknown {key}": method({key: "nonsuch"}, f"{key} = 'nonsuch'", CHOICES[key])
+        for key in ("local", "ensemble", "global")
+    },
+    "unknown schedule": at(
+        "b:client/schedule", "linear", "client.schedule = 'linear'", "'constant', 'step', 'cosine'"
+    ),
+    "unknown method": at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, feddf"),
+    "unknown method of the base": Bad(
+        ("method = 'fedsgd'", "fedavg, feddf"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}
+    ),
+    "unknown target": at("targets", ["f"], "config.yaml", "targets = 'f'", "use one of e"),
+    "unknown scale": at("targets", ["e/mini"], "targets = 'e/mini'", "use one of e"),
+    "unknown optimiser": at("b:client/optimiser", "lion", "'lion'", "'sgd' or 'adam'"),
+    "unknown augmentation": at("b:client/augmentation", "mixup", "'mixup'", "'crop_flip'"),
+    "unknown norm": at(
+        "b:model", {"resnet8": {"norm": "layer"}}, "model.norm = 'layer'", "'group'"
+    ),
+    "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
+    "unknown role": at("b:role", "train", "role = 'train'", "'test' or 'validation'"),
+    "unknown training": method({"training": "solo"}, "training = 'solo'", "'alone' or 'pooled'"),
+    "unknown remedy": at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
+    "unknown metric": at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
+    "unknown device": at("b:numerics", {"device": "tpu"}, "numerics.device = 'tpu'", "cuda"),
+    # what does not fit together
+    "more participants than clients": at("b:participants", 11, "participants = 11", "clients = 10"),
+    "fewer participants than groups": method(
+        {"global_models": 5}, "participants = 4", "global_models = 5"
+    ),
+    "epochs and steps": at("b:client/steps", 3, "client", "either epochs or steps"),
+    "neither epochs nor steps": at("b:client/epochs", REMOVED, "client", "either epochs or steps"),
+    "nesterov without momentum": at("b:client/nesterov", True, "client", "nesterov = true", "> 0"),
+    "scaffold with momentum": method(
+        {"local": "scaffold", "client": {"momentum": 0.9}}, "local = scaffold", "momentum = 0"
+    ),
+    "scaffold with adam": method(
+        {"local": "scaffold", "client": {"optimiser": "adam"}}, "local = scaffold", "sgd"
+    ),
+    "distillation without held-out data": at(
+        "b:data", {"digits": {"held_out": 0}}, "method feddf", "held_out = 0", "at least 1"
+    ),
+    "distillation without a server": at("b:server", REMOVED, "method feddf", "server = null"),
+    "distillation without a teacher": method({"ensemble": None}, "ensemble = null", "aggregated"),
+    "augmented public images": at("b:server/augmentation", "flip", "server.augmentation = 'flip'"),
+    "validation without validation data": Bad(
+        ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
+    ),
+    # tables that could not be made
+    "row that is no axis": at("e:table", {"rows": ["metod"]}, "table", "metod"),
+    "seed as row": at("e:table", {"rows": ["seed"]}, "table", "seed"),
+    "axis that is no row": at("e:grid/partition.alpha", [0.1, 1.0], "table", "partition.alpha"),
+    # names that could not be files
+    "scale with a dot": at("e:scales", {"v1.0": None, "default": None}, "scales", "v1.0"),
+    "scale with a slash": at("e:scales", {"a/b": None, "default": None}, "scales", "a/b"),
+    "experiment with a space": at("experiments/my e", CONFIG["experiments"]["e"], "my e"),
+    # several faults at once
+    "two faults": Bad(
+        ("clients = 0", "validation = 2"), {"b:clients": 0, "b:validation": 2}, lines=2
+    ),
+    # files
+    "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "line 2"),
+    "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "line 2"),
+    "experiment that is a list": in_file("- a\n", "must be a mapping"),
+    "experiment that is empty": in_file("", "must be a mapping"),
+    "experiment that is not text": in_file("title: \xe9".encode("latin-1"), "UTF-8"),
+    "experiment with a fault": in_file(
+        "title: A\nbase: {}\nscales: {a: }\ngird: {}", "gird = {}", "unknown key"
+    ),
+    "experiment of the same name": in_file(
+        "title: A\nbase: {}\nscales: {a: }", "experiments.e", "rename", name="experiments/e.yaml"
+    ),
+    "experiment with a fault in a scale": Bad(
+        ("f/mini", "participants = 99", "clients = 10"),
+        files={
+            "experiments/f.yaml": json.dumps(
+                CONFIG["experiments"]["e"]
+                | {"scales": {"full": None, "mini": {"base": {"participants": 99}}}}
+            )
+        },
+    ),
+    "experiment like one that is not there": Bad(
+        ("f", "like = 'nonsuch'", "use one of e"),
+        {"targets": ["f"]},
+        {"experiments/f.yaml": "title: A\nlike: nonsuch\nscales: {default: }"},
+    ),
+    "experiment like one that is like another": Bad(
+        ("g: like = 'f'", "must be one of e"),
+        files={
+            "experiments/f.yaml": "title: A\nlike: e\nscales: {default: }",
+            "experiments/g.yaml": "title: A\nlike: f\nscales: {default: }",
+        },
+    ),
+    "methods that are missing": in_file(None, "no such file", name="methods.yaml"),
+    "methods that are not YAML": in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
+    "methods that are a list": in_file("- fedavg", "must be a mapping", name="methods.yaml"),
+    "method without settings": in_file("fedavg:\nfeddf: {}", "fedavg", name="methods.yaml"),
+    "method that is text": in_file("fedavg: local\nfeddf: {}", "'local'", name="methods.yaml"),
+    "unknown key of an unused method of the library": in_file(
+        METHODS_FILE.read_text() + "own: {lokal: fedavg}\n",
+        "own",
+        "lokal",
+        "unknown key",
+        name="methods.yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONFIGURATIONS.values(), ids=BAD_CONFIGURATIONS)
+def test_bad_configuration_is_told_in_one_line(tmp_path, case):
+    (tmp_path / "experiments").mkdir()
+    for name, content in {"methods.yaml": METHODS_FILE.read_text(), **case.files}.items():
+        if content is not None:
+            data = content if isinstance(content, bytes) else content.encode()
+            (tmp_path / name).write_bytes(data)
+    config = copy.deepcopy(CONFIG)
+    for path, value in case.changes.items():
+        set_at(config, path, value)
+    with pytest.raises(FedstageError) as caught:
+        load_catalogue(config, tmp_path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == case.lines
+    assert message.startswith(("config.yaml: ", "e/", "f", "g", "experiments.", str(tmp_path)))
+    assert [part for part in case.told if part not in message] == []
+    assert [word for word in JARGON if word in message] == []
+
+
+def test_the_configuration_of_these_cases_is_good_without_its_fault(tmp_path):
+    (tmp_path / "methods.yaml").write_text(METHODS_FILE.read_text())
+    assert len(load_catalogue(CONFIG, tmp_path).runs["e", "default"]) == 2
+
+
+# --- artefacts ------------------------------------------------------------------------------------
+
+SETTINGS = {
+    "data": {"name": "digits"},
+    "clients": 4,
+    "partition": {"name": "iid"},
+    "participants": 2,
+    "model": {"name": "logistic_regression"},
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "numerics": {"device": "cpu"},
+    "seed": 0,
+}
+PARTITION = {"clients": 4, "partition": {"name": "iid"}, "validation": 0.0, "seed": 0}
+INITIAL = {"model": SETTINGS["model"], "seed": 0}
+INFO = {"classes": 10, "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
+SAMPLES = 60
+
+COMMANDS = {
+    "partition": "--settings {partition} --train train.safetensors --output new"
+    " --histogram new_histogram",
+    "participation": "--clients 4 --participants 2 --seed 0 --first 1 --last 100 --output new",
+    "initial_model": "--settings {initial} --group 0 --info info.json --output new",
+    "local_training": "--line line.yaml --round 1 --group 0 --slot 0 --data train.safetensors"
+    " --info info.json --clients clients.parquet --participation participation.parquet"
+    " --start start.safetensors --state --output new",
+    "aggregation": "--line line.yaml --info info.json --start start.safetensors"
+    " --updates slot_0.safetensors slot_1.safetensors --state --output new"
+    " --participants new_participants",
+    "dataset": "--settings {digits} --train new --test new_test --held-out new_held_out"
+    " --info new_info",
+}
+
+
+def arguments_of(stage, changes):
+    """Return a stage's arguments; `changes` gives options another value."""
+    texts = {"partition": PARTITION, "initial": INITIAL, "digits": SETTINGS["data"]}
+    quoted = {name: shlex.quote(json.dumps(text)) for name, text in texts.items()}
+    arguments = shlex.split(COMMANDS[stage].format(**quoted))
+    for option, value in changes.items():
+        arguments[arguments.index(option) + 1] = value
+    return [stage, *arguments]
+
+
+def run(stage, **changes):
+    assert main(arguments_of(stage, {f"--{name}": value for name, value in changes.items()})) == 0
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A folder with all files that the commands above read."""
+    folder = tmp_path_factory.mktemp("good")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        generator = torch.Generator().manual_seed(0)
+        images = torch.randint(256, (SAMPLES, 1, 4, 4), generator=generator).to(torch.uint8)
+        labels = torch.arange(SAMPLES) % 10
+        save_tensors("train.safetensors", {"images": images, "labels": labels})
+        Path("info.json").write_text(json.dumps(INFO))
+        assert main(["line", "--settings", json.dumps(SETTINGS), "--output", "line.yaml"]) == 0
+        run("partition", output="clients.parquet")
+        run("participation", output="participation.parquet")
+        run("initial_model", output="start.safetensors")
+        for slot in "01":
+            run("local_training", slot=slot, output=f"slot_{slot}.safetensors")
+        Path("new_histogram").unlink()
+    return folder
+
+
+@pytest.fixture
+def folder(good, tmp_path, monkeypatch):
+    """A copy of the good files to damage, as the working directory."""
+    for path in good.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDSTAGE_DATA", raising=False)
+    return tmp_path
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def alter_tensors(path):
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+
+
+def alter_table(path):
+    """Flip a bit of the first column's values."""
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
+    raw = bytearray(path.read_bytes())
+    raw[min(starts) + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(raw)
+
+
+def delete(path):
+    path.unlink()
+
+
+def write(content):
+    return lambda path: path.write_text(content)
+
+
+def relabel(path):
+    save_tensors(path, {"images": torch.zeros(SAMPLES, 1, 4, 4, dtype=torch.uint8)})
+
+
+def refill(path):
+    save_tensors(path, {"weight": torch.zeros(3)})
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A stage that meets a damaged file, or settings that its data cannot meet."""
+
+    stage: str
+    told: tuple[str, ...]
+    file: str | None = None
+    how: Any = None
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def damaged(stage, file, how, *told):
+    return Damage(stage, (file, *told), file, how)
+
+
+def asked(stage, option, value, *told):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Damage(stage, told, options={option: text})
+
+
+def divided(*told, **changes):
+    return asked("partition", "--settings", PARTITION | changes, *told)
+
+
+def dirichlet(**settings):
+    return {"partition": {"dirichlet": {"alpha": 0.1, **settings}}}
+
+
+WRONG_LINE = json.dumps({"schema": 1, "settings": SETTINGS | {"clients": 0}})
+DAMAGED = "truncated or altered"
+BAD_ARTEFACTS = {
+    "truncated training set": damaged("partition", "train.safetensors", truncate, DAMAGED),
+    "altered training set": damaged("local_training", "train.safetensors", alter_tensors, DAMAGED),
+    "missing training set": damaged("partition", "train.safetensors", delete, "No such file"),
+    "training set without labels": damaged("partition", "train.safetensors", relabel, "labels"),
+    "truncated partition": damaged("local_training", "clients.parquet", truncate, DAMAGED),
+    "altered partition": damaged("local_training", "clients.parquet", alter_table, DAMAGED),
+    "missing partition": damaged("local_training", "clients.parquet", delete, "no such file"),
+    "altered participation": damaged(
+        "local_training", "participation.parquet", alter_table, DAMAGED
+    ),
+    "partition that is no table": damaged(
+        "local_training", "clients.parquet", write("a,b"), DAMAGED
+    ),
+    "truncated model": damaged("local_training", "start.safetensors", truncate, DAMAGED),
+    "missing model": damaged("local_training", "start.safetensors", delete, "No such file"),
+    "model of another kind": damaged("local_training", "start.safetensors", refill, "does not fit"),
+    "truncated update": damaged("aggregation", "slot_1.safetensors", truncate, DAMAGED),
+    "altered update": damaged("aggregation", "slot_0.safetensors", alter_tensors, DAMAGED),
+    "missing update": damaged("aggregation", "slot_1.safetensors", delete, "No such file"),
+    "truncated JSON": damaged("initial_model", "info.json", truncate, DAMAGED, "not JSON"),
+    "JSON list": damaged("initial_model", "info.json", write("[1]"), "must be a JSON object"),
+    "missing JSON": damaged("initial_model", "info.json", delete, "No such file"),
+    "missing line": damaged("local_training", "line.yaml", delete, "No such file"),
+    "line that is not YAML": damaged("local_training", "line.yaml", write("{"), "not valid YAML"),
+    "line of another version": damaged(
+        "aggregation", "line.yaml", write("{schema: 99, settings: {}}"), "schema = 99", "reads"
+    ),
+    "line with a fault": damaged("aggregation", "line.yaml", write(WRONG_LINE), "clients = 0"),
+    "slot that nobody has": asked("local_training", "--slot", "2", "participation", "slot 2"),
+    "more clients than samples": divided("clients = 61", "60 training samples", clients=61),
+    "more samples asked for than there are": divided(
+        "partition.min_samples = 16", "at most 15", **dirichlet(min_samples=16)
+    ),
+    "samples that no draw gives": divided(
+        "partition.max_draws = 3", "min_samples = 15", **dirichlet(min_samples=15, max_draws=3)
+    ),
+    "no client column": divided("partition = natural", "client_column", partition="natural"),
+    "more shards than samples": divided(
+        "partition.classes_per_client = 16", "60", partition={"shards": {"classes_per_client": 16}}
+    ),
+    "settings of a partition that are wrong": divided("--settings", "clients = 0", clients=0),
+    "settings that are not JSON": asked("partition", "--settings", "{", "--settings", "JSON"),
+    "more participants than clients": asked(
+        "participation", "--participants", "5", "participants = 5", "clients = 4"
+    ),
+    "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),
+    "unknown model": asked(
+        "initial_model", "--settings", {"model": "vgg", "seed": 0}, "model = 'vgg'", "'cnn_small'"
+    ),
+    "no data folder": asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),
+    "unknown data set": asked("dataset", "--settings", {"name": "mnist"}, "'mnist'", "'cifar10'"),
+    "too large a test set": asked(
+        "dataset", "--settings", {"name": "digits", "test": 1797}, "test = 1797", "1796"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARTEFACTS.values(), ids=BAD_ARTEFACTS)
+def test_bad_artefact_ends_a_stage_with_1_and_one_line(folder, capsys, case):
+    if case.file is not None:
+        case.how(folder / case.file)
+    assert main([*arguments_of(case.stage, case.options), "--log", "logs/a.log"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert line.startswith(f"fedstage {case.stage}: ")
+    assert [part for part in case.told if part not in line] == []
+    assert [word for word in JARGON if word in line] == []
+    assert Path("logs/a.log").read_text() == shown.err
+    assert not list(folder.glob("*new*"))
+
+
+@pytest.mark.parametrize("missing", ["missing", "info.json"], ids=["folder", "file"])
+def test_missing_data_folder_is_named(folder, capsys, monkeypatch, missing):
+    monkeypatch.setenv("FEDSTAGE_DATA", str(folder / missing))
+    assert main(arguments_of("dataset", {"--settings": '{"name": "svhn"}'})) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(folder / missing) in line
+    assert "data_folder" in line
+
+
+def test_missing_folder_of_images_is_named(folder, capsys, monkeypatch):
+    monkeypatch.setenv("FEDSTAGE_DATA", str(folder))
+    settings = {"name": "parquet", "folder": "flowers"}
+    assert main(arguments_of("dataset", {"--settings": json.dumps(settings)})) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(folder / "flowers") in line
+
+
+@pytest.mark.parametrize("stage", COMMANDS)
+def test_commands_of_these_cases_work_without_the_damage(folder, stage):
+    assert main(arguments_of(stage, {})) == 0
+    assert (folder / "new").exists()

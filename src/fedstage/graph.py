@@ -148,6 +148,13 @@ def teacher_logits(line: Line, round: int) -> list[str]:
     return member_logits(line, round, line.ensemble, public_id(line))
 
 
+def teacher_member(line: Line, round: int, group: int) -> str:
+    """Return the logits that one round and group contribute to the line's teachers."""
+    members = "clients" if isinstance(line.ensemble, Clients) else "aggregated"
+    name = f"logits/{members}-{public_id(line)}.safetensors"
+    return f"{round_folder(line, round, group)}/{name}"
+
+
 # --- results --------------------------------------------------------------------------------------
 
 

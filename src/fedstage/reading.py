@@ -12,7 +12,7 @@ from fedstage.config import Settings
 from fedstage.errors import FedstageError
 from fedstage.experiments import load_yaml
 from fedstage.files import load_json
-from fedstage.lines import SCHEMA_VERSION
+from fedstage.lines import SCHEMA_VERSION, digest
 from fedstage.models.build import build
 from fedstage.validation import validate
 
@@ -34,6 +34,8 @@ def read_line(path: Path, kind: type[S]) -> S:
     if content.get("schema") != SCHEMA_VERSION:
         found = content.get("schema")
         raise FedstageError(f"{path}: schema = {found!r}: this version reads {SCHEMA_VERSION}")
+    if content.get("digest") != digest(content.get("settings")):
+        raise FedstageError(f"{path}: digest = {content.get('digest')!r}: altered; delete the file")
     return validate(kind, content.get("settings"), str(path))
 
 
@@ -68,7 +70,7 @@ def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tens
 
 
 @lru_cache(maxsize=4)
-def _resident(path: Path, changed: int) -> Weights:
+def _resident(path: Path, version: tuple[int, int, int]) -> Weights:
     """Read a data set's arrays once in the life of a warm worker; nobody writes to them."""
     return load_tensors(path)[0]
 
@@ -77,9 +79,12 @@ def read_images(
     path: Path, samples: torch.Tensor | None, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return images and labels (None where there are none), all or the given samples."""
-    tensors = _resident(path.resolve(), path.stat().st_mtime_ns) if path.exists() else {}
+    if not path.exists():
+        raise FedstageError(f"{path}: no such file")
+    status = path.stat()
+    tensors = _resident(path.resolve(), (status.st_mtime_ns, status.st_size, status.st_ino))
     if "images" not in tensors:
-        raise FedstageError(f"{path}: no such file, or without images; it must be a data set's")
+        raise FedstageError(f"{path}: has no tensor 'images', only {sorted(tensors)}")
     images, labels = tensors["images"], tensors.get("labels")
     if samples is not None:
         images = images[samples]

@@ -42,20 +42,18 @@ def score(logits: torch.Tensor, labels: torch.Tensor) -> Score:
 def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:
     """Return each client's accuracy on its own mix of classes, clients in order.
 
-    The accuracy of each class weighs as many samples of it as the client trains on; classes that
-    the evaluated set lacks are left out.
+    The accuracy of each class weighs as many samples of it as the client trains on. Classes that
+    the evaluated set lacks are left out, and so are clients that have no others.
 
     Parameters
     ----------
     scores : sequence of Score
         One for all clients, or one a client.
     """
-    clients = sorted(counts)
-    models = scores if len(scores) == len(clients) else [scores[0]] * len(clients)
-    return [
-        _weighted(model.by_class, counts[client])
-        for client, model in zip(clients, models, strict=True)
-    ]
+    models = list(scores) * len(counts) if len(scores) == 1 else scores
+    pairs = zip(sorted(counts), models, strict=True)
+    own = (_weighted(model.by_class, counts[client]) for client, model in pairs)
+    return [accuracy for accuracy in own if accuracy is not None]
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -63,9 +61,8 @@ def spread(values: Sequence[float]) -> float | None:
     return statistics.stdev(values) if len(values) > 1 else None
 
 
-def _weighted(by_class: torch.Tensor, counts: Mapping[int, int]) -> float:
+def _weighted(by_class: torch.Tensor, counts: Mapping[int, int]) -> float | None:
     known = {label: n for label, n in counts.items() if not math.isnan(float(by_class[label]))}
-    total = sum(known.values())
-    if not total:
-        return 0.0
-    return sum(float(by_class[label]) * n for label, n in known.items()) / total
+    if not known:
+        return None
+    return sum(float(by_class[label]) * n for label, n in known.items()) / sum(known.values())

@@ -123,14 +123,14 @@ BAD_CONFIGURATIONS = {
     ),
     "unknown key of the numerics": at("b:numerics", {"cores": 2}, "numerics.cores = 2", "unknown"),
     "unknown key of an aggregation": at("b:aggregation", {"weight": 1}, "aggregation.weight = 1"),
-    "unknown key of a method": method({"globul": 1}, "method feddf", "globul = 1", "unknown key"),
+    "unknown key of a method": method({"globul": 1}, "feddf", "globul = 1", "unknown key"),
     "unknown key of a method's part": method({"global": {"basic": {"warm": 1}}}, "global.warm = 1"),
     "unknown key as axis": at("e:grid/client.lr", [0.1], "client.lr = 0.1", "unknown key"),
     "unknown part as axis": at("e:grid/klient.epochs", [1], "klient", "unknown key"),
     "internal name as key": at("b:global_trainer", "basic", "global_trainer", "unknown key"),
     "method inside of a method": method({"method": "fedavg"}, "method = 'fedavg'", name="own"),
     "unknown key of an unused method": Bad(
-        ("methods.own", "lokal", "unknown key"), {"e:methods": {"own": {"lokal": "fedavg"}}}
+        ("own", "lokal = 'fedavg'", "unknown key"), {"e:methods": {"own": {"lokal": "fedavg"}}}
     ),
     # missing keys
     "no targets": at("targets", REMOVED, "config.yaml", "targets: missing"),
@@ -173,7 +173,10 @@ BAD_CONFIGURATIONS = {
     "alpha 0": at("b:partition", {"dirichlet": {"alpha": 0}}, "partition.alpha = 0", "than 0"),
     "alpha negative": at("b:partition", {"dirichlet": {"alpha": -0.5}}, "partition.alpha = -0.5"),
     "alpha not a number": at("b:partition", {"dirichlet": {"alpha": nan}}, "alpha = nan", "finite"),
-    "alpha 0 in the grid": at("e:grid/partition.alpha", [1, 0], "partition.alpha = 0", "than 0"),
+    "alpha 0 in the grid": Bad(
+        ("partition.alpha = 0", "greater than 0"),
+        {"e:grid/partition.alpha": [1, 0], "e:table": {"columns": ["partition.alpha"]}},
+    ),
     "infinite rate": at("b:client/learning_rate", inf, "client.learning_rate = inf", "finite"),
     "rate 0": at("b:client/learning_rate", 0, "client.learning_rate = 0", "greater than 0"),
     "momentum 1": at("b:client/momentum", 1.0, "client.momentum = 1.0", "less than 1"),
@@ -298,17 +301,14 @@ BAD_CONFIGURATIONS = {
             "experiments/g.yaml": "title: A\nlike: f\nscales: {default: }",
         },
     ),
-    "methods that are missing": in_file(None, "no such file", name="methods.yaml"),
+    "methods that are missing": in_file(None, "o such file", name="methods.yaml"),
     "methods that are not YAML": in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
     "methods that are a list": in_file("- fedavg", "must be a mapping", name="methods.yaml"),
     "method without settings": in_file("fedavg:\nfeddf: {}", "fedavg", name="methods.yaml"),
     "method that is text": in_file("fedavg: local\nfeddf: {}", "'local'", name="methods.yaml"),
-    "unknown key of an unused method of the library": in_file(
-        METHODS_FILE.read_text() + "own: {lokal: fedavg}\n",
-        "own",
-        "lokal",
-        "unknown key",
-        name="methods.yaml",
+    "unknown key of an unused method of the library": Bad(
+        ("own", "lokal = 'fedavg'", "unknown key"),
+        files={"methods.yaml": METHODS_FILE.read_text() + "own: {lokal: fedavg}\n"},
     ),
 }
 
@@ -483,11 +483,11 @@ DAMAGED = "truncated or altered"
 BAD_ARTEFACTS = {
     "truncated training set": damaged("partition", "train.safetensors", truncate, DAMAGED),
     "altered training set": damaged("local_training", "train.safetensors", alter_tensors, DAMAGED),
-    "missing training set": damaged("partition", "train.safetensors", delete, "No such file"),
+    "missing training set": damaged("partition", "train.safetensors", delete, "o such file"),
     "training set without labels": damaged("partition", "train.safetensors", relabel, "labels"),
     "truncated partition": damaged("local_training", "clients.parquet", truncate, DAMAGED),
     "altered partition": damaged("local_training", "clients.parquet", alter_table, DAMAGED),
-    "missing partition": damaged("local_training", "clients.parquet", delete, "no such file"),
+    "missing partition": damaged("local_training", "clients.parquet", delete, "o such file"),
     "altered participation": damaged(
         "local_training", "participation.parquet", alter_table, DAMAGED
     ),
@@ -495,15 +495,15 @@ BAD_ARTEFACTS = {
         "local_training", "clients.parquet", write("a,b"), DAMAGED
     ),
     "truncated model": damaged("local_training", "start.safetensors", truncate, DAMAGED),
-    "missing model": damaged("local_training", "start.safetensors", delete, "No such file"),
+    "missing model": damaged("local_training", "start.safetensors", delete, "o such file"),
     "model of another kind": damaged("local_training", "start.safetensors", refill, "does not fit"),
     "truncated update": damaged("aggregation", "slot_1.safetensors", truncate, DAMAGED),
     "altered update": damaged("aggregation", "slot_0.safetensors", alter_tensors, DAMAGED),
-    "missing update": damaged("aggregation", "slot_1.safetensors", delete, "No such file"),
+    "missing update": damaged("aggregation", "slot_1.safetensors", delete, "o such file"),
     "truncated JSON": damaged("initial_model", "info.json", truncate, DAMAGED, "not JSON"),
     "JSON list": damaged("initial_model", "info.json", write("[1]"), "must be a JSON object"),
-    "missing JSON": damaged("initial_model", "info.json", delete, "No such file"),
-    "missing line": damaged("local_training", "line.yaml", delete, "No such file"),
+    "missing JSON": damaged("initial_model", "info.json", delete, "o such file"),
+    "missing line": damaged("local_training", "line.yaml", delete, "o such file"),
     "line that is not YAML": damaged("local_training", "line.yaml", write("{"), "not valid YAML"),
     "line of another version": damaged(
         "aggregation", "line.yaml", write("{schema: 99, settings: {}}"), "schema = 99", "reads"

@@ -37,8 +37,10 @@ LIBRARY = {
 
 
 def experiment(base=None, scales=None, **changes):
+    axes = [axis for axis in changes.get("grid", ()) if axis not in ("method", "seed")]
     raw = {
         "title": "A",
+        "table": {"rows": ["method"], "columns": axes},
         "base": {**BASE, **(base or {})},
         "scales": {"default": None} if scales is None else scales,
         **changes,

@@ -56,3 +56,14 @@ def test_spread_is_the_deviation_of_a_sample():
     assert spread([5.0, 5.0]) == 0.0
     assert spread([5.0]) is None
     assert spread([]) is None
+
+
+def test_a_client_whose_classes_are_not_evaluated_is_left_out():
+    scores = [score(torch.eye(3), torch.tensor([0, 1, 1]))]
+    assert own_accuracies(scores, {0: {0: 1}, 1: {2: 5}}) == [100.0]
+
+
+def test_a_wrong_number_of_models_is_refused():
+    scores = [score(torch.eye(3), torch.tensor([0, 1, 2]))] * 2
+    with pytest.raises(ValueError, match="zip"):
+        own_accuracies(scores, {client: {0: 1} for client in range(5)})

@@ -23,7 +23,8 @@ def prepare(numerics: Numerics) -> torch.device:
     if device.type == "cuda":
         # cuBLAS is deterministic only with a fixed workspace, chosen before its first call.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
+        # As use_deterministic_algorithms(True), without importing the compiler (3 s a process).
+        torch.set_deterministic_debug_mode("error")
         torch.backends.cudnn.benchmark = False
     return device
 

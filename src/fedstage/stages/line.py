@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 from fedstage.files import replacing
-from fedstage.lines import SCHEMA_VERSION
+from fedstage.lines import SCHEMA_VERSION, digest
 
 
 def line(*, settings: str, output: Path) -> None:
     """Write the canonical settings of a line, given as JSON, to a YAML file."""
     import yaml
 
-    content = {"schema": SCHEMA_VERSION, "settings": json.loads(settings)}
+    parsed = json.loads(settings)
+    content = {"schema": SCHEMA_VERSION, "digest": digest(parsed), "settings": parsed}
     with replacing(output) as temporary:
         temporary.write_text(yaml.safe_dump(content, sort_keys=False))

@@ -3,8 +3,6 @@ import pytest
 from fedstage.config import Constant, Cosine, Step
 from fedstage.engine.schedules import factor
 
-ROUNDING = pytest.mark.xfail(strict=True, reason="0.28 * 25 is rounded to more than 7")
-
 
 def factors(schedule, steps):
     return [factor(schedule, step, steps) for step in range(steps)]
@@ -32,16 +30,7 @@ def test_default_factor_of_step_is_a_tenth():
     assert factors(Step(name="step", milestones=(0.5,)), 2) == [1, 0.1]
 
 
-@pytest.mark.parametrize(
-    ("percent", "steps"),
-    [
-        (29, 100),
-        (60, 5),
-        pytest.param(28, 25, marks=ROUNDING),
-        pytest.param(55, 100, marks=ROUNDING),
-        pytest.param(7, 100, marks=ROUNDING),
-    ],
-)
+@pytest.mark.parametrize(("percent", "steps"), [(28, 25), (55, 100), (7, 100), (29, 100), (60, 5)])
 def test_milestone_that_falls_on_a_step_starts_there(percent, steps):
     schedule = Step(name="step", milestones=(percent / 100,), factor=0.5)
     assert factors(schedule, steps).count(1.0) == percent * steps // 100

@@ -1043,7 +1043,7 @@ def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
     row = locally_evaluated(world, tmp_path, line_file, [model])
     answers = slow_logits(weights_in(model), pixels(world, "test"))
     assert_scores(row, world, answers, labels(world, "test"))
-    assert (row["evaluated"], row["client_std"]) == ("pooled", None)
+    assert (row["evaluated"], row["client_std"], row["participants"]) == ("pooled", None, CLIENTS)
 
 
 # --- the whole chain ----------------------------------------------------------------------------
@@ -1084,7 +1084,7 @@ def chain(world, folder):
     evaluated(world, folder, line_file, "global_model", distilled_models, tables)
     evaluated(world, folder, line_file, "clients", scored, tables)
     alone = local_line(folder, client=client)
-    local_models = [trained_alone(world, folder, alone, client) for client in (0, 1)]
+    local_models = [trained_alone(world, folder, alone, client) for client in range(CLIENTS)]
     locally_evaluated(world, folder, alone, local_models)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

@@ -1,0 +1,252 @@
+"""Segments: rounds first..last of one group in one job, for runs of many rounds.
+
+The same stage functions are called in one process and write the same files; only the declared
+outputs, those that another job reads, are less. Segments are cut
+
+- after every multiple of their length, so that they are the same however long a run is,
+- after the last round of every run that uses the group, and
+- where a distilled line takes over, so that it need not wait for rounds that it does not share.
+
+An undistilled group has segments of its own, which run ahead. The students of a distilled line need
+one another and the teacher in every round: one job holds them all, and reads the other groups'
+logits, which are computed by segments as well.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from fedstage import graph
+from fedstage.config import STATEFUL_TRAINERS, Clients, Line, LocalLine
+from fedstage.experiments import Run
+from fedstage.lines import (
+    first_distillation,
+    group_slots,
+    is_distilled,
+    line_id,
+    normalised,
+    owner,
+    students,
+    undistilled,
+)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rounds of one or several groups that are trained in one job.
+
+    Attributes
+    ----------
+    line : Line
+        The line that owns the files.
+    groups : tuple of int
+        One group of an undistilled line, or all students of a distilled one.
+    first, last : int
+        The rounds, both included. The first round of a distilled line is aggregated by the line
+        without distillation; the segment starts with its distillation.
+    """
+
+    line: Line
+    groups: tuple[int, ...]
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """A name for the rule."""
+        groups = "_".join(map(str, self.groups))
+        return f"segment_{self.first:04d}_{self.last:04d}_groups_{groups}_{line_id(self.line)}"
+
+
+@dataclass(frozen=True)
+class LogitsSegment:
+    """Rounds of a group whose members' logits on public images are computed in one job."""
+
+    line: Line
+    group: int
+    members: str
+    images: str
+    public: str
+    rounds: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """A name for the rule."""
+        span = f"{self.rounds[0]:04d}_{self.rounds[-1]:04d}"
+        what = f"{self.members}_{self.images}"
+        return f"logits_{span}_group_{self.group}_{what}_{line_id(self.line)}"
+
+
+@dataclass
+class _Demand:
+    """What the runs ask for."""
+
+    stops: dict[tuple[Line, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    taught: dict[Line, set[int]] = field(default_factory=lambda: defaultdict(set))
+    logits: dict[tuple[Line, int, str, str, str], set[int]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+
+
+def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSegment]]:
+    """Return the segments of at most `length` rounds that the runs need, each once."""
+    demand = _Demand()
+    for run in runs:
+        if isinstance(run.line, Line):
+            _ask(demand, normalised(run.line), run.length.rounds)
+    segments = [
+        Segment(line, (group,), first, last)
+        for (line, group), stops in demand.stops.items()
+        for first, last in cut(1, stops, length)
+    ]
+    taught = [
+        Segment(line, students(line), first, last)
+        for line, stops in demand.taught.items()
+        for first, last in cut(first_distillation(line), stops, length)
+    ]
+    return segments + taught, list(_logits_segments(demand, segments))
+
+
+def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
+    """Cut rounds first..max(stops) after each of `stops` and each multiple of `length`."""
+    lasts = sorted(stop for stop in stops if stop >= first)
+    if not lasts:
+        return []
+    multiples = range(-(-first // length) * length, lasts[-1], length)
+    ends = sorted({*lasts, *multiples})
+    return list(zip([first, *(end + 1 for end in ends[:-1])], ends, strict=True))
+
+
+def _ask(demand: _Demand, line: Line, rounds: int) -> None:
+    """Note the rounds that a run of a line trains, in the lines that own them."""
+    base = undistilled(line)
+    fork = first_distillation(line)
+    for group in range(line.global_models):
+        shared = min(fork, rounds) if group in students(line) else rounds
+        demand.stops[base, group].add(shared)
+    if line.global_trainer is None or fork > rounds:
+        return
+    demand.taught[line].add(rounds)
+    members, reach = _members(line)
+    for group in range(line.global_models):
+        last = fork if group in students(line) else rounds
+        key = (base, group, members, graph.public_id(line), graph.public_file(line))
+        demand.logits[key].update(range(max(1, fork - reach + 1), last + 1))
+
+
+def _members(line: Line) -> tuple[str, int]:
+    """Return the kind of an ensemble's members, and over how many rounds it reaches."""
+    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    if isinstance(line.ensemble, Clients):
+        return "clients", 1
+    return "aggregated", line.ensemble.checkpoints
+
+
+def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
+    """Cut the rounds whose logits are wanted as the training of their members is cut."""
+    for key, wanted in demand.logits.items():
+        for segment in segments:
+            if (segment.line, segment.groups[0]) == key[:2]:
+                rounds = tuple(sorted(wanted & set(range(segment.first, segment.last + 1))))
+                if rounds:
+                    yield LogitsSegment(*key, rounds)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def segment_inputs(segment: Segment) -> list[str]:
+    """Return what a segment reads from other jobs, beside data and settings."""
+    line, first = segment.line, segment.first
+    paths = []
+    for group in segment.groups:
+        begins_with_training = owner(line, first, group) == line
+        if begins_with_training:
+            paths.append(graph.global_model(line, first - 1, group))
+            if line.local.name in STATEFUL_TRAINERS and first > 1:
+                paths.append(graph.round_state(line, first - 1, group))
+        else:
+            paths.append(graph.aggregated_model(line, first, group))
+    own = set(_own_logits(segment))
+    taught = (t for t in range(first, segment.last + 1) if is_distilled(line, t, segment.groups[0]))
+    teachers = (path for t in taught for path in graph.teacher_logits(line, t))
+    rounds = range(first, segment.last + 1)
+    tables = (graph.participation_table(line, t) for t in rounds)
+    return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
+
+
+def segment_outputs(segment: Segment, kept_updates: Iterable[str] = ()) -> list[str]:
+    """Return what other jobs may read of a segment.
+
+    `kept_updates` are updates that some evaluation reads: those of this segment are among the
+    outputs. Round state is there after the last round.
+    """
+    line = segment.line
+    wanted = set(kept_updates)
+    paths = []
+    for round, group in trained(segment):
+        paths.append(graph.aggregated_model(line, round, group))
+        paths.append(graph.participants_table(line, round, group))
+        paths.extend(path for path in graph.updates(line, round, group) if path in wanted)
+        if line.local.name in STATEFUL_TRAINERS and round == segment.last:
+            paths.append(graph.round_state(line, round, group))
+    paths.extend(
+        graph.global_model(line, round, group)
+        for round in range(segment.first, segment.last + 1)
+        for group in segment.groups
+        if is_distilled(line, round, group)
+    )
+    return paths + _own_logits(segment)
+
+
+def trained(segment: Segment) -> list[tuple[int, int]]:
+    """Return the (round, group) that a segment trains: those that its line owns."""
+    return [
+        (round, group)
+        for round in range(segment.first, segment.last + 1)
+        for group in segment.groups
+        if owner(segment.line, round, group) == segment.line
+    ]
+
+
+def _own_logits(segment: Segment) -> list[str]:
+    """Return the logits of members that a distilled segment trains and teaches with itself."""
+    if segment.line.global_trainer is None:
+        return []
+    return [graph.teacher_member(segment.line, *place) for place in trained(segment)]
+
+
+def logits_models(segment: LogitsSegment) -> list[str]:
+    """Return the models whose logits a segment computes."""
+    line, group = segment.line, segment.group
+    if segment.members == "clients":
+        return [path for t in segment.rounds for path in graph.updates(line, t, group)]
+    return [graph.aggregated_model(line, t, group) for t in segment.rounds]
+
+
+def logits_outputs(segment: LogitsSegment) -> list[str]:
+    """Return the logits that a segment computes."""
+    name = f"logits/{segment.members}-{segment.images}.safetensors"
+    return [f"{graph.round_folder(segment.line, t, segment.group)}/{name}" for t in segment.rounds]
+
+
+def read_updates(runs: Iterable[Run], logits: Iterable[LogitsSegment]) -> set[str]:
+    """Return the updates that some job reads by itself: logits of ensembles of clients."""
+    paths = {
+        path
+        for segment in logits
+        if segment.members == "clients"
+        for path in logits_models(segment)
+    }
+    for run in runs:
+        if isinstance(run.line, LocalLine) or run.length.evaluate.name != "clients":
+            continue
+        for t in graph.evaluated_rounds(run.length.rounds, run.length.evaluate_every):
+            for group in range(run.line.global_models):
+                paths.update(graph.updates(run.line, t, group))
+    return paths
+
+
+def slots(segment: Segment) -> int:
+    """Return how many local trainings a segment holds, for messages and estimates."""
+    return sum(len(group_slots(segment.line, group)) for _, group in trained(segment))

@@ -1,0 +1,99 @@
+"""Stage `segment`: rounds first..last of a group, or of all students of a line, in one process."""
+
+from pathlib import Path
+
+from fedstage import graph
+from fedstage.config import STATEFUL_TRAINERS, Clients, Line
+from fedstage.lines import group_slots, is_distilled, normalised, owner
+from fedstage.reading import read_line
+from fedstage.stages.aggregation import aggregation
+from fedstage.stages.distillation import distillation
+from fedstage.stages.local_training import local_training
+from fedstage.stages.logits import logits
+
+
+def segment(*, line: Path, first: int, last: int, groups: list[int]) -> None:
+    """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
+
+    Reads and writes the same files as jobs of a participant each would, where `fedstage.graph` says
+    that they are.
+
+    Parameters
+    ----------
+    groups : list of int
+        One group of an undistilled line, or all students of a distilled one.
+    """
+    settings = normalised(read_line(line, Line))
+    for round in range(first, last + 1):
+        owned = [group for group in groups if owner(settings, round, group) == settings]
+        for group in owned:
+            train_group(line, settings, round, group, keep_state=round == last)
+        taught = [group for group in groups if is_distilled(settings, round, group)]
+        if taught:
+            for group in owned:
+                speak(line, settings, round, group)
+        for group in taught:
+            teach(line, settings, round, group)
+
+
+def train_group(line: Path, settings: Line, round: int, group: int, *, keep_state: bool) -> None:
+    """Train the participants of a group and aggregate their updates."""
+    info = Path(graph.data_file(settings.data, "info"))
+    start = Path(graph.global_model(settings, round - 1, group))
+    stateful = settings.local.name in STATEFUL_TRAINERS
+    state = Path(graph.round_state(settings, round - 1, group)) if stateful and round > 1 else None
+    updates = [Path(path) for path in graph.updates(settings, round, group)]
+    for slot, update in zip(group_slots(settings, group), updates, strict=True):
+        local_training(
+            line=line,
+            round=round,
+            group=group,
+            slot=slot,
+            data=Path(graph.data_file(settings.data, "train")),
+            info=info,
+            clients=Path(graph.clients_table(settings)),
+            participation=Path(graph.participation_table(settings, round)),
+            start=start,
+            state=state,
+            output=update,
+        )
+    aggregation(
+        line=line,
+        info=info,
+        start=start,
+        updates=updates,
+        state=state,
+        output=Path(graph.aggregated_model(settings, round, group)),
+        participants=Path(graph.participants_table(settings, round, group)),
+        new_state=Path(graph.round_state(settings, round, group)) if stateful else None,
+    )
+
+
+def speak(line: Path, settings: Line, round: int, group: int) -> None:
+    """Compute what the members of a round and group say about the public images."""
+    clients = isinstance(settings.ensemble, Clients)
+    models = (
+        graph.updates(settings, round, group)
+        if clients
+        else [graph.aggregated_model(settings, round, group)]
+    )
+    logits(
+        line=line,
+        members="clients" if clients else "aggregated",
+        models=[Path(path) for path in models],
+        data=Path(graph.public_file(settings)),
+        info=Path(graph.data_file(settings.data, "info")),
+        output=Path(graph.teacher_member(settings, round, group)),
+    )
+
+
+def teach(line: Path, settings: Line, round: int, group: int) -> None:
+    """Distil the round's teacher into a student."""
+    distillation(
+        line=line,
+        start=Path(graph.aggregated_model(settings, round, group)),
+        logits=[Path(path) for path in graph.teacher_logits(settings, round)],
+        public=Path(graph.public_file(settings)),
+        info=Path(graph.data_file(settings.data, "info")),
+        output=Path(graph.global_model(settings, round, group)),
+    )

@@ -22,8 +22,20 @@ report: "workflow/report/workflow.rst"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/inputs.smk"
 include: "workflow/rules/data.smk"
-include: "workflow/rules/rounds.smk"
-include: "workflow/rules/distillation.smk"
+include: "workflow/rules/lines.smk"
+include: "workflow/rules/logits.smk"
+
+
+if GRANULARITY == "participant":
+
+    include: "workflow/rules/rounds.smk"
+    include: "workflow/rules/distillation.smk"
+
+else:
+
+    include: "workflow/rules/segments.smk"
+
+
 include: "workflow/rules/local_models.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"

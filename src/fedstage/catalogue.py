@@ -127,6 +127,32 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     }
 
 
+def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
+    """Return the runs that a command line is about, beside those of the configured targets.
+
+    That is every run whose experiment and scale, or whose line's id, stands in the arguments: a
+    job on another machine names its files or its rule, and these name the line.
+    """
+    text = " ".join(arguments)
+    targets = {split_target(target) for target in catalogue.config.targets}
+    return [
+        run
+        for key, runs in catalogue.runs.items()
+        for run in runs
+        if key in targets
+        or any(
+            mark in text for mark in ("{}/{}".format(*key), "experiment={},scale={}".format(*key))
+        )
+        or any(name in text for name in _ids(run.line))
+    ]
+
+
+def _ids(line: Line | LocalLine) -> list[str]:
+    if isinstance(line, LocalLine):
+        return [local_id(line)]
+    return [line_id(line), line_id(undistilled(line))]
+
+
 def state_rounds(catalogue: Catalogue) -> list[int]:
     """Return the rounds whose round state is kept: each `state_every`-th, and every last one."""
     lasts = {run.length.rounds for runs in catalogue.runs.values() for run in runs}

@@ -83,7 +83,7 @@ def stage_parser(name: str, stage: Stage) -> argparse.ArgumentParser:
 def _kind(hint: Any) -> dict[str, Any]:
     if isinstance(hint, UnionType):  # Path | None: may be left out, or given without a value
         kind = next(part for part in get_args(hint) if part is not type(None))
-        return {"type": kind, "nargs": "?"}
+        return _kind(kind) if get_args(kind) else {"type": kind, "nargs": "?"}
     if get_args(hint):  # list[Path]
         return {"type": get_args(hint)[0], "nargs": "*"}
     return {"type": hint}

@@ -49,6 +49,13 @@ class Experiment(Settings):
     scales: Annotated[dict[str, Scale | None], Field(min_length=1)]
 
 
+class Execution(Settings):
+    """How the work is cut into jobs; results are the same bytes whatever stands here."""
+
+    granularity: Literal["participant", "round", "segment"] = "participant"
+    segment_rounds: Positive = 25
+
+
 class Config(Settings):
     """config.yaml: experiments written in it, what to make, and what only steers the work."""
 
@@ -58,6 +65,7 @@ class Config(Settings):
     keep_updates: bool = True
     state_every: Positive = 10
     gpu: Count = 0
+    execution: Execution = Execution()
 
 
 class RunLength(Settings):

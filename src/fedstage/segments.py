@@ -13,7 +13,7 @@ logits, which are computed by segments as well.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fedstage import graph
@@ -21,7 +21,6 @@ from fedstage.config import STATEFUL_TRAINERS, Clients, Line, LocalLine
 from fedstage.experiments import Run
 from fedstage.lines import (
     first_distillation,
-    group_slots,
     is_distilled,
     line_id,
     normalised,
@@ -158,7 +157,7 @@ def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[Logit
 def segment_inputs(segment: Segment) -> list[str]:
     """Return what a segment reads from other jobs, beside data and settings."""
     line, first = segment.line, segment.first
-    paths = []
+    paths: list[str] = []
     for group in segment.groups:
         begins_with_training = owner(line, first, group) == line
         if begins_with_training:
@@ -175,45 +174,44 @@ def segment_inputs(segment: Segment) -> list[str]:
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
 
-def segment_outputs(segment: Segment, kept_updates: Iterable[str] = ()) -> list[str]:
-    """Return what other jobs may read of a segment.
+def segment_outputs(segment: Segment, kept: Collection[str] | None = None) -> list[str]:
+    """Return what other jobs may read of a segment, in the order in which it is made.
 
-    `kept_updates` are updates that some evaluation reads: those of this segment are among the
-    outputs. Round state is there after the last round.
+    The order matters: snakemake renews the times of outputs one after the other, and a file must
+    not be older than what it was made from.
+
+    Parameters
+    ----------
+    kept : collection of str, optional
+        The updates to keep; all by default. Round state is kept after the last round.
     """
     line = segment.line
-    wanted = set(kept_updates)
-    paths = []
-    for round, group in trained(segment):
-        paths.append(graph.aggregated_model(line, round, group))
-        paths.append(graph.participants_table(line, round, group))
-        paths.extend(path for path in graph.updates(line, round, group) if path in wanted)
-        if line.local.name in STATEFUL_TRAINERS and round == segment.last:
-            paths.append(graph.round_state(line, round, group))
-    paths.extend(
-        graph.global_model(line, round, group)
-        for round in range(segment.first, segment.last + 1)
-        for group in segment.groups
-        if is_distilled(line, round, group)
-    )
-    return paths + _own_logits(segment)
-
-
-def trained(segment: Segment) -> list[tuple[int, int]]:
-    """Return the (round, group) that a segment trains: those that its line owns."""
-    return [
-        (round, group)
-        for round in range(segment.first, segment.last + 1)
-        for group in segment.groups
-        if owner(segment.line, round, group) == segment.line
-    ]
+    paths: list[str] = []
+    for round in range(segment.first, segment.last + 1):
+        own = [group for group in segment.groups if owner(line, round, group) == line]
+        for group in own:
+            updates = graph.updates(line, round, group)
+            paths.extend(path for path in updates if kept is None or path in kept)
+            paths.append(graph.aggregated_model(line, round, group))
+            paths.append(graph.participants_table(line, round, group))
+            if line.local.name in STATEFUL_TRAINERS and round == segment.last:
+                paths.append(graph.round_state(line, round, group))
+        if line.global_trainer is not None:
+            paths.extend(graph.teacher_member(line, round, group) for group in own)
+            paths.extend(graph.global_model(line, round, group) for group in segment.groups)
+    return paths
 
 
 def _own_logits(segment: Segment) -> list[str]:
     """Return the logits of members that a distilled segment trains and teaches with itself."""
     if segment.line.global_trainer is None:
         return []
-    return [graph.teacher_member(segment.line, *place) for place in trained(segment)]
+    return [
+        graph.teacher_member(segment.line, round, group)
+        for round in range(segment.first, segment.last + 1)
+        for group in segment.groups
+        if owner(segment.line, round, group) == segment.line
+    ]
 
 
 def logits_models(segment: LogitsSegment) -> list[str]:
@@ -247,6 +245,23 @@ def read_updates(runs: Iterable[Run], logits: Iterable[LogitsSegment]) -> set[st
     return paths
 
 
-def slots(segment: Segment) -> int:
-    """Return how many local trainings a segment holds, for messages and estimates."""
-    return sum(len(group_slots(segment.line, group)) for _, group in trained(segment))
+def options(segment: Segment | LogitsSegment, kept: Collection[str] | None = None) -> str:
+    """Write which rounds and groups a segment has, as options of its command."""
+    if isinstance(segment, LogitsSegment):
+        rounds = " ".join(map(str, segment.rounds))
+        what = f"--members {segment.members} --images {segment.images}"
+        return f"--rounds {rounds} --group {segment.group} {what}"
+    groups = " ".join(map(str, segment.groups))
+    text = f"--first {segment.first} --last {segment.last} --groups {groups}"
+    return (
+        text if kept is None else f"{text} --kept-updates {' '.join(_kept_rounds(segment, kept))}"
+    )
+
+
+def _kept_rounds(segment: Segment, kept: Collection[str]) -> list[str]:
+    return [
+        str(round)
+        for round in range(segment.first, segment.last + 1)
+        for group in segment.groups
+        if any(path in kept for path in graph.updates(segment.line, round, group))
+    ]

@@ -42,7 +42,6 @@ SwitchType=switch/none
 MpiDefault=none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
-AccountingStorageTRES=gres/gpu
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
 SelectType=select/cons_tres
@@ -95,7 +94,7 @@ class Cluster:
 
     def jobs(self) -> list[Job]:
         """Return all jobs there have been, in the order of their submission."""
-        columns = "JobID:|,State:|,RestartCnt:|,tres-alloc:200|,Comment:200"
+        columns = "JobID:|,State:|,RestartCnt:|,tres-per-job:|,Comment:200"
         lines = self.call("squeue", "--noheader", "--states=all", "--sort=i", "--Format", columns)
         return [parse_job(line) for line in lines.splitlines()]
 
@@ -106,10 +105,9 @@ class Cluster:
 
 def parse_job(line: str) -> Job:
     """Read a line of squeue; the comment is what snakemake's plugin writes."""
-    number, state, restarts, allocated, comment = (part.strip() for part in line.split("|"))
-    gpus = next((part for part in allocated.split(",") if part.startswith("gres/gpu")), "")
+    number, state, restarts, gpus, comment = (part.strip() for part in line.split("|"))
     rule = comment.removeprefix("rule_").partition("_wildcards_")[0]
-    return Job(int(number), state, rule, int(restarts), gpus.partition("=")[2])
+    return Job(int(number), state, rule, int(restarts), gpus)
 
 
 def search_path() -> str:
@@ -134,10 +132,10 @@ def running(folder: Path, *, cpus: int = 4, memory: int = 1_000_000) -> Iterator
         daemons.callback(end_stray, cluster)
         daemons.enter_context(daemon(cluster, "munged", *munge_options(folder)))
         wait_until((folder / "munge.socket").exists, "munged listens")
-        daemons.enter_context(daemon(cluster, "slurmctld", "-D", "-c", "-i"))
-        daemons.enter_context(daemon(cluster, "slurmd", "-D", "-N", NODE))
+        controller = daemons.enter_context(daemon(cluster, "slurmctld", "-D", "-c", "-i"))
+        node = daemons.enter_context(daemon(cluster, "slurmd", "-D", "-N", NODE))
+        wait_until(lambda: ready(cluster, controller, node), "the node is idle")
         daemons.callback(cancel_jobs, cluster)
-        wait_until(lambda: node_state(cluster) == "idle", "the node is idle")
         yield cluster
 
 
@@ -192,7 +190,9 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def daemon(cluster: Cluster, name: str, *options: str) -> Iterator[None]:
+def daemon(
+    cluster: Cluster, name: str, *options: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a daemon as a child, in a session of its own so that Ctrl-C leaves it to us."""
     program = shutil.which(name, path=search_path())
     assert program is not None, "checked by missing()"
@@ -205,7 +205,7 @@ def daemon(cluster: Cluster, name: str, *options: str) -> Iterator[None]:
             start_new_session=True,
         )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         try:
@@ -213,6 +213,15 @@ def daemon(cluster: Cluster, name: str, *options: str) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def ready(cluster: Cluster, *daemons: subprocess.Popen[bytes]) -> bool:
+    """Whether the node takes jobs; a daemon that has ended is an error, with its output."""
+    for process in daemons:
+        assert process.poll() is None, "\n".join(
+            path.read_text() for path in sorted(cluster.folder.glob("*.out"))
+        )
+    return node_state(cluster) == "idle"
 
 
 def node_state(cluster: Cluster) -> str:

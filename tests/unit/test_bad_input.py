@@ -442,6 +442,17 @@ def write(content):
     return lambda path: path.write_text(content)
 
 
+def alter_line(path):
+    text = path.read_text()
+    assert "clients: 4" in text
+    path.write_text(text.replace("clients: 4", "clients: 5"))
+
+
+def write_wrong_line(path):
+    settings = json.dumps(SETTINGS | {"clients": 0})
+    assert main(["line", "--settings", settings, "--output", str(path)]) == 0
+
+
 def relabel(path):
     save_tensors(path, {"images": torch.zeros(SAMPLES, 1, 4, 4, dtype=torch.uint8)})
 
@@ -478,7 +489,6 @@ def dirichlet(**settings):
     return {"partition": {"dirichlet": {"alpha": 0.1, **settings}}}
 
 
-WRONG_LINE = json.dumps({"schema": 1, "settings": SETTINGS | {"clients": 0}})
 DAMAGED = "truncated or altered"
 BAD_ARTEFACTS = {
     "truncated training set": damaged("partition", "train.safetensors", truncate, DAMAGED),
@@ -505,10 +515,11 @@ BAD_ARTEFACTS = {
     "missing JSON": damaged("initial_model", "info.json", delete, "o such file"),
     "missing line": damaged("local_training", "line.yaml", delete, "o such file"),
     "line that is not YAML": damaged("local_training", "line.yaml", write("{"), "not valid YAML"),
+    "altered line": damaged("aggregation", "line.yaml", alter_line, "digest"),
     "line of another version": damaged(
         "aggregation", "line.yaml", write("{schema: 99, settings: {}}"), "schema = 99", "reads"
     ),
-    "line with a fault": damaged("aggregation", "line.yaml", write(WRONG_LINE), "clients = 0"),
+    "line with a fault": damaged("aggregation", "line.yaml", write_wrong_line, "clients = 0"),
     "slot that nobody has": asked("local_training", "--slot", "2", "participation", "slot 2"),
     "more clients than samples": divided("clients = 61", "60 training samples", clients=61),
     "more samples asked for than there are": divided(

@@ -244,6 +244,13 @@ def test_what_is_evaluated_is_in_the_name_of_the_metrics(tmp_path, evaluate, nam
         assert evaluated_name(parse_evaluated(name)) == name
 
 
+def test_role_of_unfederated_models_is_in_the_name_of_their_metrics(tmp_path):
+    base = {**BASE, "role": "validation", "validation": 0.1}
+    content = experiment(base=base, grid={"method": ["centralised"], "seed": [0]})
+    (run,) = load(tmp_path, experiments={"a": content}).runs["a", "mini"]
+    assert metrics_of(run).endswith("/metrics/validation-rounds_0003.parquet")
+
+
 def test_description_of_runs_is_json_and_complete(tmp_path):
     table = {"rows": ["method"], "columns": ["partition.alpha"]}
     grid = {"method": ["fedavg", "local_only"], "partition.alpha": [0.1, 1.0], "seed": [0]}

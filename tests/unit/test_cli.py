@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -182,30 +183,34 @@ def test_every_stage_has_a_documented_function_and_options(name):
 
 
 def calls_of_rules():
-    """Return (stage, options) of each shell command of the workflow."""
+    """Yield the words of each shell command of the workflow."""
     literal = r'"(?:[^"\\\n]|\\.)*"'
     for path in sorted(RULES.glob("*.smk")):
         for joined in re.findall(rf"{literal}(?:\s*{literal})*", path.read_text()):
             command = "".join(part[1:-1] for part in re.findall(literal, joined))
             if command.startswith("fedstage "):
-                stage = command.split()[1]
-                yield pytest.param(
-                    stage, set(re.findall(r"--[a-z-]+", command)), id=f"{path.stem}-{stage}"
-                )
+                yield pytest.param(command.split(), id=f"{path.stem}-{command.split()[1]}")
 
 
 def test_commands_of_the_workflow_are_found_by_this_test():
-    assert {call.values[0] for call in calls_of_rules()} == set(STAGES)
+    assert {call.values[0][1] for call in calls_of_rules()} == set(STAGES)
 
 
-@pytest.mark.parametrize(("name", "options"), list(calls_of_rules()))
-def test_commands_of_the_workflow_have_options_that_the_stage_knows(name, options):
-    parser = stage_parser(name, find_stage(name))
+@pytest.mark.parametrize("words", list(calls_of_rules()))
+def test_commands_of_the_workflow_have_options_that_the_stage_knows(words):
+    stage, given = words[1], {word for word in words if word.startswith("--")}
+    parser = stage_parser(stage, find_stage(stage))
     known = {option: action for action in parser._actions for option in action.option_strings}
-    assert options <= set(known)
+    assert given <= set(known)
+    assert "--log" in given
+    # Such as {params.which}: what does not follow an option stands for more options.
+    more = [
+        word
+        for before, word in pairwise(words)
+        if word.startswith("{params.") and not before.startswith("--")
+    ]
     required = {option for option, action in known.items() if action.required}
-    assert required <= options
-    assert "--log" in options
+    assert more or required <= given
 
 
 # --- what happens then ----------------------------------------------------------------------------
@@ -274,9 +279,24 @@ def test_a_stage_runs_in_a_process_of_its_own(tmp_path):
     expected = [client for round in (1, 2) for client in draw(10, 4, 3, round).tolist()]
     assert load_table(output, ["client"]).to_pydict()["client"] == expected
     figures = json.loads((tmp_path / "a.timings.json").read_text())
-    # Start-up is nearly all of it: Python and the imports.
     assert 0.01 < figures["startup_s"] <= elapsed + 0.05
     assert figures["startup_s"] + figures["compute_s"] <= elapsed + 0.05
+
+
+def test_startup_counts_from_the_start_of_the_process(tmp_path):
+    code = "import sys, time; time.sleep(0.5); from fedstage.cli import main; main(sys.argv[1:])"
+    output, log = str(tmp_path / "rounds.parquet"), str(tmp_path / "a.log")
+    arguments = ["participation", *PARTICIPATION, "--output", output, "--log", log]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True)
+    figures = json.loads((tmp_path / "a.timings.json").read_text())
+    assert figures["startup_s"] > 0.5
+
+
+def test_startup_counts_from_when_the_command_was_given(fake_stage, tmp_path):
+    log = tmp_path / "a.log"
+    arguments = ["fake", "--name", "a", "--log", str(log)]
+    assert main(arguments, started=time.perf_counter() - 100) == 0
+    assert 100 <= json.loads((tmp_path / "a.timings.json").read_text())["startup_s"] < 130
 
 
 def test_error_of_the_user_ends_a_process_with_1_and_one_line(tmp_path):

@@ -17,6 +17,11 @@ def test_plain_mappings_merge_at_every_depth():
     }
 
 
+def test_only_choices_are_replaced_where_a_name_differs():
+    base, overlay = {"mine": {"name": "a", "b": 1}}, {"mine": {"name": "c"}}
+    assert merge(base, overlay) == {"mine": {"name": "c", "b": 1}}
+
+
 def test_lists_are_replaced():
     assert merge({"a": {"b": [1, 2]}}, {"a": {"b": [3]}}) == {"a": {"b": [3]}}
 

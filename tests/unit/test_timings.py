@@ -1,8 +1,11 @@
 import json
+import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from fedstage.timings import Timings, process_age
 
@@ -73,3 +76,29 @@ timings.write(pathlib.Path(sys.argv[1]), "x")
         peaks[name] = json.loads(path.read_text())["peak_memory_mb"]
     assert 5 < peaks["little"] < 150
     assert 190 < peaks["much"] - peaks["little"] < 250
+
+
+def test_memory_of_an_earlier_stage_in_the_same_process_does_not_count(tmp_path):
+    code = """
+import sys, pathlib
+from fedstage.timings import Timings
+block = bytearray(200 * 2**20)
+del block
+timings = Timings(0.0)
+timings.finish()
+timings.write(pathlib.Path(sys.argv[1]), "x")
+"""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError as error:
+        pytest.skip(f"this system cannot reset the peak of a process: {error}")
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], check=True)
+    assert json.loads((tmp_path / "a").read_text())["peak_memory_mb"] < 150
+
+
+def test_systems_without_proc_have_timings_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("fedstage.timings.Path", lambda path: tmp_path / path.lstrip("/"))
+    assert process_age() == 0.0
+    line = Timings(startup=0.0).finish()
+    expected = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert int(line.split()[-2]) == pytest.approx(expected, rel=0.2, abs=2)

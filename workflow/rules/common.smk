@@ -8,14 +8,14 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
-from fedstage import graph
-from fedstage.catalogue import describe_runs, find, load_catalogue, metrics_of
+from fedstage import graph, segments
+from fedstage.catalogue import asked_runs, describe_runs, find, load_catalogue, metrics_of
 from fedstage.catalogue import split_target, state_rounds
 from fedstage.config import STATEFUL_TRAINERS, HeldOut
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
-from fedstage.lines import as_json, canonical, is_stateful_name, partition_settings
+from fedstage.lines import as_json, canonical, is_stateful_name, line_id, partition_settings
 from fedstage.warm.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -35,6 +35,11 @@ if CATALOGUE.config.data_folder:
 # Round state is temporary, except in the rounds from which a run may go on.
 KEPT_STATE = "|".join(f"{round:04d}" for round in state_rounds(CATALOGUE))
 STATEFUL_LINE = is_stateful_name()
+ROUND = "results/training/{line}/round_{round}/group_{group}"
+
+# Logits of public images are a segment's business where training is.
+GRANULARITY = CATALOGUE.config.execution.granularity
+IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
 
 
 wildcard_constraints:

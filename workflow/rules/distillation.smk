@@ -1,29 +1,4 @@
-"""Ensembles and their distillation."""
-
-
-rule logits:
-    input:
-        line="results/training/{line}/line.yaml",
-        models=logits_inputs,
-        data=logits_images,
-        info=lambda w: graph.data_file(line_of(w).data, "info"),
-        clients=lambda w: (graph.clients_table(line_of(w)) if w.images == "validation" else []),
-    output:
-        f"{ROUND}/logits/{{members}}-{{images}}.safetensors",
-    log:
-        "results/logs/logits/{line}/round_{round}/group_{group}/{members}-{images}.log",
-    wildcard_constraints:
-        images=r"[^/]+",
-    threads: lambda w: line_of(w).numerics.threads
-    resources:
-        gpu=lambda w: gpus(line_of(w)),
-    message:
-        "round {wildcards.round}: logits of {wildcards.members}, group {wildcards.group}"
-        " ({wildcards.line})"
-    shell:
-        "fedstage logits --log {log} --line {input.line} --members {wildcards.members}"
-        " --models {input.models} --data {input.data} --info {input.info}"
-        " --clients {input.clients} --output {output}"
+"""Distillation of a student at the end of a round."""
 
 
 rule distillation:

@@ -1,20 +1,6 @@
 """Models that are trained without federation: each client alone, or all data pooled."""
 
 
-rule local_line:
-    output:
-        "results/local_models/{line}/line.yaml",
-    log:
-        "results/logs/local_line/{line}.log",
-    localrule: True
-    params:
-        settings=lambda w: as_json(canonical(local_line_of(w))),
-    message:
-        "line {wildcards.line}"
-    shell:
-        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
-
-
 rule local_model:
     input:
         line="results/local_models/{line}/line.yaml",

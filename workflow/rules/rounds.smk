@@ -1,20 +1,5 @@
 """A round: local training of each participant, aggregation of each group."""
 
-
-rule line:
-    output:
-        "results/training/{line}/line.yaml",
-    log:
-        "results/logs/line/{line}.log",
-    localrule: True
-    params:
-        settings=lambda w: as_json(canonical(line_of(w))),
-    message:
-        "line {wildcards.line}"
-    shell:
-        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
-
-
 UPDATE = "results/training/{line}/round_{round}/group_{group}/slot_{slot}.safetensors"
 
 
@@ -43,7 +28,6 @@ rule local_training:
         " --start {input.start} --state {input.state} --output {output}"
 
 
-ROUND = "results/training/{line}/round_{round}/group_{group}"
 AGGREGATE = (
     "fedstage aggregation --log {log} --line {input.line} --info {input.info}"
     " --start {input.start} --updates {input.updates} --state {input.state}"

@@ -15,6 +15,8 @@ STAGES = {
     "aggregation": "average the updates of a group",
     "logits": "compute the logits of ensemble members on a data set",
     "distillation": "teach a group's averaged model with an ensemble's logits",
+    "segment": "call the stages of several rounds of a group in one process",
+    "logits_segment": "compute the logits of several rounds in one process",
     "evaluation": "score a line's global models or ensembles, all rounds",
     "local_model": "train one client alone, or the pooled data, to the end",
     "local_evaluation": "score models that were trained without federation",

@@ -12,7 +12,9 @@ from fedstage.stages.local_training import local_training
 from fedstage.stages.logits import logits
 
 
-def segment(*, line: Path, first: int, last: int, groups: list[int]) -> None:
+def segment(
+    *, line: Path, first: int, last: int, groups: list[int], kept_updates: list[int] | None = None
+) -> None:
     """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
 
     Reads and writes the same files as jobs of a participant each would, where `fedstage.graph` says
@@ -22,21 +24,29 @@ def segment(*, line: Path, first: int, last: int, groups: list[int]) -> None:
     ----------
     groups : list of int
         One group of an undistilled line, or all students of a distilled one.
+    kept_updates : list of int, optional
+        The rounds whose updates stay on disk; all by default.
     """
     settings = normalised(read_line(line, Line))
     for round in range(first, last + 1):
         owned = [group for group in groups if owner(settings, round, group) == settings]
         for group in owned:
-            train_group(line, settings, round, group, keep_state=round == last)
+            train_group(line, settings, round, group)
         taught = [group for group in groups if is_distilled(settings, round, group)]
         if taught:
             for group in owned:
                 speak(line, settings, round, group)
         for group in taught:
             teach(line, settings, round, group)
+        for group in owned:
+            if kept_updates is not None and round not in kept_updates:
+                for path in graph.updates(settings, round, group):
+                    Path(path).unlink()
+            if round > first:
+                Path(graph.round_state(settings, round - 1, group)).unlink(missing_ok=True)
 
 
-def train_group(line: Path, settings: Line, round: int, group: int, *, keep_state: bool) -> None:
+def train_group(line: Path, settings: Line, round: int, group: int) -> None:
     """Train the participants of a group and aggregate their updates."""
     info = Path(graph.data_file(settings.data, "info"))
     start = Path(graph.global_model(settings, round - 1, group))

@@ -25,11 +25,18 @@ def prepare(environment: MutableMapping[str, str], commands: Path) -> None:
     environment["FEDSTAGE_PYTHON"] = sys.executable
     environment["FEDSTAGE_CLIENT"] = str(Path(fedstage.__file__).parent / "warm" / "client.py")
     environment["FEDSTAGE_SOURCE"] = fingerprint()
-    if not _lives_here(environment.get("FEDSTAGE_OWNER", "")):
-        environment["FEDSTAGE_OWNER"] = f"{socket.gethostname()}-{os.getpid()}"
+    place = _place(environment)
+    if not _lives_at(place, environment.get("FEDSTAGE_OWNER", "")):
+        environment["FEDSTAGE_OWNER"] = f"{place}-{os.getpid()}"
 
 
-def _lives_here(owner: str) -> bool:
-    """Whether the owner is a process of this machine: a snakemake that runs this one as a job."""
-    host, _, pid = owner.rpartition("-")
-    return host == socket.gethostname() and pid.isdecimal() and alive(int(pid))
+def _place(environment: MutableMapping[str, str]) -> str:
+    """Name this machine, and the SLURM job that all of its processes end with, if there is one."""
+    job = environment.get("SLURM_JOB_ID")
+    return socket.gethostname() + (f"-job{job}" if job else "")
+
+
+def _lives_at(place: str, owner: str) -> bool:
+    """Whether the owner is a process of this place: a snakemake that runs this one as a job."""
+    its_place, _, pid = owner.rpartition("-")
+    return its_place == place and pid.isdecimal() and alive(int(pid))

@@ -1,0 +1,29 @@
+"""Settings of lines, as files beside what they determine."""
+
+
+rule line:
+    output:
+        "results/training/{line}/line.yaml",
+    log:
+        "results/logs/line/{line}.log",
+    localrule: True
+    params:
+        settings=lambda w: as_json(canonical(line_of(w))),
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
+
+
+rule local_line:
+    output:
+        "results/local_models/{line}/line.yaml",
+    log:
+        "results/logs/local_line/{line}.log",
+    localrule: True
+    params:
+        settings=lambda w: as_json(canonical(local_line_of(w))),
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --settings {params.settings:q} --output {output}"

@@ -1,0 +1,63 @@
+"""Rounds of a group in one job. Each segment of a line that is asked for is a rule of its own.
+
+There are no wildcards: which rounds make a segment differs from line to line. Which they are is a
+param that takes `output`: snakemake does not compare such params with those of an earlier run, so
+that a run can go on in another granularity.
+"""
+
+ASKED = asked_runs(CATALOGUE, sys.argv)
+LENGTH = CATALOGUE.config.execution.segment_rounds if GRANULARITY == "segment" else 1
+SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
+KEPT = None if CATALOGUE.config.keep_updates else segments.read_updates(ASKED, LOGITS_SEGMENTS)
+
+for part in SEGMENTS:
+
+    rule:
+        name:
+            part.name
+        input:
+            line=graph.line_file(part.line),
+            data=graph.data_file(part.line.data, "train"),
+            info=graph.data_file(part.line.data, "info"),
+            clients=graph.clients_table(part.line),
+            public=graph.public_file(part.line) if part.line.global_trainer else [],
+            others=segments.segment_inputs(part),
+        output:
+            segments.segment_outputs(part, KEPT),
+        log:
+            f"results/logs/segment/{part.name}.log",
+        threads: part.line.numerics.threads
+        resources:
+            gpu=gpus(part.line),
+        params:
+            which=lambda w, output, part=part: segments.options(part, KEPT),
+        message:
+            f"rounds {part.first} to {part.last} of groups {part.groups} ({line_id(part.line)})"
+        shell:
+            "fedstage segment --log {log} --line {input.line} {params.which}"
+
+
+for part in LOGITS_SEGMENTS:
+
+    rule:
+        name:
+            part.name
+        input:
+            line=graph.line_file(part.line),
+            models=segments.logits_models(part),
+            public=part.public,
+            info=graph.data_file(part.line.data, "info"),
+        output:
+            segments.logits_outputs(part),
+        log:
+            f"results/logs/logits_segment/{part.name}.log",
+        threads: part.line.numerics.threads
+        resources:
+            gpu=gpus(part.line),
+        params:
+            which=lambda w, output, part=part: segments.options(part),
+        message:
+            f"logits of rounds {part.rounds[0]} to {part.rounds[-1]} ({line_id(part.line)})"
+        shell:
+            "fedstage logits_segment --log {log} --line {input.line} --public {input.public}"
+            " {params.which}"

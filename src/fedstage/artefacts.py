@@ -24,6 +24,7 @@ Weights = dict[str, "torch.Tensor"]
 
 _METADATA = "__metadata__"
 _CHECKSUM = "sha256"
+_SCHEMA = b"schema_sha256"
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
 
@@ -78,7 +79,8 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 
 def save_table(path: str | Path, columns: Mapping[str, Any], schema: pa.Schema) -> None:
     """Write columns as Parquet with page checksums, in the documented `schema`."""
-    table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
+    described = schema.with_metadata({_SCHEMA: _describe(schema)})
+    table = pa.table({name: columns[name] for name in schema.names}, schema=described)
     with replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
@@ -96,10 +98,13 @@ def load_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     try:
         # Not read_table: that imports pyarrow.dataset, and so pandas, which costs a second.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            intact = _is_as_written(file.schema_arrow)
             table = file.read(columns=list(columns) if columns else None)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(_damaged(path, "a Parquet file with valid checksums", detail)) from None
+    if not intact:
+        raise FedstageError(_damaged(path, "a Parquet file with the schema it was written in"))
     missing = set(columns or ()) - set(table.column_names)
     if missing:
         raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
@@ -110,6 +115,17 @@ def load_frame(path: str | Path) -> "DataFrame":
     """Read a Parquet file as a pandas data frame, verified as by `load_table`."""
     frame: DataFrame = load_table(path).to_pandas()
     return frame
+
+
+def _describe(schema: pa.Schema) -> bytes:
+    return (
+        hashlib.sha256(schema.to_string(show_schema_metadata=False).encode()).hexdigest().encode()
+    )
+
+
+def _is_as_written(schema: pa.Schema) -> bool:
+    """Whether names and types are those written: page checksums do not cover the footer."""
+    return (schema.metadata or {}).get(_SCHEMA) in (None, _describe(schema))
 
 
 def _checksum(header: Mapping[str, Any], payload: bytes | memoryview) -> str:

@@ -64,7 +64,13 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     """
     checked = validate(Config, dict(config), "config.yaml")
     experiments = load_experiments(checked, folder / "experiments")
-    methods = load_yaml(folder / "methods.yaml")
+    path = folder / "methods.yaml"
+    methods = load_yaml(path)
+    for name, settings in methods.items():
+        if not isinstance(settings, dict):
+            raise FedstageError(
+                f"{path}: {name} = {settings!r}: must be a mapping of keys to values"
+            )
     runs = {
         (name, scale): resolve(name, experiment, scale, methods)
         for name, experiment in experiments.items()

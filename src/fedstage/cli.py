@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     start of this process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in STAGES:
+        print(f"fedstage: {arguments[0]!r}: no such stage", file=sys.stderr)
     if not arguments or arguments[0] not in STAGES:
         return _usage(arguments)
     if started is None:

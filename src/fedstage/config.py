@@ -29,9 +29,7 @@ CHOICES = frozenset(
 class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def expand_choice(value: Any) -> Any:

@@ -12,7 +12,7 @@ from pydantic import Field
 from fedstage.config import Count, Evaluated, GlobalModel, Line, LocalLine, Positive, Role, Settings
 from fedstage.errors import FedstageError
 from fedstage.lines import alone
-from fedstage.merging import Raw, assign, merge
+from fedstage.merging import Raw, assign, merge, plain
 from fedstage.validation import validate
 
 Axis = str | int | float | bool | None
@@ -24,6 +24,9 @@ class Table(Settings):
     rows: list[str] = ["method"]
     columns: list[str] = []
     metric: Literal["top1_accuracy"] = "top1_accuracy"
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
 class Scale(Settings):
@@ -46,7 +49,7 @@ class Experiment(Settings):
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     methods: dict[str, Raw] = {}
     table: Table = Table()
-    scales: Annotated[dict[str, Scale | None], Field(min_length=1)]
+    scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
 
 class Execution(Settings):
@@ -60,7 +63,7 @@ class Config(Settings):
     """config.yaml: experiments written in it, what to make, and what only steers the work."""
 
     targets: Annotated[list[str], Field(min_length=1)]
-    experiments: dict[str, Experiment] = {}
+    experiments: dict[Name, Experiment] = {}
     data_folder: str | None = None
     keep_updates: bool = True
     state_every: Positive = 10
@@ -71,7 +74,7 @@ class Config(Settings):
 class RunLength(Settings):
     """What a run has beside its line: not part of the line's identity."""
 
-    rounds: Positive
+    rounds: Annotated[int, Field(ge=1, le=9900)]  # four digits in names of files
     evaluate_every: Positive = 1
     evaluate: Evaluated = GlobalModel(name="global_model")
     role: Role = "test"
@@ -106,7 +109,11 @@ def load_yaml(path: Path) -> Raw:
         If the file is not valid YAML, or not a mapping.
     """
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FedstageError(f"{path}: No such file") from None
+    except UnicodeDecodeError as error:
+        raise FedstageError(f"{path}: not UTF-8 text: {error}") from None
     except yaml.YAMLError as error:
         detail = " ".join(str(error).split())
         raise FedstageError(f"{path}: not valid YAML: {detail}") from None
@@ -122,9 +129,18 @@ def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:
         if path.stem in experiments:
             raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
         experiments[path.stem] = validate(Experiment, load_yaml(path), str(path))
+    for target in config.targets:
+        _check_likeness(target.partition("/")[0], experiments)
     # One that is like an experiment of a config.yaml which is not in use has nothing to start from.
     usable = [name for name, one in experiments.items() if one.like in (None, *experiments)]
     return {name: _inherit(name, experiments) for name in usable}
+
+
+def _check_likeness(name: str, experiments: Mapping[str, Experiment]) -> None:
+    like = experiments[name].like if name in experiments else None
+    if like is not None and like not in experiments:
+        known = ", ".join(key for key, value in experiments.items() if value.like is None)
+        raise FedstageError(f"{name}: like = {like!r}: unknown; use one of {known}")
 
 
 def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
@@ -157,12 +173,30 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
     change = experiment.scales[scale] or Scale()
     base = merge(experiment.base, change.base)
     grid = {**experiment.grid, **change.grid}
-    methods = merge(
-        library,
-        {key: merge(library.get(key, {}), experiment.methods[key]) for key in experiment.methods},
-    )
+    own = experiment.methods
+    methods = {**library, **{key: merge(library.get(key, {}), own[key]) for key in own}}
+    _check_methods(name, methods)
+    _check_table(f"{name}/{scale}", experiment.table, grid)
     points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
     return [_run(f"{name}/{scale}", base, methods, point) for point in points]
+
+
+def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
+    known = {field.alias or key for key, field in Line.model_fields.items()}
+    for method, settings in methods.items():
+        for key in settings.keys() - known - set(RunLength.model_fields):
+            raise FedstageError(f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key")
+
+
+def _check_table(where: str, table: Table, grid: Mapping[str, Any]) -> None:
+    axes = [*table.rows, *table.columns]
+    allowed = {"method", *grid} - {"seed"}
+    for axis in axes:
+        if axis not in allowed:
+            raise FedstageError(f"{where}: table: {axis!r}: must be one of {', '.join(allowed)}")
+    for axis, values in grid.items():
+        if axis not in axes and axis != "seed" and len(values) > 1:
+            raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
 
 
 def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any]) -> Run:
@@ -181,7 +215,7 @@ def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     axes: dict[str, Axis] = {"method": method, "seed": line.seed}
-    axes.update({key: _label(value) for key, value in point.items()})
+    axes.update({key: _label(plain("", value)) for key, value in point.items()})
     if length.training == "federated":
         return Run(axes, line, length)
     return Run(axes, alone(line, length.rounds, pooled=length.training == "pooled"), length)
@@ -189,6 +223,8 @@ def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any
 
 def _label(value: Any) -> Axis:
     """Name a grid value that is a choice with settings by its name and settings."""
+    if isinstance(value, list):
+        return " ".join(str(_label(inner)) for inner in value)
     if not isinstance(value, Mapping):
         return cast(Axis, value)
     return " ".join(f"{key} {_label(inner)}" for key, inner in value.items())

@@ -11,6 +11,7 @@ files.
 
 import hashlib
 import json
+import re
 from functools import cache
 from typing import Any
 
@@ -179,4 +180,4 @@ def _partition_name(line: Line | LocalLine) -> str:
 
 
 def _short(data: Data) -> str:
-    return data.folder.replace("/", "_") if data.name == "parquet" else data.name
+    return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name

@@ -17,9 +17,9 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
     A choice that names something else replaces the old one with all of its settings; a choice that
     names the same, or gives settings only, is merged into it.
     """
-    merged = {key: _plain(key, value) for key, value in base.items()}
+    merged = {key: plain(key, value) for key, value in base.items()}
     for key, raw in overlay.items():
-        value = _plain(key, raw)
+        value = plain(key, raw)
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict) and _same_choice(key, old, value):
             merged[key] = merge(old, value)
@@ -33,7 +33,7 @@ def assign(settings: Mapping[str, Any], path: str, value: Any) -> Raw:
     head, _, rest = path.partition(".")
     if not rest:
         return merge(settings, {head: value})
-    inner = _plain(head, settings.get(head))
+    inner = plain(head, settings.get(head))
     return merge(settings, {head: assign(inner if isinstance(inner, dict) else {}, rest, value)})
 
 
@@ -41,12 +41,14 @@ def _same_choice(key: str, old: Raw, new: Raw) -> bool:
     return key not in CHOICES or new.get("name", old.get("name")) == old.get("name")
 
 
-def _plain(key: str, value: Any) -> Any:
+def plain(key: str, value: Any) -> Any:
     """Write choices in full, and read 1e-3 as a number: YAML 1.1 takes it for text."""
     if key in CHOICES:
         value = expand_choice(value)
     if isinstance(value, Mapping):
-        return {str(inner): _plain(str(inner), item) for inner, item in value.items()}
+        return {str(inner): plain(str(inner), item) for inner, item in value.items()}
+    if isinstance(value, list):
+        return [plain("", item) for item in value]
     if isinstance(value, str) and _EXPONENT.fullmatch(value):
         return float(value)
     return value

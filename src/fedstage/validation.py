@@ -1,14 +1,51 @@
 """From parsed YAML to checked settings, with errors that a person can act on."""
 
 import json
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fedstage.config import CHOICES
+from fedstage.config import (
+    CHOICES,
+    Data,
+    EnsembleTrainer,
+    Evaluated,
+    GlobalTrainer,
+    LocalTrainer,
+    Model,
+    Partition,
+    Public,
+    Schedule,
+)
 from fedstage.errors import FedstageError
 
 S = TypeVar("S", bound=BaseModel)
+
+_UNIONS = (
+    Data,
+    Public,
+    Partition,
+    Model,
+    Schedule,
+    LocalTrainer,
+    EnsembleTrainer,
+    GlobalTrainer,
+    Evaluated,
+)
+_NAMES = frozenset(
+    name
+    for union in _UNIONS
+    for member in get_args(get_args(union)[0])
+    for name in get_args(member.model_fields["name"].annotation)
+)
+_A_MAPPING = "must be a mapping of keys to values"
+_A_CHOICE = "must be a name, or one name with its settings: {NAME: {KEY: VALUE}}"
+_MESSAGES = {
+    "model_type": _A_MAPPING,
+    "dict_type": _A_MAPPING,
+    "model_attributes_type": _A_CHOICE,
+    "union_tag_not_found": _A_CHOICE,
+}
 
 
 def validate(settings: type[S], raw: Any, where: str) -> S:
@@ -23,7 +60,7 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
         return settings.model_validate(raw)
     except ValidationError as error:
         raise FedstageError(
-            "\n".join(_describe(fault, where) for fault in error.errors())
+            "\n".join(_describe(fault, where) for fault in error.errors() if not _follows(fault))
         ) from None
 
 
@@ -54,7 +91,22 @@ def _describe(fault: Any, where: str) -> str:
     if fault["type"] == "union_tag_invalid":
         context = fault["ctx"]
         return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
-    return f"{where}: {key} = {fault['input']!r}: {message.replace('Input should', 'must')}"
+    subject = f"{key} = {fault['input']!r}" if key else repr(fault["input"])
+    return f"{where}: {subject}: {_allowed(fault)}"
+
+
+def _allowed(fault: Any) -> str:
+    if fault["type"] == "too_short":
+        return f"must have at least {fault['ctx']['min_length']} item"
+    if fault["type"] == "string_pattern_mismatch":
+        return f"must match {fault['ctx']['pattern']}"
+    message = str(fault["msg"]).replace("Input should", "must")
+    return _MESSAGES.get(fault["type"], message)
+
+
+def _follows(fault: Any) -> bool:
+    """Whether a list is too short only because its faulty items do not count."""
+    return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
 
 
 def _without_tags(path: list[str]) -> list[str]:
@@ -62,7 +114,7 @@ def _without_tags(path: list[str]) -> list[str]:
     kept: list[str] = []
     after_choice = False
     for part in path:
-        if not after_choice:
+        if not (after_choice and part in _NAMES):
             kept.append(part)
-        after_choice = part in CHOICES and not after_choice
+        after_choice = part in CHOICES
     return kept

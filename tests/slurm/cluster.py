@@ -29,14 +29,14 @@ SlurmctldPort={controller_port}
 SlurmdPort={node_port}
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
@@ -47,7 +47,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
-ReturnToService=2
+ReturnToService=1
 MinJobAge=3600
 KillWait=2
 UnkillableStepTimeout=30
@@ -190,9 +190,7 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def daemon(
-    cluster: Cluster, name: str, *options: str
-) -> Iterator[subprocess.Popen[bytes]]:
+def daemon(cluster: Cluster, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a daemon as a child, in a session of its own so that Ctrl-C leaves it to us."""
     program = shutil.which(name, path=search_path())
     assert program is not None, "checked by missing()"

@@ -34,12 +34,19 @@ def tiny_config(**changes):
     methods = changes.pop("methods", METHODS)
     return {
         "targets": ["tiny"],
+        **{key: changes.pop(key) for key in ("execution", "keep_updates") if key in changes},
         "experiments": {
             "tiny": {
                 "title": "Tiny",
                 "base": base | changes,
                 "methods": {
                     "fedsdd": {"global_models": 2},
+                    "fedsdd_basic": {
+                        "local": "fedavg",
+                        "global_models": 2,
+                        "ensemble": {"aggregated": {"checkpoints": 2}},
+                        "global": {"basic": {"warm_up": 1}},
+                    },
                     "scaffold": {"client": {"learning_rate": 0.02}},
                     "ensemble_of_clients": {"local": "fedavg", "evaluate": "clients"},
                 },

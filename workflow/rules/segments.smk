@@ -21,7 +21,9 @@ for part in SEGMENTS:
             info=graph.data_file(part.line.data, "info"),
             clients=graph.clients_table(part.line),
             public=graph.public_file(part.line) if part.line.global_trainer else [],
-            others=segments.segment_inputs(part),
+            # Made round by round they may be younger than this segment's first rounds. Their bytes
+            # follow from settings and source, which the params of this rule hold.
+            others=ancient(segments.segment_inputs(part)),
         output:
             segments.segment_outputs(part, KEPT),
         log:
@@ -44,7 +46,7 @@ for part in LOGITS_SEGMENTS:
             part.name
         input:
             line=graph.line_file(part.line),
-            models=segments.logits_models(part),
+            models=ancient(segments.logits_models(part)),
             public=part.public,
             info=graph.data_file(part.line.data, "info"),
         output:

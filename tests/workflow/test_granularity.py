@@ -1,0 +1,85 @@
+"""A participant, a round or a segment in a job: the same files, and a run can change its mind."""
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+ROUND = {"granularity": "round"}
+SEGMENT = {"granularity": "segment", "segment_rounds": 2}
+METHODS = ["fedavg", "feddf", "fedsdd", "fedsdd_basic", "scaffold"]
+SAME_TRIGGERS = ("--rerun-triggers", "mtime", "params")
+
+
+def without_state(results):
+    """Results that somebody reads.
+
+    Round state between the rounds from which a run may go on is none, nor is the student of a group
+    other than the main one in the last round, which only a segment makes.
+    """
+    unread = ("/state.", "round_0003/group_1/distilled")
+    return {
+        path: content
+        for path, content in results.items()
+        if not any(mark in path for mark in unread)
+    }
+
+
+@pytest.fixture(scope="module")
+def by_participant(tmp_path_factory, finished):
+    project = type(finished)(tmp_path_factory.mktemp("participant"))
+    project.configure(rounds=3, methods=METHODS).make()
+    return project
+
+
+@pytest.mark.parametrize("execution", [ROUND, SEGMENT], ids=["round", "segment"])
+def test_every_granularity_gives_the_same_bytes(by_participant, project, execution):
+    run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
+    assert run.jobs["local_training"] == run.jobs["aggregation"] == run.jobs["distillation"] == 0
+    assert without_state(project.results()) == without_state(by_participant.results())
+
+
+def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):
+    project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep_updates=False).make()
+    updates = [str(path) for path in project.files("results/training/*/round_*/group_*/slot_*")]
+    assert updates
+    assert all("-fedavg-seed0" in path and "/round_0001/" in path for path in updates)  # feddf's
+    kept = without_state(by_participant.results())
+    expected = {path: content for path, content in kept.items() if "/slot_" not in path}
+    found = without_state(project.results())
+    assert {path: content for path, content in found.items() if "/slot_" not in path} == expected
+
+
+@pytest.mark.parametrize(
+    ("begun", "continued"),
+    [(SEGMENT, {}), ({}, SEGMENT), (ROUND, SEGMENT), (SEGMENT, ROUND)],
+    ids=["segment-participant", "participant-segment", "round-segment", "segment-round"],
+)
+def test_a_run_goes_on_in_another_granularity(by_participant, project, begun, continued):
+    methods = ["fedavg", "fedsdd", "scaffold"]
+    project.configure(rounds=2, methods=methods, execution=begun).make()
+    same = project.configure(rounds=2, methods=methods, execution=continued)
+    assert "Nothing to be done" in same.make(*SAME_TRIGGERS).output
+    longer = project.configure(rounds=3, methods=methods, execution=continued)
+    plan = longer.plan(*SAME_TRIGGERS)
+    assert plan.jobs["evaluation"] == 3
+    assert all(round == 3 for round, _, _ in plan.trained())
+    assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
+    longer.make(*SAME_TRIGGERS)
+    expected = without_state(by_participant.results())
+    for path, content in without_state(project.results()).items():
+        if "/training/" in path and "/metrics/" not in path:
+            assert content == expected[path], path
+
+
+def test_a_segment_called_alone_finds_its_rule(project):
+    """As on a compute node: the rule's name is all that names the line."""
+    project.configure(execution=SEGMENT, methods=["fedavg"]).make()
+    model = project.line() / "round_0001/group_0/aggregated.safetensors"
+    before = model.read_bytes()
+    rule = f"segment_0001_0002_groups_0_{project.line().name}"
+    model.unlink()
+    project.make(
+        "--target-jobs", f"{rule}:", "--allowed-rules", rule, "--force", "--nolock",
+        "--mode", "subprocess",
+    )  # fmt: skip
+    assert model.read_bytes() == before

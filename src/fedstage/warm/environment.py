@@ -25,6 +25,9 @@ def prepare(environment: MutableMapping[str, str], commands: Path) -> None:
     environment["FEDSTAGE_PYTHON"] = sys.executable
     environment["FEDSTAGE_CLIENT"] = str(Path(fedstage.__file__).parent / "warm" / "client.py")
     environment["FEDSTAGE_SOURCE"] = fingerprint()
+    if "SLURM_JOB_ID" in environment:
+        # That of the login session, passed on to the job: a folder which this node may not have.
+        environment.pop("XDG_RUNTIME_DIR", None)
     place = _place(environment)
     if not _lives_at(place, environment.get("FEDSTAGE_OWNER", "")):
         environment["FEDSTAGE_OWNER"] = f"{place}-{os.getpid()}"

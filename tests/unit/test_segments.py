@@ -1,0 +1,148 @@
+import pytest
+
+from fedstage import graph, segments
+from fedstage.config import Line
+from fedstage.experiments import Run, RunLength
+from fedstage.lines import alone, owner, undistilled
+
+BASE = {
+    "data": "digits",
+    "clients": 8,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1},
+    "seed": 0,
+}
+AGGREGATED = {"aggregated": {"checkpoints": 2}}
+LINES = {
+    "fedavg": {},
+    "scaffold": {"local": "scaffold"},
+    "feddf": {"ensemble": "clients", "global": "basic"},
+    "ensemble": {"global_models": 3},
+    "fedsdd": {"global_models": 3, "ensemble": AGGREGATED, "global": "designated"},
+    "late": {
+        "global_models": 2, "ensemble": AGGREGATED, "global": {"basic": {"warm_up": 3}},
+    },
+}  # fmt: skip
+
+
+def run(name, rounds, **length):
+    line = Line.model_validate(BASE | LINES[name])
+    return Run({}, line, RunLength(rounds=rounds, **length))
+
+
+def files_of(runs, length, kept=None):
+    """Every declared output with the number of segments that declare it."""
+    trained, logits = segments.plan(runs, length)
+    paths = [path for part in trained for path in segments.segment_outputs(part, kept)]
+    return paths + [path for part in logits for path in segments.logits_outputs(part)]
+
+
+@pytest.mark.parametrize(
+    ("first", "stops", "expected"),
+    [
+        (1, {8}, [(1, 4), (5, 8)]),
+        (1, {6}, [(1, 4), (5, 6)]),
+        (1, {3, 10}, [(1, 3), (4, 4), (5, 8), (9, 10)]),
+        (4, {10}, [(4, 4), (5, 8), (9, 10)]),
+        (3, {2}, []),
+        (1, {1}, [(1, 1)]),
+    ],
+)
+def test_rounds_are_cut_at_multiples_and_stops(first, stops, expected):
+    assert segments.cut(first, stops, 4) == expected
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 25])
+def test_each_file_is_made_by_one_segment(length):
+    runs = [run(name, rounds) for name in LINES for rounds in (5, 7)]
+    paths = files_of(runs, length)
+    assert len(paths) == len(set(paths))
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 25])
+@pytest.mark.parametrize("name", LINES)
+def test_a_run_finds_everything_that_its_evaluation_reads(name, length):
+    one = run(name, 7)
+    made = set(files_of([one], length))
+    for round in range(1, 8):
+        assert graph.global_model(one.line, round, 0) in made
+        for group in range(one.line.global_models):
+            assert graph.participants_table(one.line, round, group) in made
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 25])
+@pytest.mark.parametrize("name", LINES)
+def test_inputs_are_made_by_other_segments_and_there_is_no_cycle(name, length):
+    trained, logits = segments.plan([run(name, 7)], length)
+    parts = {part.name: segments.segment_outputs(part) for part in trained}
+    reads = {part.name: segments.segment_inputs(part) for part in trained}
+    parts |= {part.name: segments.logits_outputs(part) for part in logits}
+    reads |= {part.name: segments.logits_models(part) for part in logits}
+    maker = {path: part for part, paths in parts.items() for path in paths}
+    done: set[str] = set()
+    while len(done) < len(parts):
+        ready = [
+            part
+            for part in parts
+            if part not in done
+            and all(
+                maker[path] in done
+                for path in reads[part]
+                if "/initial_models/" not in path and "/participation/" not in path
+            )
+        ]
+        assert ready, "a cycle, or an input that nobody makes"
+        done.update(ready)
+
+
+def test_undistilled_groups_run_ahead_of_the_student():
+    trained, _ = segments.plan([run("fedsdd", 8)], 4)
+    base = undistilled(run("fedsdd", 8).line)
+    own = [part for part in trained if part.line != base]
+    assert [(part.groups, part.first, part.last) for part in own] == [((0,), 1, 4), ((0,), 5, 8)]
+    others = {(part.groups, part.first, part.last) for part in trained if part.line == base}
+    assert others == {
+        ((0,), 1, 1), ((1,), 1, 4), ((1,), 5, 8), ((2,), 1, 4), ((2,), 5, 8),
+    }  # fmt: skip
+
+
+def test_students_that_need_one_another_share_a_job():
+    trained, _ = segments.plan([run("late", 8)], 4)
+    own = [part for part in trained if part.line.global_trainer]
+    assert [(part.groups, part.first, part.last) for part in own] == [
+        ((0, 1), 4, 4),
+        ((0, 1), 5, 8),
+    ]
+    assert owner(own[0].line, 4, 0) == undistilled(own[0].line)
+
+
+def test_outputs_stand_in_the_order_in_which_they_are_made():
+    trained, _ = segments.plan([run("fedsdd", 4)], 4)
+    for part in trained:
+        rounds = [path.partition("/round_")[2][:4] for path in segments.segment_outputs(part)]
+        assert rounds == sorted(rounds)
+
+
+def test_state_is_kept_after_the_last_round_only():
+    (part,) = segments.plan([run("scaffold", 4)], 4)[0]
+    states = [path for path in segments.segment_outputs(part) if path.endswith("state.safetensors")]
+    assert states == [graph.round_state(part.line, 4, 0)]
+
+
+def test_only_updates_that_somebody_reads_are_kept():
+    evaluated = run("fedavg", 4, evaluate={"name": "clients"}, evaluate_every=2)
+    trained, logits = segments.plan([evaluated], 4)
+    kept = segments.read_updates([evaluated], logits)
+    (part,) = trained
+    updates = [path for path in segments.segment_outputs(part, kept) if "/slot_" in path]
+    assert updates == [path for round in (2, 4) for path in graph.updates(evaluated.line, round, 0)]
+    assert segments.options(part, kept) == "--first 1 --last 4 --groups 0 --kept-updates 2 4"
+    assert segments.options(part) == "--first 1 --last 4 --groups 0"
+
+
+def test_runs_without_federation_have_no_segments():
+    line = alone(run("fedavg", 4).line, 4, pooled=True)
+    assert segments.plan([Run({}, line, RunLength(rounds=4, training="pooled"))], 4) == ([], [])

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 HERE = Path(__file__).parent
 
@@ -172,11 +173,39 @@ def wait_until():
 
 @pytest.fixture(scope="session")
 def new_project(tmp_path_factory):
-    """A function that makes an empty working folder with a configuration."""
+    """A function that makes a working folder, configured to ask for GPUs."""
 
-    def make(name, *, gpu=1, execution=None, **changes):
-        project = workflow.Project(tmp_path_factory.mktemp(name))
-        configure(project, gpu=gpu, execution=execution, **changes)
-        return project
+    def make(name, **changes):
+        return configure(workflow.Project(tmp_path_factory.mktemp(name)), **changes)
 
     return make
+
+
+def configure(project, **changes):
+    """Write a configuration whose jobs ask for a GPU, and use one where there is one."""
+    config = workflow.tiny_config(numerics={"device": "auto"}, methods=["fedavg"], **changes)
+    (project.path / "config.yaml").write_text(yaml.safe_dump(config | {"gpu": 1}))
+    return project
+
+
+@pytest.fixture
+def reconfigure():
+    """The function that changes a project's configuration."""
+    return configure
+
+
+@pytest.fixture(scope="session")
+def submitter(cluster):
+    """A function that opens a login session on the cluster in a project's folder."""
+    return lambda project: Submitter(project, cluster)
+
+
+@pytest.fixture
+def copy_of(tmp_path):
+    """A function that copies a finished project, with its times and snakemake's notes."""
+
+    def copy(project):
+        shutil.copytree(project.path, tmp_path / "copy")
+        return workflow.Project(tmp_path / "copy")
+
+    return copy

@@ -19,9 +19,13 @@ from pathlib import Path
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue")
 NODE = "node1"
 GPUS = ("/dev/null", "/dev/zero")  # a GPU is counted only if its file is a character device
+KIND = "fake"
 START_SECONDS = 60
 
-# Without accounting, squeue must remember finished jobs (MinJobAge). JobRequeue is SLURM's default.
+# Without accounting, squeue must remember finished jobs (MinJobAge). For cred_expire, by default
+# 120 s, a job whose node has failed waits before it starts again. Jobs are not requeued unless they
+# ask for it (JobRequeue). By process groups (pgid), the kill of a job reaches its batch script's
+# children even when the script has gone.
 SETTINGS = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -51,10 +55,13 @@ ReturnToService=1
 MinJobAge=3600
 KillWait=2
 UnkillableStepTimeout=30
-JobRequeue=1
+JobRequeue=0
 GresTypes=gpu
-NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus}
+NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 \
+CPUs={cpus} RealMemory={memory} \
+Gres=gpu:{kind}:{gpus}
 PartitionName=main Nodes={node} Default=YES MaxTime=INFINITE State=UP
+PartitionName=gpu Nodes={node} MaxTime=INFINITE State=UP
 """
 
 
@@ -66,6 +73,8 @@ class Job:
     state: str
     rule: str
     restarts: int
+    partition: str
+    memory: str
     gpus: str
 
 
@@ -94,7 +103,8 @@ class Cluster:
 
     def jobs(self) -> list[Job]:
         """Return all jobs there have been, in the order of their submission."""
-        columns = "JobID:|,State:|,RestartCnt:|,tres-per-job:|,Comment:200"
+        fields = ["JobID", "State", "RestartCnt", "Partition", "MinMemory", "tres-per-job"]
+        columns = "".join(f"{field}:|," for field in fields) + "Comment:200"
         lines = self.call("squeue", "--noheader", "--states=all", "--sort=i", "--Format", columns)
         return [parse_job(line) for line in lines.splitlines()]
 
@@ -105,9 +115,10 @@ class Cluster:
 
 def parse_job(line: str) -> Job:
     """Read a line of squeue; the comment is what snakemake's plugin writes."""
-    number, state, restarts, gpus, comment = (part.strip() for part in line.split("|"))
+    number, state, restarts, *asked, comment = (part.strip() for part in line.split("|"))
     rule = comment.removeprefix("rule_").partition("_wildcards_")[0]
-    return Job(int(number), state, rule, int(restarts), gpus)
+    partition, memory, gpus = asked
+    return Job(int(number), state, rule, int(restarts), partition, memory, gpus)
 
 
 def search_path() -> str:
@@ -149,12 +160,13 @@ def write_settings(cluster: Cluster, *, cpus: int, memory: int) -> None:
         node=NODE,
         cpus=cpus,
         memory=memory,
+        kind=KIND,
         gpus=len(GPUS),
         controller_port=controller_port,
         node_port=node_port,
     )
     (folder / "slurm.conf").write_text(text)
-    devices = "".join(f"NodeName={NODE} Name=gpu File={device}\n" for device in GPUS)
+    devices = "".join(f"NodeName={NODE} Name=gpu Type={KIND} File={device}\n" for device in GPUS)
     (folder / "gres.conf").write_text(f"AutoDetect=off\n{devices}")
     for name in ("state", "spool", "bin"):
         (folder / name).mkdir()
@@ -225,7 +237,7 @@ def ready(cluster: Cluster, *daemons: subprocess.Popen[bytes]) -> bool:
 def node_state(cluster: Cluster) -> str:
     """Return the node's state, or an empty text while the controller does not answer."""
     done = subprocess.run(
-        ["sinfo", "--noheader", "--Node", "--format=%T"],
+        ["sinfo", "--noheader", "--partition=main", "--format=%T"],
         env=cluster.environment, capture_output=True, text=True,
     )  # fmt: skip
     return done.stdout.strip()

@@ -20,7 +20,9 @@ HERE = Path(__file__).parent
 
 def load(path: Path) -> ModuleType:
     """Import a file of the tests, which are no package."""
-    spec = importlib.util.spec_from_file_location(f"slurm_tests_{path.parent.name}_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(
+        f"slurm_tests_{path.parent.name}_{path.stem}", path
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -129,9 +131,7 @@ class Submitter:
                     command = (entry / "cmdline").read_bytes().decode().split("\0")
                     if "fedstage.warm.pool" in command:
                         found[int(entry.name)] = Path(command[-2])
-        return {
-            pid: path for pid, path in found.items() if path.is_relative_to(self.project.path)
-        }
+        return {pid: path for pid, path in found.items() if path.is_relative_to(self.project.path)}
 
 
 def status(pid: int) -> list[str]:

@@ -1,0 +1,132 @@
+"""Segments in one process; tests/workflow compares them with single jobs, byte by byte."""
+
+import json
+
+import pytest
+import torch
+
+from fedstage import graph, segments
+from fedstage.artefacts import load_tensors
+from fedstage.cli import main
+from fedstage.config import Line
+from fedstage.experiments import Run, RunLength
+from fedstage.lines import as_json, canonical, normalised, partition_settings
+
+BASE = {
+    "data": {"digits": {"test": 1500, "held_out": 100}},
+    "clients": 3,
+    "partition": "iid",
+    "participants": 2,
+    "model": "logistic_regression",
+    "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+    "server": {"steps": 3, "batch_size": 32, "learning_rate": 0.05},
+    "seed": 0,
+}
+
+
+def call(stage, **options):
+    words = [stage]
+    for name, value in options.items():
+        values = value if isinstance(value, list) else [value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    assert main(words) == 0
+
+
+@pytest.fixture
+def prepare(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def make(**changes):
+        line = Line.model_validate(BASE | changes)
+        data = {part: graph.data_file(line.data, part) for part in ("train", "test", "held_out")}
+        info = graph.data_file(line.data, "info")
+        call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
+        call(
+            "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
+            output=graph.clients_table(line), histogram=graph.label_histogram(line),
+        )  # fmt: skip
+        call(
+            "participation", clients=3, participants=2, seed=0, first=1, last=100,
+            output=graph.participation_table(line, 1),
+        )  # fmt: skip
+        model = as_json({"model": canonical(line.model), "seed": 0})
+        for group in range(line.global_models):
+            output = graph.global_model(line, 0, group)
+            call("initial_model", settings=model, group=group, info=info, output=output)
+        return line
+
+    return make
+
+
+def run_all(line, rounds, length, **options):
+    """Run all segments of a line in an order that their inputs allow; return what they declare."""
+    run = Run({}, line, RunLength(rounds=rounds))
+    trained, logits = segments.plan([run], length)
+    for part in trained:
+        settings = as_json(canonical(normalised(part.line)))
+        call("line", settings=settings, output=graph.line_file(part.line))
+    waiting = [*trained, *logits]
+    while waiting:
+        part = next(part for part in waiting if ready(part))
+        waiting.remove(part)
+        words = segments.options(part, options.get("kept")).split()
+        more = ["--public", part.public] if isinstance(part, segments.LogitsSegment) else []
+        stage = "logits_segment" if more else "segment"
+        assert main([stage, "--line", graph.line_file(part.line), *words, *more]) == 0
+    outputs = [path for part in trained for path in segments.segment_outputs(part, **options)]
+    return outputs + [path for part in logits for path in segments.logits_outputs(part)]
+
+
+def ready(part):
+    from pathlib import Path
+
+    inputs = (
+        segments.logits_models(part)
+        if isinstance(part, segments.LogitsSegment)
+        else segments.segment_inputs(part)
+    )
+    return all(Path(path).exists() for path in inputs)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"local": "scaffold"},
+        {"ensemble": "clients", "global": "basic"},
+        {
+            "global_models": 2,
+            "ensemble": {"aggregated": {"checkpoints": 2}},
+            "global": "designated",
+        },
+    ],
+    ids=["fedavg", "scaffold", "feddf", "fedsdd"],
+)
+def test_every_declared_output_is_written(prepare, tmp_path, changes):
+    line = prepare(**changes)
+    outputs = run_all(line, 3, 2)
+    assert len(outputs) > 8
+    assert [path for path in outputs if not (tmp_path / path).exists()] == []
+    model, notes = load_tensors(graph.global_model(line, 3, 0))
+    assert (notes["round"], notes["group"]) == (3, 0)
+    assert all(torch.isfinite(value).all() for value in model.values())
+
+
+def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path):
+    line = prepare(local="scaffold")
+    run_all(line, 3, 3)
+    long = (tmp_path / graph.global_model(line, 3, 0)).read_bytes()
+    for path in (tmp_path / "results/training").rglob("*.safetensors"):
+        path.unlink()
+    run_all(line, 3, 1)
+    assert (tmp_path / graph.global_model(line, 3, 0)).read_bytes() == long
+
+
+def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
+    line = prepare(local="scaffold")
+    kept = set(graph.updates(line, 2, 0))
+    run_all(line, 3, 3, kept=kept)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("slot_*")}
+    assert found == kept
+    states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]
+    assert states == [graph.round_state(line, 3, 0)]

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+
+from fedstage.catalogue import asked_runs, load_catalogue
+from fedstage.estimate import describe_size
+from fedstage.lines import line_id, undistilled
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+LINEAR = 4 * (64 * 10 + 10)  # bytes of logistic regression on 8x8 images, 10 classes
+
+
+def catalogue(methods=("fedavg",), **changes):
+    base = {
+        "data": "digits",
+        "clients": 4,
+        "partition": "iid",
+        "participants": 2,
+        "model": "logistic_regression",
+        "rounds": 3,
+        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+        "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1},
+        "seed": 0,
+    }
+    keep = changes.pop("keep_updates", True)
+    experiment = {
+        "title": "x",
+        "base": base | changes,
+        "grid": {"method": list(methods)},
+        "scales": {"default": {}, "long": {"base": {"rounds": 5}}},
+    }
+    config = {"targets": ["one"], "keep_updates": keep, "experiments": {"one": experiment}}
+    return load_catalogue(config, WORKFLOW)
+
+
+@pytest.mark.parametrize(
+    ("changes", "models", "size"),
+    [
+        ({}, 9, 9 * LINEAR),
+        ({"keep_updates": False}, 3, 3 * LINEAR),
+        ({"methods": ["scaffold"]}, 9, 3 * LINEAR + 6 * 2 * LINEAR),
+        ({"methods": ["fedavg", "feddf"]}, 9 + 1 + 2 * 4, None),
+        ({"methods": ["local_only"]}, 4, 4 * LINEAR),
+        ({"methods": ["centralised"]}, 1, LINEAR),
+    ],
+)
+def test_models_and_bytes_are_counted_once(changes, models, size):
+    text = describe_size(catalogue(**changes), ["one"])
+    assert text.startswith(f"{models} models, ")
+    if size is not None:
+        assert f": {size / 1e9:.2f} GB in all" in text
+
+
+def test_size_of_a_larger_model():
+    text = describe_size(catalogue(data="cifar10", model="resnet56", rounds=100), ["one"])
+    assert text == "300 models, with participants' updates: 1.03 GB in all"
+
+
+def test_data_of_unknown_shape_are_named():
+    text = describe_size(catalogue(data={"parquet": {"folder": "mine"}}), ["one"])
+    assert text.endswith("parquet not counted, its shape is read later")
+
+
+def test_runs_of_targets_and_arguments_are_asked():
+    known = catalogue()
+    assert [run.length.rounds for run in asked_runs(known, [])] == [3]
+    table = ["snakemake", "results/tables/one/long.md"]
+    assert [run.length.rounds for run in asked_runs(known, table)] == [3, 5]
+    job = ["--target-jobs", "tables:experiment=one,scale=long"]
+    assert [run.length.rounds for run in asked_runs(known, job)] == [3, 5]
+
+
+def test_a_file_or_a_rule_of_a_line_asks_for_its_runs():
+    known = catalogue(methods=["feddf"])
+    line = next(iter(known.runs["one", "long"])).line
+    for name in (line_id(line), line_id(undistilled(line))):
+        assert len(asked_runs(known, [f"results/training/{name}/round_0001/x"])) == 2
+        assert (
+            len(asked_runs(known, ["--allowed-rules", f"segment_0001_0002_groups_0_{name}"])) == 2
+        )

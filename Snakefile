@@ -48,6 +48,8 @@ rule all:
         [metrics_of(run) for target in CATALOGUE.config.targets for run in runs_of(target)],
         [results_of(target) for target in CATALOGUE.config.targets],
     localrule: True
+    message:
+        "all targets are made"
 
 
 onstart:

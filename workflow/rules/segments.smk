@@ -34,7 +34,8 @@ for part in SEGMENTS:
         params:
             which=lambda w, output, part=part: segments.options(part, KEPT),
         message:
-            f"rounds {part.first} to {part.last} of groups {part.groups} ({line_id(part.line)})"
+            f"rounds {part.first} to {part.last} of group {', '.join(map(str, part.groups))}"
+            f" ({line_id(part.line)})"
         shell:
             "fedstage segment --log {log} --line {input.line} {params.which}"
 

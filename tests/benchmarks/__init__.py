@@ -1,0 +1,1 @@
+"""Measurements, not collected by pytest: ``uv run python -m tests.benchmarks.NAME``."""

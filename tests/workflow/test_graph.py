@@ -15,6 +15,19 @@ def test_undistilled_groups_do_not_wait_for_the_server(finished, tmp_path):
     assert [(round, slot) for round, slot, _ in plan.trained()] == [(1, 1), (2, 1)]
 
 
+def test_fedsdd_reads_the_groups_that_do_not_wait(finished, tmp_path):
+    """The teacher of round 2 has group 1 of the line that is never distilled as its member."""
+    line = finished.line(method="fedavg-K2-designated").name
+    target = f"results/training/{line}/round_0002/group_0/distilled.safetensors"
+    plan = type(finished)(tmp_path).configure().plan(target)
+    assert plan.jobs["distillation"] == 2
+    undistilled = finished.line(method="fedavg-K2").name
+    assert {(round, owner) for round, slot, owner in plan.trained() if slot == 1} == {
+        (1, undistilled),
+        (2, undistilled),
+    }
+
+
 def test_the_students_group_waits_for_all_groups(finished, tmp_path):
     line = finished.line(method="fedavg-K2-designated").name
     target = f"results/training/{line}/round_0002/group_0/aggregated.safetensors"

@@ -250,10 +250,12 @@ def cancel_jobs(cluster: Cluster) -> None:
 
 
 def end_stray(cluster: Cluster) -> None:
-    """Kill what outlived the daemons, such as the steps of a job that hung."""
-    for process in cluster.processes():
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    """Kill what outlived the daemons, such as processes that left the group of their job."""
+    while stray := cluster.processes():
+        for process in stray:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def processes_with(**variables: object) -> list[int]:

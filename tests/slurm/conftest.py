@@ -165,6 +165,12 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
+@pytest.fixture
+def another_cluster(cluster, tmp_path):
+    """A second cluster beside that of the session, to be entered."""
+    return clusters.running(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def wait_until():
     """A function that waits for something to become true."""

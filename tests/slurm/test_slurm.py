@@ -9,8 +9,8 @@ import yaml
 pytestmark = pytest.mark.slurm
 
 # The cheap stages before the first round as one submission.
-PREPARATION = ["dataset", "partition", "participation", "initial_model"]
-GROUPS = ["--groups", *(f"{rule}=preparation" for rule in PREPARATION)]
+RULES = ("dataset", "partition", "initial_model")
+PREPARATION = ["--groups", *(f"{rule}=preparation" for rule in RULES)]
 
 # What workflow/docs/cluster.md gives for a cluster with a partition for GPUs.
 PARTITIONS = {"partitions": {"main": {"max_runtime": 1440}, "gpu": {"max_gpu": 2}}}
@@ -30,17 +30,20 @@ def first_round(submitter, new_project):
     """One round on the cluster: the session, its jobs, and the pools there were."""
     session = submitter(new_project("cluster", rounds=1))
     before = len(session.cluster.jobs())
-    pools = session.finish(session.start(*GROUPS))
+    pools = session.finish(session.start("--until", "aggregation", *PREPARATION))
     return session, session.cluster.jobs()[before:], pools
 
 
 def test_stages_are_submitted_with_the_gpus_they_ask_for(first_round):
     _, jobs, _ = first_round
-    assert {job.state for job in jobs} == {"COMPLETED"}
-    assert {job.partition for job in jobs} == {"main"}
-    gpus = {job.rule: job.gpus for job in jobs if "preparation" not in job.rule}
-    training = {"local_training": "gres:gpu:1", "evaluation": "gres:gpu:1"}
-    assert gpus == training | dict.fromkeys(["aggregation", "tables", "figures"], "N/A")
+    assert {(job.state, job.partition) for job in jobs} == {("COMPLETED", "main")}
+    assert sorted((job.rule, job.gpus) for job in jobs) == [
+        ("aggregation", "N/A"),
+        ("local_training", "gres:gpu:1"),
+        ("local_training", "gres:gpu:1"),
+        ("participation", "N/A"),
+        ("preparation_dataset_initial_model_partition", "N/A"),
+    ]
 
 
 def test_the_stages_of_a_submission_share_a_pool_that_ends_with_it(first_round, wait_until):
@@ -57,15 +60,28 @@ def test_pools_of_jobs_listen_in_folders_of_their_node(first_round):
         assert pool.socket.is_relative_to(session.temporary if in_a_job else session.session)
 
 
-def test_a_run_goes_on_in_rounds_to_the_same_bytes(first_round, reference, reconfigure):
-    """The second round is one job, in the partition and on the kind of GPU that it needs."""
+def test_a_run_goes_on_after_its_login_session_was_killed(
+    first_round, reference, reconfigure, wait_until
+):
+    """A round is now one job, in the partition and on the kind of GPU that it needs."""
     session, first, _ = first_round
     reconfigure(session.project, rounds=2, execution={"granularity": "round"})
     path = session.project.path / "partitions.yaml"
     path.write_text(yaml.safe_dump(PARTITIONS))
-    session.finish(session.start("--slurm-partition-config", str(path), *KIND_OF_GPU))
-    jobs = [job for job in session.cluster.jobs() if job.id > first[-1].id]
-    asked = {job.rule.partition("_group")[0]: (job.partition, job.gpus) for job in jobs}
+
+    def jobs():
+        return [job for job in session.cluster.jobs() if job.id > first[-1].id]
+
+    options = ["--slurm-partition-config", str(path), *KIND_OF_GPU]
+    running = session.start(*options)
+    wait_until(jobs, "the round is submitted")
+    running.kill()
+    running.wait()
+    wait_until(lambda: jobs()[0].state == "COMPLETED", "the round is finished")
+    session.project.make("--unlock")
+    session.finish(session.start(*options))
+    asked = {job.rule.partition("_group")[0]: (job.partition, job.gpus) for job in jobs()}
+    assert len(jobs()) == len(asked)
     assert asked == {
         "segment_0002_0002": ("gpu", "gres:gpu:fake:1"),
         "evaluation": ("gpu", "gres:gpu:fake:1"),
@@ -82,7 +98,7 @@ def test_a_run_goes_on_in_rounds_to_the_same_bytes(first_round, reference, recon
 @pytest.fixture(scope="module")
 def trained(new_project):
     """A participant that trains for seconds, on this machine."""
-    client = {"steps": 40000, "batch_size": 32, "learning_rate": 0.001}
+    client = {"steps": 25000, "batch_size": 32, "learning_rate": 0.001}
     project = new_project("trained", rounds=1, participants=1, client=client)
     project.make("--until", "local_training")
     return project
@@ -135,3 +151,13 @@ def test_a_job_of_a_failed_node_starts_again_when_there_is_one(trains_again_afte
 
     (job,) = trains_again_after(fail)
     assert (job.state, job.restarts) == ("COMPLETED", 1)
+
+
+# --- the cluster itself ---------------------------------------------------------------------------
+
+
+def test_a_cluster_leaves_no_process(another_cluster, wait_until):
+    with another_cluster as cluster:
+        cluster.call("sbatch", "--output=/dev/null", "--wrap", "setsid sleep 600 & sleep 600")
+        wait_until(lambda: len(cluster.processes(SLURM_JOB_ID=1)) >= 3, "the job runs")
+    assert cluster.processes() == []

@@ -26,6 +26,7 @@ from fedstage.warm.worker import Request, parse_request, run
 
 IDLE_SECONDS = 300.0
 TICK_SECONDS = 0.5
+REQUEST_SECONDS = 10.0  # for a client to say what it wants: the pool waits for one at a time
 DEFAULT_TIMEOUT = 24 * 3600.0
 
 
@@ -146,11 +147,13 @@ def hand_out(pool: Pool) -> None:
 
 def begin(pool: Pool, worker: Worker, client: socket.socket) -> None:
     """Read a client's request and pass it to a worker, with the client's standard output."""
+    client.settimeout(REQUEST_SECONDS)
     try:
         payload, files = receive_request(client)
     except (OSError, ValueError):
         client.close()
         return
+    client.settimeout(None)
     request = parse_request(payload)
     if request.source != pool.source:
         retire(pool)

@@ -76,11 +76,11 @@ class Run:
         return re.findall(r"^(?:Job \d+|\w*job \d+): (.*)$", self.output, re.MULTILINE)
 
     def trained(self):
-        """The (round, slot, line) of each participant that trains."""
+        """The (round, slot, line) of each participant that trains, sorted."""
         pattern = r"round (\d{4}): participant (\d+) trains \((\S+)\)"
-        return [
+        return sorted(
             (int(match[1]), int(match[2]), match[3]) for match in re.finditer(pattern, self.output)
-        ]
+        )
 
 
 @dataclass(frozen=True)

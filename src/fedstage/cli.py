@@ -15,6 +15,7 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from fedstage.errors import FedstageError
+from fedstage.provenance import write_record
 from fedstage.stages import STAGES
 from fedstage.timings import Timings, process_age
 
@@ -28,6 +29,8 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     start of this process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["why"]:
+        return run_why(arguments[1:])
     if arguments and not arguments[0].startswith("-") and arguments[0] not in STAGES:
         print(f"fedstage: {arguments[0]!r}: no such stage", file=sys.stderr)
     if not arguments or arguments[0] not in STAGES:
@@ -42,6 +45,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     stage = find_stage(name)
     options = vars(stage_parser(name, stage).parse_args(arguments))
     log: Path | None = options.pop("log")
+    source: str | None = options.pop("fingerprint")
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     timings = Timings(startup=time.perf_counter() - started)
@@ -56,7 +60,22 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     if log is not None:
         line = timings.finish()
         log.write_text(f"fedstage {name} {' '.join(arguments)}\n{line}\n")
-        timings.write(log.with_suffix(".timings.json"), name)
+        write_record(log, name, options, source, timings.figures())
+    return 0
+
+
+def run_why(arguments: Sequence[str]) -> int:
+    """Print where a file came from."""
+    from fedstage.why import why
+
+    parser = argparse.ArgumentParser(prog="fedstage why", description=why.__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("file", type=Path, help="a file below results")
+    try:
+        print(why(parser.parse_args(arguments).file))
+    except FedstageError as error:
+        print(f"fedstage why: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -70,7 +89,8 @@ def stage_parser(name: str, stage: Stage) -> argparse.ArgumentParser:
     """Build a parser from the keyword arguments of a stage function."""
     parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=inspect.getdoc(stage))
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--log", type=Path, help="where the log goes, with timings beside it")
+    parser.add_argument("--log", type=Path, help="where the log goes, with a record beside it")
+    parser.add_argument("--fingerprint", help="of the source, for the record")
     hints = get_type_hints(stage)
     for parameter in inspect.signature(stage).parameters.values():
         option = "--" + parameter.name.replace("_", "-")
@@ -94,6 +114,7 @@ def _kind(hint: Any) -> dict[str, Any]:
 def _usage(arguments: Sequence[str]) -> int:
     stages = "\n".join(f"  {name:18}{text}" for name, text in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
+    print("\nfedstage why FILE: from which settings, files and source a result came")
     return 0 if arguments[:1] in (["--help"], ["-h"]) else 2
 
 

@@ -1,5 +1,6 @@
 """What several stages read: settings of a line, samples of a client, models with their notes."""
 
+from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,6 +68,15 @@ def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tens
         hint = "; set validation above 0" if role == "validation" else ""
         raise FedstageError(f"{path}: no sample of role {role!r} for {whose}{hint}")
     return torch.tensor(chosen, dtype=torch.int64)
+
+
+def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
+    """Return the training samples of every client and class."""
+    counts: dict[int, dict[int, int]] = defaultdict(dict)
+    for row in load_table(histogram, ["client", "role", "label", "samples"]).to_pylist():
+        if row["role"] == "train":
+            counts[row["client"]][row["label"]] = row["samples"]
+    return counts
 
 
 @lru_cache(maxsize=4)

@@ -1,6 +1,5 @@
 """Seconds and bytes that a stage took: kept beside its log, never in an artefact."""
 
-import json
 import os
 import resource
 import time
@@ -40,15 +39,13 @@ class Timings:
         self.compute = time.perf_counter() - self._begin
         return f"{self.startup:.2f} s start-up, {self.compute:.2f} s compute, {_peak_mb()} MB"
 
-    def write(self, path: Path, stage: str) -> None:
-        """Write the figures as JSON."""
-        figures = {
-            "stage": stage,
+    def figures(self) -> dict[str, float]:
+        """Return the figures for the job's record."""
+        return {
             "startup_s": round(self.startup, 3),
             "compute_s": round(self.compute, 3),
             "peak_memory_mb": _peak_mb(),
         }
-        path.write_text(json.dumps(figures) + "\n")
 
 
 def _reset_peak() -> None:

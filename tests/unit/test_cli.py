@@ -227,7 +227,7 @@ def test_log_has_the_command_and_timings_stand_beside_it(fake_stage, tmp_path):
     command, timings = log.read_text().splitlines()
     assert command == f"fedstage fake --log {log} --name a b"
     assert re.fullmatch(r"\d+\.\d\d s start-up, \d+\.\d\d s compute, \d+ MB", timings)
-    figures = json.loads((log.parent / "a.timings.json").read_text())
+    figures = json.loads((log.parent / "a.record.json").read_text())
     assert figures["stage"] == "fake"
     assert figures["startup_s"] > 0
     assert figures["peak_memory_mb"] > 10
@@ -278,7 +278,7 @@ def test_a_stage_runs_in_a_process_of_its_own(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     expected = [client for round in (1, 2) for client in draw(10, 4, 3, round).tolist()]
     assert load_table(output, ["client"]).to_pydict()["client"] == expected
-    figures = json.loads((tmp_path / "a.timings.json").read_text())
+    figures = json.loads((tmp_path / "a.record.json").read_text())
     assert 0.01 < figures["startup_s"] <= elapsed + 0.05
     assert figures["startup_s"] + figures["compute_s"] <= elapsed + 0.05
 
@@ -288,7 +288,7 @@ def test_startup_counts_from_the_start_of_the_process(tmp_path):
     output, log = str(tmp_path / "rounds.parquet"), str(tmp_path / "a.log")
     arguments = ["participation", *PARTICIPATION, "--output", output, "--log", log]
     subprocess.run([sys.executable, "-c", code, *arguments], check=True)
-    figures = json.loads((tmp_path / "a.timings.json").read_text())
+    figures = json.loads((tmp_path / "a.record.json").read_text())
     assert figures["startup_s"] > 0.5
 
 
@@ -296,7 +296,7 @@ def test_startup_counts_from_when_the_command_was_given(fake_stage, tmp_path):
     log = tmp_path / "a.log"
     arguments = ["fake", "--name", "a", "--log", str(log)]
     assert main(arguments, started=time.perf_counter() - 100) == 0
-    assert 100 <= json.loads((tmp_path / "a.timings.json").read_text())["startup_s"] < 130
+    assert 100 <= json.loads((tmp_path / "a.record.json").read_text())["startup_s"] < 130
 
 
 def test_error_of_the_user_ends_a_process_with_1_and_one_line(tmp_path):

@@ -15,6 +15,7 @@ from fedstage.config import STATEFUL_TRAINERS, HeldOut
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
+from fedstage.fingerprints import module_of, source_of, stage_fingerprint
 from fedstage.lines import as_json, canonical, is_stateful_name, line_id, partition_settings
 from fedstage.warm.environment import prepare
 

@@ -10,11 +10,15 @@ rule dataset:
     log:
         "results/logs/dataset/{data}.log",
     params:
+        source=lambda w: stage_fingerprint(
+            "dataset", (module_of("data", found("data", w, "data").name),)
+        ),
         settings=lambda w: as_json(canonical(found("data", w, "data"))),
     message:
         "data set {wildcards.data}"
     shell:
-        "fedstage dataset --log {log} --settings {params.settings:q} --train {output.train}"
+        "fedstage dataset --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --train {output.train}"
         " --test {output.test} --held-out {output.held_out} --info {output.info}"
 
 
@@ -27,11 +31,13 @@ rule partition:
     log:
         "results/logs/partition/{partition}.log",
     params:
+        source=lambda w: source_of(found("partitions", w, "partition"), "partition"),
         settings=lambda w: as_json(partition_settings(found("partitions", w, "partition"))),
     message:
         "partition {wildcards.partition}"
     shell:
-        "fedstage partition --log {log} --settings {params.settings:q} --train {input.train}"
+        "fedstage partition --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --train {input.train}"
         " --output {output.clients} --histogram {output.histogram}"
 
 
@@ -44,13 +50,15 @@ rule participation:
         first=r"\d{4}",
         last=r"\d{4}",
     params:
+        source=stage_fingerprint("participation"),
         clients=lambda w: found("plans", w, "plan").clients,
         participants=lambda w: found("plans", w, "plan").participants,
         seed=lambda w: found("plans", w, "plan").seed,
     message:
         "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
     shell:
-        "fedstage participation --log {log} --clients {params.clients}"
+        "fedstage participation --log {log} --fingerprint {params.source}"
+        " --clients {params.clients}"
         " --participants {params.participants} --seed {params.seed}"
         " --first {wildcards.first} --last {wildcards.last} --output {output}"
 
@@ -63,6 +71,7 @@ rule initial_model:
     log:
         "results/logs/initial_model/{initial}/group_{group}.log",
     params:
+        source=lambda w: source_of(found("initial", w, "initial"), "initial_model"),
         settings=lambda w: as_json(
             {
                 "model": canonical(found("initial", w, "initial").model),
@@ -72,5 +81,6 @@ rule initial_model:
     message:
         "initial model {wildcards.initial}, group {wildcards.group}"
     shell:
-        "fedstage initial_model --log {log} --settings {params.settings:q}"
+        "fedstage initial_model --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q}"
         " --group {wildcards.group} --info {input.info} --output {output}"

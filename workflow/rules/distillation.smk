@@ -15,8 +15,11 @@ rule distillation:
     threads: lambda w: line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(line_of(w)),
+    params:
+        source=lambda w: source_of(line_of(w), "distillation"),
     message:
         "round {wildcards.round}: group {wildcards.group} is distilled ({wildcards.line})"
     shell:
-        "fedstage distillation --log {log} --line {input.line} --start {input.start}"
+        "fedstage distillation --log {log} --fingerprint {params.source}"
+        " --line {input.line} --start {input.start}"
         " --logits {input.logits} --public {input.public} --info {input.info} --output {output}"

@@ -21,11 +21,14 @@ rule evaluation:
     threads: lambda w: line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(line_of(w)),
+    params:
+        source=lambda w: source_of(line_of(w), "evaluation", w.evaluated),
     message:
         "evaluation of {wildcards.evaluated} on {wildcards.role} data, rounds 1 to"
         " {wildcards.rounds} ({wildcards.line})"
     shell:
-        "fedstage evaluation --log {log} --line {input.line} --evaluated {wildcards.evaluated}"
+        "fedstage evaluation --log {log} --fingerprint {params.source}"
+        " --line {input.line} --evaluated {wildcards.evaluated}"
         " --role {wildcards.role} --models {input.models} --data {input.data} --info {input.info}"
         " --clients {input.clients} --histogram {input.histogram}"
         " --participants {input.participants} --output {output}"
@@ -48,9 +51,12 @@ rule local_evaluation:
     threads: lambda w: local_line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(local_line_of(w)),
+    params:
+        source=lambda w: source_of(local_line_of(w), "local_evaluation"),
     message:
         "evaluation of {wildcards.line} on {wildcards.role} data"
     shell:
-        "fedstage local_evaluation --log {log} --line {input.line} --rounds {wildcards.rounds}"
+        "fedstage local_evaluation --log {log} --fingerprint {params.source}"
+        " --line {input.line} --rounds {wildcards.rounds}"
         " --role {wildcards.role} --models {input.models} --data {input.data} --info {input.info}"
         " --clients {input.clients} --histogram {input.histogram} --output {output}"

@@ -8,11 +8,13 @@ rule line:
         "results/logs/line/{line}.log",
     localrule: True
     params:
+        source=stage_fingerprint("line"),
         settings=lambda w: as_json(canonical(line_of(w))),
     message:
         "line {wildcards.line}"
     shell:
-        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
+        "fedstage line --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --output {output}"
 
 
 rule local_line:
@@ -22,8 +24,10 @@ rule local_line:
         "results/logs/local_line/{line}.log",
     localrule: True
     params:
+        source=stage_fingerprint("line"),
         settings=lambda w: as_json(canonical(local_line_of(w))),
     message:
         "line {wildcards.line}"
     shell:
-        "fedstage line --log {log} --settings {params.settings:q} --output {output}"
+        "fedstage line --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --output {output}"

@@ -16,10 +16,12 @@ rule local_model:
     resources:
         gpu=lambda w: gpus(local_line_of(w)),
     params:
+        source=lambda w: source_of(local_line_of(w), "local_model"),
         client=lambda w: "" if w.who == "pooled" else w.who.removeprefix("client_"),
     message:
         "{wildcards.who} trains without federation ({wildcards.line})"
     shell:
-        "fedstage local_model --log {log} --line {input.line} --client {params.client}"
+        "fedstage local_model --log {log} --fingerprint {params.source}"
+        " --line {input.line} --client {params.client}"
         " --data {input.data} --info {input.info} --clients {input.clients}"
         " --start {input.start} --output {output}"

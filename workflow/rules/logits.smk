@@ -17,10 +17,13 @@ rule logits:
     threads: lambda w: line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(line_of(w)),
+    params:
+        source=lambda w: source_of(line_of(w), "logits"),
     message:
         "round {wildcards.round}: logits of {wildcards.members}, group {wildcards.group}"
         " ({wildcards.line})"
     shell:
-        "fedstage logits --log {log} --line {input.line} --members {wildcards.members}"
+        "fedstage logits --log {log} --fingerprint {params.source}"
+        " --line {input.line} --members {wildcards.members}"
         " --models {input.models} --data {input.data} --info {input.info}"
         " --clients {input.clients} --output {output}"

@@ -31,10 +31,13 @@ rule tables:
         ),
     log:
         "results/logs/tables/{experiment}/{scale}.log",
+    params:
+        source=stage_fingerprint("tables"),
     message:
         "table of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage tables --log {log} --runs {input.runs} --csv {output.csv}"
+        "fedstage tables --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --csv {output.csv}"
         " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
 
 
@@ -58,8 +61,11 @@ rule figures:
         ),
     log:
         "results/logs/figures/{experiment}/{scale}.log",
+    params:
+        source=stage_fingerprint("figures"),
     message:
         "figures of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage figures --log {log} --runs {input.runs} --accuracy {output.accuracy}"
+        "fedstage figures --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --accuracy {output.accuracy}"
         " --partition {output.partition}"

@@ -19,17 +19,21 @@ rule local_training:
     threads: lambda w: line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(line_of(w)),
+    params:
+        source=lambda w: source_of(line_of(w), "local_training"),
     message:
         "round {wildcards.round}: participant {wildcards.slot} trains ({wildcards.line})"
     shell:
-        "fedstage local_training --log {log} --line {input.line} --round {wildcards.round}"
+        "fedstage local_training --log {log} --fingerprint {params.source}"
+        " --line {input.line} --round {wildcards.round}"
         " --group {wildcards.group} --slot {wildcards.slot} --data {input.data}"
         " --info {input.info} --clients {input.clients} --participation {input.participation}"
         " --start {input.start} --state {input.state} --output {output}"
 
 
 AGGREGATE = (
-    "fedstage aggregation --log {log} --line {input.line} --info {input.info}"
+    "fedstage aggregation --log {log} --fingerprint {params.source}"
+    " --line {input.line} --info {input.info}"
     " --start {input.start} --updates {input.updates} --state {input.state}"
     " --output {output.model} --participants {output.participants}"
 )
@@ -49,6 +53,8 @@ rule aggregation:
         "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
     wildcard_constraints:
         line=rf"(?!{STATEFUL_LINE}/)[^/]+",
+    params:
+        source=lambda w: source_of(line_of(w), "aggregation"),
     message:
         "round {wildcards.round}: group {wildcards.group} aggregates ({wildcards.line})"
     shell:
@@ -73,6 +79,8 @@ rule aggregation_with_state:
     wildcard_constraints:
         line=STATEFUL_LINE,
         round=rf"(?!(?:{KEPT_STATE})/)\d{{4}}",
+    params:
+        source=lambda w: source_of(line_of(w), "aggregation"),
     message:
         "round {wildcards.round}: group {wildcards.group} aggregates ({wildcards.line})"
     shell:

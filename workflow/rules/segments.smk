@@ -32,12 +32,14 @@ for part in SEGMENTS:
         resources:
             gpu=gpus(part.line),
         params:
+            source=source_of(part.line, "segment"),
             which=lambda w, output, part=part: segments.options(part, KEPT),
         message:
             f"rounds {part.first} to {part.last} of group {', '.join(map(str, part.groups))}"
             f" ({line_id(part.line)})"
         shell:
-            "fedstage segment --log {log} --line {input.line} {params.which}"
+            "fedstage segment --log {log} --fingerprint {params.source}"
+            " --line {input.line} {params.which}"
 
 
 for part in LOGITS_SEGMENTS:
@@ -58,9 +60,11 @@ for part in LOGITS_SEGMENTS:
         resources:
             gpu=gpus(part.line),
         params:
+            source=source_of(part.line, "logits_segment"),
             which=lambda w, output, part=part: segments.options(part),
         message:
             f"logits of rounds {part.rounds[0]} to {part.rounds[-1]} ({line_id(part.line)})"
         shell:
-            "fedstage logits_segment --log {log} --line {input.line} --public {input.public}"
+            "fedstage logits_segment --log {log} --fingerprint {params.source}"
+            " --line {input.line} --public {input.public}"
             " {params.which}"

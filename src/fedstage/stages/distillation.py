@@ -7,9 +7,10 @@ from fedstage.config import Line
 from fedstage.engine.batches import public_batches
 from fedstage.engine.devices import prepare
 from fedstage.engine.training import train
-from fedstage.ensemble_trainers import Members, teacher_logits
+from fedstage.ensemble_trainers import teacher_logits
 from fedstage.errors import FedstageError
 from fedstage.global_trainers.distillation import distillation_loss
+from fedstage.members import read_members
 from fedstage.randomness import torch_generator
 from fedstage.reading import fill_model, new_model, read_info, read_line, read_public, state_of
 
@@ -54,23 +55,3 @@ def distillation(
             f"at step {outcome.diverged_at}; lower server.learning_rate = {server.learning_rate}"
         )
     save_tensors(output, state_of(model), notes | {"loss": outcome.loss})
-
-
-def read_members(paths: list[Path]) -> list[Members]:
-    """Read logits of ensemble members; parts without members (all dropped) are left out.
-
-    Raises
-    ------
-    FedstageError
-        If no member is left.
-    """
-    members = []
-    for path in paths:
-        tensors, notes = load_tensors(path)
-        if notes["samples"]:
-            members.append(
-                Members(notes["round"], notes["group"], tensors["logits"], tuple(notes["samples"]))
-            )
-    if not members:
-        raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
-    return members

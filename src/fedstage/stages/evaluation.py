@@ -14,17 +14,18 @@ from fedstage.engine.inference import compute_logits
 from fedstage.ensemble_trainers import Members, teacher_logits
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
+from fedstage.members import read_members
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.reading import (
     fill_model,
     new_model,
+    read_counts,
     read_info,
     read_labelled,
     read_line,
     read_samples,
 )
 from fedstage.scores import ClassCounts, own_accuracies, score, spread
-from fedstage.stages.distillation import read_members
 
 Scored = Iterator[tuple[int, torch.Tensor]]
 
@@ -74,15 +75,6 @@ def evaluation(
     ]
     columns = {name: [row[name] for row in rows] for name in METRICS_SCHEMA.names}
     save_table(output, columns, METRICS_SCHEMA)
-
-
-def read_counts(histogram: Path) -> ClassCounts:
-    """Return the training samples of every client and class."""
-    counts: dict[int, dict[int, int]] = defaultdict(dict)
-    for row in load_table(histogram, ["client", "role", "label", "samples"]).to_pylist():
-        if row["role"] == "train":
-            counts[row["client"]][row["label"]] = row["samples"]
-    return counts
 
 
 def _global_models(

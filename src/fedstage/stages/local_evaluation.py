@@ -11,13 +11,13 @@ from fedstage.metrics import METRICS_SCHEMA
 from fedstage.reading import (
     fill_model,
     new_model,
+    read_counts,
     read_info,
     read_labelled,
     read_line,
     read_samples,
 )
 from fedstage.scores import own_accuracies, score, spread
-from fedstage.stages.evaluation import read_counts
 
 
 def local_evaluation(

@@ -1,0 +1,127 @@
+"""From a file of a training line to its equation: which stage makes it, and from which files.
+
+A job may hold one equation or, as a segment, those of many rounds; the files are the same.
+"""
+
+import re
+from dataclasses import dataclass
+
+from fedstage import graph
+from fedstage.config import STATEFUL_TRAINERS, Line
+from fedstage.lines import is_distilled
+
+_PLACE = re.compile(r"(results/training/[^/]+)/round_(\d{4})/group_(\d+)/(.+)\.(?:\w+)")
+_STAGES = {
+    "aggregated": "aggregation",
+    "participants": "aggregation",
+    "state": "aggregation",
+    "distilled": "distillation",
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where in a training line a file belongs.
+
+    Attributes
+    ----------
+    stage : str
+        The stage that makes it.
+    folder : str
+        The folder of the line.
+    round, group : int
+        t and k.
+    name : str
+        The file's name below the group's folder, without its suffix.
+    """
+
+    stage: str
+    folder: str
+    round: int
+    group: int
+    name: str
+
+
+def find_origin(file: str) -> Origin | None:
+    """Return where a file belongs, None if it is of no round of a training line.
+
+    Parameters
+    ----------
+    file : str
+        Path relative to the working folder, such as ``results/training/...``.
+    """
+    match = _PLACE.fullmatch(file)
+    if match is None:
+        return None
+    folder, round, group, name = match.groups()
+    stage = "logits" if name.startswith("logits/") else _STAGES.get(name)
+    if name.startswith("slot_"):
+        stage = "local_training"
+    return Origin(stage, folder, int(round), int(group), name) if stage else None
+
+
+def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
+    """Return the files that the equation of a file reads, by the options of its stage.
+
+    Parameters
+    ----------
+    line : Line
+        The line that the file stands under.
+    """
+    round, group = origin.round, origin.group
+    common = {"line": [graph.line_file(line)], "info": [graph.data_file(line.data, "info")]}
+    match origin.stage:
+        case "local_training":
+            return common | {
+                "data": [graph.data_file(line.data, "train")],
+                "clients": [graph.clients_table(line)],
+                "participation": [graph.participation_table(line, round)],
+                **_from_round_before(line, round, group),
+            }
+        case "aggregation":
+            updates = {"updates": graph.updates(line, round, group)}
+            return common | updates | _from_round_before(line, round, group)
+        case "distillation":
+            return common | {
+                "start": [graph.aggregated_model(line, round, group)],
+                "logits": graph.teacher_logits(line, round),
+                "public": [graph.public_file(line)],
+            }
+    return common | _members(line, origin)
+
+
+def _from_round_before(line: Line, round: int, group: int) -> dict[str, list[str]]:
+    start = {"start": [graph.global_model(line, round - 1, group)]}
+    if line.local.name in STATEFUL_TRAINERS and round > 1:
+        return start | {"state": [graph.round_state(line, round - 1, group)]}
+    return start
+
+
+def _members(line: Line, origin: Origin) -> dict[str, list[str]]:
+    """Return what logits are computed from, which ``logits/MEMBERS-IMAGES`` names."""
+    members, _, images = origin.name.removeprefix("logits/").partition("-")
+    read = {"models": [graph.aggregated_model(line, origin.round, origin.group)]}
+    if members == "clients":
+        read["models"] = graph.updates(line, origin.round, origin.group)
+    if images in ("test", "validation"):
+        read["data"] = [graph.evaluation_data(line, images)]
+    elif images == "held_out":
+        read["data"] = [graph.data_file(line.data, "held_out")]
+    else:
+        read["data"] = [f"{graph.RESULTS}/data/{images}/train.safetensors"]
+    if images == "validation":
+        read["clients"] = [graph.clients_table(line)]
+    return read
+
+
+def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: list[int]) -> bool:
+    """Whether a segment of the line, of rounds `first` to `last` of `groups`, makes a file."""
+    if not (first <= origin.round <= last and origin.group in groups):
+        return False
+    if origin.stage != "logits":
+        return True
+    # Where students are taught, the segment computes the teacher's logits as well.
+    member = graph.teacher_member(line, origin.round, origin.group)
+    return is_distilled(line, origin.round, origin.group) and member.endswith(
+        f"/{origin.name}.safetensors"
+    )

@@ -1,0 +1,592 @@
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import typing
+
+import pytest
+
+from fedstage import config
+from fedstage.catalogue import Initial
+from fedstage.config import Line, LocalLine
+from fedstage.errors import FedstageError
+from fedstage.fingerprints import (
+    CHOSEN_FROM,
+    DECLARATIONS,
+    DISPATCHERS,
+    PACKAGE,
+    SEGMENT_OF,
+    imports,
+    module_digest,
+    module_of,
+    modules,
+    parts_of,
+    reachable,
+    source_of,
+    stage_fingerprint,
+)
+from fedstage.partitions.settings import PartitionSettings
+from fedstage.stages import STAGES
+
+DISTILLED = {
+    "global_models": 2,
+    "ensemble": {"aggregated": {"checkpoints": 2}},
+    "global": "designated",
+    "server": {"steps": 5, "batch_size": 32, "learning_rate": 0.05},
+}
+
+
+def a_line(**changes):
+    settings = {
+        "data": {"digits": {"held_out": 100}},
+        "clients": 4,
+        "partition": {"dirichlet": {"alpha": 1.0}},
+        "participants": 2,
+        "model": "cnn_small",
+        "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+        "seed": 0,
+    }
+    return Line.model_validate(settings | changes)
+
+
+def alone(line):
+    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
+    return LocalLine(**shared)
+
+
+LINES = {
+    "fedavg": a_line(),
+    "fedprox": a_line(local="fedprox"),
+    "scaffold": a_line(local="scaffold"),
+    "resnet20": a_line(model="resnet20"),
+    "wrn16_2": a_line(model="wrn16_2"),
+    "iid": a_line(partition="iid"),
+    "distilled": a_line(**DISTILLED),
+    "taught_by_clients": a_line(**DISTILLED | {"ensemble": "clients"}),
+}
+#: What only some lines have: the stages that a line without distillation does not run.
+OF_DISTILLED = ("distillation",)
+
+
+def jobs(package):
+    """Fingerprints of all stages of all lines, and of evaluated ensembles."""
+    found = {}
+    for name, line in LINES.items():
+        for stage in STAGES:
+            if stage not in OF_DISTILLED or line.global_trainer:
+                found[stage, name] = stage_fingerprint(stage, parts_of(line, stage), package)
+    for evaluated in ("clients", "aggregated_2"):
+        parts = parts_of(LINES["fedavg"], "evaluation", evaluated)
+        found["evaluation", evaluated] = stage_fingerprint("evaluation", parts, package)
+    for name in ("cifar10", "parquet"):
+        parts = (module_of("data", name),)
+        found["dataset", name] = stage_fingerprint("dataset", parts, package)
+    return found
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package in a folder of its own, for fingerprints are kept by folder."""
+    copy = tmp_path / "fedstage"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture
+def changed(package):
+    """A function that edits the copy and returns the (stage, line) whose fingerprint is another."""
+
+    def edit(file, old, new):
+        path = package / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        before, after = jobs(PACKAGE), jobs(package)
+        return {job for job in before if before[job] != after[job]}
+
+    return edit
+
+
+def stages_of(changes):
+    return {stage for stage, _ in changes}
+
+
+def lines_of(changes):
+    return {line for _, line in changes}
+
+
+# --- what changes nothing -------------------------------------------------------------------------
+
+
+def test_a_copy_has_the_fingerprints_of_the_package(package):
+    assert jobs(package) == jobs(PACKAGE)
+
+
+def test_a_comment_changes_nothing(changed):
+    old = "    model.train()\n"
+    assert changed("engine/training.py", old, f"    # Batch norms average.\n{old}") == set()
+
+
+def test_a_docstring_changes_nothing(changed):
+    assert changed("engine/training.py", "one step a batch.", "a step for each batch.") == set()
+
+
+def test_a_docstring_that_goes_away_changes_nothing(changed):
+    old = '    """Return the mean cross entropy of logits [n, classes] against labels [n]."""\n'
+    assert changed("engine/inference.py", old, "") == set()
+
+
+def test_formatting_changes_nothing(changed):
+    old = "return float(nn.functional.cross_entropy(logits, labels))"
+    new = "return (float(\n        nn.functional.cross_entropy( logits,labels, )))"
+    assert changed("engine/inference.py", old, new) == set()
+
+
+def test_no_comment_docstring_or_formatting_of_any_module_counts(package):
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if hasattr(node, "body") and isinstance(node.body, list) and node.body:
+                first = node.body[0]
+                if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                    first.value.value = "Other words."
+        path.write_text("# A comment.\n" + ast.unparse(tree))
+    assert jobs(package) == jobs(PACKAGE)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("config.py", "mask: bool = True\n", "mask: bool = True\n    twice: bool = False\n"),
+        ("__init__.py", "0.1.0", "0.1.1"),
+        ("stages/__init__.py", "average the updates", "take the mean of the updates"),
+        ("cli.py", "return 0\n", "return 3\n"),
+        ("warm/pool.py", "IDLE_SECONDS = 300.0", "IDLE_SECONDS = 30.0"),
+        ("timings.py", "1024", "1000"),
+        ("graph.py", "clients.parquet", "who.parquet"),
+        ("validation.py", "unknown key", "no such key"),
+        ("fingerprints.py", "[:12]", "[:16]"),
+    ],
+)  # fmt: skip
+def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
+    assert changed(file, old, new) == set()
+
+
+# --- what changes what ----------------------------------------------------------------------------
+
+
+def test_distillation_reaches_distilled_lines_only(changed):
+    changes = changed("global_trainers/distillation.py", "tau**2", "tau**3")
+    assert stages_of(changes) == {"distillation", "segment"}
+    assert lines_of(changes) == {"distilled", "taught_by_clients"}
+
+
+@pytest.mark.parametrize("name", ["fedprox", "scaffold"])
+def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
+    new = "def gradient_term(\n    settings: object,"
+    old = {"fedprox": "FedProx", "scaffold": "Scaffold"}[name]
+    changes = changed(f"local_trainers/{name}.py", f"def gradient_term(\n    settings: {old},", new)
+    assert changes == {(stage, name) for stage in ("local_training", "aggregation", "segment")}
+
+
+def test_the_training_loop_reaches_what_trains(changed):
+    changes = changed("engine/training.py", "rate_sum += eta", "rate_sum += 2 * eta")
+    # Aggregation imports the types of the loop with the local trainers.
+    trains = {"local_training", "local_model", "distillation", "segment", "aggregation"}
+    assert stages_of(changes) == trains
+    assert {("local_training", name) for name in LINES} <= changes
+
+
+def test_a_model_reaches_its_own_lines_only(changed):
+    changes = changed("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
+    assert lines_of(changes) == {"resnet20"}
+    assert stages_of(changes) == {
+        "initial_model", "local_training", "aggregation", "segment", "logits", "logits_segment",
+        "evaluation", "local_model", "local_evaluation",
+    }  # fmt: skip
+
+
+def test_what_all_models_share_reaches_all_that_use_it(changed):
+    changes = changed("models/norms.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
+    assert lines_of(changes) >= LINES.keys()
+    assert not stages_of(changes) & {"dataset", "partition", "participation", "tables", "figures"}
+
+
+def test_a_scheme_reaches_its_own_partitions_only(changed):
+    changes = changed("partitions/iid.py", "def assign", "SHARES = 1\n\n\ndef assign")
+    assert changes == {("partition", "iid")}
+
+
+def test_an_ensemble_reaches_those_that_it_teaches_and_its_evaluations(changed):
+    changes = changed("ensemble_trainers/clients.py", "def shares", "HALF = 2\n\n\ndef shares")
+    assert changes == {
+        ("distillation", "taught_by_clients"),
+        ("segment", "taught_by_clients"),
+        ("evaluation", "clients"),
+    }
+
+
+def test_a_data_module_reaches_its_own_data_sets_only(changed):
+    changes = changed("data/torchvision_data.py", "import numpy as np\n", "import numpy\n")
+    assert changes == {("dataset", "cifar10")}
+
+
+def test_tables_and_figures_reach_no_training(changed):
+    changes = changed("tables/runs.py", "SEED = ", "SEEDS = SEED = ")
+    assert stages_of(changes) == {"tables", "figures"}
+
+
+def test_how_metrics_are_scored_reaches_evaluations_only(changed):
+    changes = changed("scores.py", "def score(", "def scored(")
+    assert stages_of(changes) == {"evaluation", "local_evaluation"}
+
+
+def test_files_reach_everything(changed):
+    changes = changed("files.py", "import os\n", "import os\n\nTRIES = 3\n")
+    assert changes == jobs(PACKAGE).keys()
+
+
+# --- reachable modules ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """The fedstage modules that a process has after importing each stage."""
+    code = """
+import importlib, json, sys
+loaded = {}
+for stage in sys.argv[1:]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fedstage"]:
+        del sys.modules[name]
+    importlib.import_module(f"fedstage.stages.{stage}")
+    loaded[stage] = [name for name in sys.modules if name.partition(".")[0] == "fedstage"]
+print(json.dumps(loaded))
+"""
+    command = [sys.executable, "-c", code, *STAGES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {stage: set(names) for stage, names in json.loads(done.stdout).items()}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen(loaded, stage):
+    chosen = frozenset[str]().union(*(DISPATCHERS.get(name, ()) for name in loaded[stage]))
+    reached = reachable(stage)
+    assert loaded[stage] - reached - DECLARATIONS <= chosen | behind(chosen)
+    assert reached <= loaded[stage]
+
+
+def behind(chosen):
+    """What modules that nobody chose import."""
+    if not chosen:
+        return frozenset()
+    parts = tuple(sorted(name.removeprefix("fedstage.") for name in chosen))
+    return reachable("line", parts)
+
+
+def test_every_declaration_is_imported_by_a_stage(loaded):
+    assert set().union(*loaded.values()) >= DECLARATIONS
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_nothing_that_runs_stages_is_reachable(stage, line):
+    parts = () if stage == "distillation" and not line.global_trainer else parts_of(line, stage)
+    reached = reachable(stage, parts)
+    outside = ("cli", "warm", "timings", "source", "catalogue", "fingerprints", "provenance")
+    assert not {name for name in reached if name.split(".")[1] in outside}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stages_reach_no_other_stage_except_by_segments(stage):
+    others = {name for name in reachable(stage) if name.startswith("fedstage.stages.")}
+    called = {
+        "segment": {"segment", "local_training", "aggregation"},
+        "logits_segment": {"logits_segment", "logits"},
+    }
+    assert others == {f"fedstage.stages.{name}" for name in called.get(stage, {stage})}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_modules_found_by_name_are_in_packages_that_lines_choose_from(stage):
+    finders = {name for name in reachable(stage) if "import_module(" in modules()[name].read_text()}
+    assert finders <= {f"fedstage.{package}" for package in CHOSEN_FROM.values()}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_of_every_choice_in_reach_a_part_is_named(stage):
+    """Else its alternatives would be reached by nobody."""
+    packages = {f"fedstage.{package}" for package in CHOSEN_FROM.values()}
+    offered = packages & reachable(stage)
+    if stage == "evaluation":
+        parts = parts_of(LINES["distilled"], stage, "aggregated_2")
+    else:
+        parts = parts_of(LINES["distilled"], stage)
+    named = {f"fedstage.{part}".rpartition(".")[0] for part in parts}
+    assert offered <= named
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def choices():
+    """Return (package, name) of every choice that the settings know."""
+    unions = {
+        "data": config.Data,
+        "partitions": config.Partition,
+        "models": config.Model,
+        "local_trainers": config.LocalTrainer,
+        "ensemble_trainers": config.EnsembleTrainer,
+    }
+    for package, union in unions.items():
+        for kind in typing.get_args(typing.get_args(union)[0]):
+            for name in typing.get_args(kind.model_fields["name"].annotation):
+                yield package, name
+
+
+@pytest.mark.parametrize(("package", "name"), list(choices()))
+def test_every_choice_of_the_settings_is_a_module(package, name):
+    module = f"fedstage.{module_of(package, name)}"
+    assert module in modules()
+    for alternatives in DISPATCHERS.values():
+        if any(other.startswith(f"fedstage.{package}.") for other in alternatives):
+            assert module in alternatives
+
+
+def test_all_kinds_of_choices_are_tested():
+    assert {package for package, _ in choices()} == set(CHOSEN_FROM.values())
+    assert len(list(choices())) >= 20
+
+
+def test_dispatchers_and_their_alternatives_exist():
+    for dispatcher, alternatives in DISPATCHERS.items():
+        assert alternatives <= modules().keys()
+        assert alternatives & imports(dispatcher)
+
+
+def test_parts_are_what_the_code_of_a_stage_depends_on():
+    line = a_line(local="scaffold", model="resnet20", **DISTILLED)
+    expected = {
+        "line": (),
+        "participation": (),
+        "tables": (),
+        "dataset": ("data.digits",),
+        "partition": ("partitions.dirichlet",),
+        "initial_model": ("models.resnet",),
+        "local_training": ("local_trainers.scaffold", "models.resnet"),
+        "aggregation": ("local_trainers.scaffold", "models.resnet"),
+        "logits": ("models.resnet",),
+        "distillation": ("ensemble_trainers.aggregated", "models.resnet"),
+        "evaluation": ("models.resnet",),
+    }
+    assert {stage: parts_of(line, stage) for stage in expected} == expected
+
+
+def test_parts_of_an_evaluation_are_those_of_the_evaluated_ensemble():
+    line = LINES["fedavg"]
+    model = "models.cnn_small"
+    assert parts_of(line, "evaluation", "global_model") == (model,)
+    assert parts_of(line, "evaluation", "clients") == ("ensemble_trainers.clients", model)
+    assert parts_of(line, "evaluation", "aggregated_3") == ("ensemble_trainers.aggregated", model)
+
+
+def test_parts_of_other_settings_than_lines():
+    line = LINES["resnet20"]
+    initial = Initial(line.data, line.model, line.seed)
+    assert parts_of(initial, "initial_model") == ("models.resnet",)
+    divided = PartitionSettings(clients=2, partition=line.partition, validation=0.0, seed=0)
+    assert parts_of(divided, "partition") == ("partitions.dirichlet",)
+    assert parts_of(alone(line), "local_model") == ("models.resnet",)
+
+
+def test_a_part_or_stage_that_does_not_exist_is_named():
+    with pytest.raises(FedstageError, match=r"fedstage\.local_trainers\.fedmax: no such module"):
+        stage_fingerprint("local_training", ("local_trainers.fedmax",))
+    with pytest.raises(FedstageError, match=r"fedstage\.stages\.trian: no such module"):
+        stage_fingerprint("trian")
+
+
+# --- what rules carry -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_a_file_has_one_source_however_its_round_is_made(line):
+    segment = source_of(line, "segment")
+    assert source_of(line, "local_training") == source_of(line, "aggregation") == segment
+    if line.global_trainer:
+        assert source_of(line, "distillation") == source_of(line, "logits") == segment
+    else:
+        assert source_of(line, "logits") == source_of(line, "logits_segment") != segment
+
+
+def test_other_rules_carry_the_fingerprint_of_their_stage():
+    line = LINES["fedavg"]
+    for stage in set(STAGES) - SEGMENT_OF.keys():
+        assert source_of(line, stage) == stage_fingerprint(stage, parts_of(line, stage))
+    expected = stage_fingerprint("evaluation", parts_of(line, "evaluation", "clients"))
+    assert source_of(line, "evaluation", "clients") == expected
+
+
+def test_a_fingerprint_is_12_hexadecimal_digits_and_differs_between_stages():
+    found = [stage_fingerprint(stage) for stage in STAGES]
+    assert len(set(found)) == len(found)
+    assert all(len(digits) == 12 and int(digits, 16) >= 0 for digits in found)
+
+
+# --- a module -------------------------------------------------------------------------------------
+
+
+def written(folder, files):
+    """A package of the given files."""
+    for name, text in {"__init__.py": "", **files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def imported(folder, text, name="user"):
+    """What a module of a small package imports, beside the package itself."""
+    others = ("a.py", "b.py", "kind/__init__.py", "kind/one.py", "kind/two.py")
+    files = {**dict.fromkeys(others, ""), f"{name.replace('.', '/')}.py": text}
+    package = written(folder / "fedstage", files)
+    return {found.removeprefix("fedstage.") for found in imports(f"fedstage.{name}", package)} - {
+        "fedstage"
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import json, torch, fedstages.a", set()),
+        ("import fedstage.a", {"a"}),
+        ("import fedstage.kind.one as x", {"kind", "kind.one"}),
+        ("from fedstage import a, b", {"a", "b"}),
+        ("from fedstage.a import f, g", {"a"}),
+        ("from fedstage.kind import one, f", {"kind", "kind.one"}),
+        ("from fedstage.kind.two import f", {"kind", "kind.two"}),
+        ("def f():\n    from fedstage.a import g", {"a"}),
+        ("class C:\n    async def f(self):\n        import fedstage.a", {"a"}),
+        ("try:\n    import fedstage.a\nexcept ImportError:\n    import fedstage.b", {"a", "b"}),
+        ("match 1:\n    case 1:\n        import fedstage.a", {"a"}),
+        ("with f():\n    for x in y:\n        import fedstage.a", {"a"}),
+        ("if x: pass\nelif y:\n    import fedstage.a\nelse: import fedstage.b", {"a", "b"}),
+        ("if TYPE_CHECKING:\n    import fedstage.a", set()),
+        ("if typing.TYPE_CHECKING:\n    from fedstage.a import f", set()),
+        ("if TYPE_CHECKING:\n    import fedstage.a\nelse:\n    import fedstage.b", {"b"}),
+        ("if TYPE_CHECKING:\n    import fedstage.a\nimport fedstage.a", {"a"}),
+        ("if not TYPE_CHECKING:\n    import fedstage.a", {"a"}),
+    ],
+)  # fmt: skip
+def test_imports_of_a_module(tmp_path, text, expected):
+    assert imported(tmp_path, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("kind.user", "from . import one", {"kind", "kind.one"}),
+        ("kind.user", "from .one import f", {"kind", "kind.one"}),
+        ("kind.user", "from ..a import f", {"a"}),
+    ],
+)
+def test_relative_imports_of_a_module(tmp_path, name, text, expected):
+    assert imported(tmp_path, text, name) - {"kind"} == expected - {"kind"}
+
+
+def test_relative_imports_of_a_package(tmp_path):
+    files = {"kind/__init__.py": "from .one import f", "kind/one.py": ""}
+    package = written(tmp_path / "fedstage", files)
+    assert imports("fedstage.kind", package) >= {"fedstage.kind.one"}
+
+
+def test_a_module_may_import_in_circles(tmp_path):
+    files = {"stages/__init__.py": "", "stages/x.py": "import fedstage.a"}
+    files |= {"a.py": "import fedstage.b", "b.py": "import fedstage.a"}
+    package = written(tmp_path / "fedstage", files)
+    assert reachable("x", (), package) == {"fedstage.stages.x", "fedstage.a", "fedstage.b"}
+
+
+def test_what_only_declarations_import_is_not_reachable(tmp_path):
+    files = {"stages/__init__.py": "import fedstage.a", "stages/x.py": "import fedstage.config"}
+    files |= {"a.py": "", "b.py": "", "config.py": "import fedstage.b"}
+    package = written(tmp_path / "fedstage", files)
+    assert reachable("x", (), package) == {"fedstage.stages.x"}
+
+
+def test_what_the_package_of_a_part_imports_is_reachable(tmp_path):
+    files = {"stages/__init__.py": "", "stages/x.py": "", "a.py": ""}
+    files |= {"kind/__init__.py": "import fedstage.a", "kind/one.py": "", "kind/two.py": ""}
+    package = written(tmp_path / "fedstage", files)
+    reached = {"fedstage.stages.x", "fedstage.kind", "fedstage.kind.one", "fedstage.a"}
+    assert reachable("x", ("kind.one",), package) == reached
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x = 1", "x = 2"),
+        ("x = 1", "x = 1.0"),
+        ("x = 1", "x = True"),
+        ("x = None", "x = ()"),
+        ("return_ = f()", "return_ = f(None)"),
+        ("def f():\n    return", "def f():\n    return None"),
+        ("'a docstring'\nx = 'b'", "'a docstring'\nx = 'c'"),
+        ("def f(a, b=1): ...", "def f(a, *, b=1): ...",),
+        ("x = a if b else c", "x = c if b else a"),
+        ("x = f'{a}'", "x = f'{a!r}'"),
+        ("x = -1", "x = 1"),
+        ("x = {**a}", "x = {None: a}"),
+        ("for x in y:\n    'not a docstring'", "for x in y:\n    'nor this one'"),
+    ],
+)  # fmt: skip
+def test_code_that_differs_has_another_digest(tmp_path, one, other):
+    package = written(tmp_path / "fedstage", {"one.py": one, "other.py": other})
+    assert module_digest("fedstage.one", package) != module_digest("fedstage.other", package)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x = 1", "# A comment\nx  =  1  # and another"),
+        ("x = 'a' 'b'", 'x = ("ab")'),
+        ("'doc'\nx = 1", "x = 1"),
+        ("class C:\n    'doc'\n    x = 1", "class C:\n    'other'\n    x = 1"),
+        ("async def f():\n    'doc'\n    return 1", "async def f():\n    return 1"),
+        ("def f(a, b): return a", "def f(\n    a,\n    b,\n):\n    return a"),
+        ("x = 1_000", "x = 1000"),
+    ],
+)
+def test_code_that_is_the_same_has_the_same_digest(tmp_path, one, other):
+    package = written(tmp_path / "fedstage", {"one.py": one, "other.py": other})
+    assert module_digest("fedstage.one", package) == module_digest("fedstage.other", package)
+
+
+CODE = '''
+"""A module."""
+import json
+class C(list):
+    """A class."""
+    async def f(self, a, /, b: int = 0, *args, c=None, **kwargs) -> f"{1!r:>3}":
+        """A method."""
+        match a:
+            case {"x": [1, *_], **rest} if b: return -1.5e3 + 2j
+        with open(a) as file: x: int = file if not b else lambda: {**a, "y": b"z"}
+        try: del x
+        except* OSError: pass
+        return (yield)
+'''
+
+
+def test_the_digest_does_not_depend_on_the_version_of_python(tmp_path):
+    # Were it another, all results of earlier versions would be made anew.
+    package = written(tmp_path / "fedstage", {"one.py": CODE})
+    assert module_digest("fedstage.one", package).startswith("d8ca77fd49196626")
+
+
+def test_fingerprints_need_no_torch():
+    code = (
+        "import sys, fedstage.fingerprints; print(*{'torch', 'pyarrow', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

@@ -1,0 +1,178 @@
+import json
+import re
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedstage.artefacts import save_tensors
+from fedstage.cli import find_stage, stage_parser
+from fedstage.provenance import OUTPUTS, content_digest, versions, write_record
+from fedstage.stages import STAGES
+
+RULES = Path(__file__).parents[2] / "workflow/rules"
+FIGURES = {"startup_s": 0.5, "compute_s": 1.25, "peak_memory_mb": 300}
+
+
+def recorded(folder, stage, options, source="0123456789ab"):
+    log = folder / "logs" / "job.1.log"
+    write_record(log, stage, options, source, FIGURES)
+    return json.loads((folder / "logs" / "job.1.record.json").read_text())
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Some small files with their digests."""
+    paths = [tmp_path / name for name in ("a.json", "b.parquet", "c.yaml", "d.csv")]
+    for path in paths:
+        path.write_text(f"content of {path.name}")
+    return {path: sha256(path.read_bytes()).hexdigest()[:16] for path in paths}
+
+
+def test_files_are_inputs_and_outputs_with_digests_by_option(tmp_path, files):
+    a, b, c, d = files
+    options = {"line": a, "start": a, "updates": [b, c], "state": None, "output": d}
+    record = recorded(tmp_path, "aggregation", options)
+    assert record["inputs"] == {
+        "line": {str(a): files[a]},
+        "start": {str(a): files[a]},
+        "updates": {str(b): files[b], str(c): files[c]},
+    }
+    assert record["outputs"] == {"output": {str(d): files[d]}}
+    assert record["options"] == {}
+
+
+def test_the_same_option_is_an_input_of_one_stage_and_an_output_of_another(tmp_path, files):
+    a, b, *_ = files
+    options = {"train": a, "output": b}
+    assert recorded(tmp_path, "partition", options)["inputs"].keys() == {"train"}
+    assert recorded(tmp_path, "dataset", {"train": a})["outputs"].keys() == {"train"}
+
+
+def test_what_is_no_file_is_an_option(tmp_path):
+    options = {"round": 2, "groups": [0, 1], "role": "test", "client": None, "state": None}
+    record = recorded(tmp_path, "segment", options)
+    assert record["options"] == {"round": 2, "groups": [0, 1], "role": "test"}
+    assert (record["inputs"], record["outputs"]) == ({}, {})
+
+
+def test_a_record_says_stage_time_source_versions_and_figures(tmp_path):
+    record = recorded(tmp_path, "tables", {})
+    assert record["stage"] == "tables"
+    assert record["source"] == "0123456789ab"
+    assert record["versions"] == versions()
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", record["made"])
+    assert FIGURES.items() <= record.items()
+
+
+def test_a_stage_that_is_run_by_hand_has_no_source(tmp_path):
+    assert recorded(tmp_path, "tables", {}, source=None)["source"] is None
+
+
+def test_a_file_that_is_not_there_has_no_digest(tmp_path):
+    record = recorded(tmp_path, "logits", {"models": [tmp_path / "gone", tmp_path]})
+    assert record["inputs"]["models"] == {str(tmp_path / "gone"): None, str(tmp_path): None}
+
+
+def test_versions_are_those_of_what_computes():
+    assert versions()["torch"] == version("torch")
+    assert versions().keys() == {"fedstage", "torch", "numpy", "python"}
+
+
+# --- digests --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tensors(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_tensors(path, {"a": torch.arange(6.0), "b": torch.ones(2, 2)}, {"round": 1})
+    return path
+
+
+def whole_digest(path):
+    return sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def test_tensors_have_the_digest_that_they_state(tensors):
+    raw = tensors.read_bytes()
+    header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+    assert content_digest(tensors) == header["__metadata__"]["sha256"][:16]
+    assert content_digest(tensors) != whole_digest(tensors)
+
+
+def test_other_tensors_or_notes_have_another_digest(tensors, tmp_path):
+    before = content_digest(tensors)
+    save_tensors(tensors, {"a": torch.arange(6.0), "b": torch.ones(2, 2)}, {"round": 2})
+    notes = content_digest(tensors)
+    save_tensors(tensors, {"a": torch.arange(6.0), "b": torch.zeros(2, 2)}, {"round": 1})
+    assert len({before, notes, content_digest(tensors)}) == 3
+
+
+def test_no_tensors_have_a_digest_too(tmp_path):
+    save_tensors(tmp_path / "none.safetensors", {}, {"diverged_at": 3})
+    assert content_digest(tmp_path / "none.safetensors") != whole_digest(
+        tmp_path / "none.safetensors"
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw[:-1],
+        lambda raw: raw + b"x",
+        lambda raw: raw[:20],
+        lambda raw: raw[:3],
+        lambda raw: b"",
+        lambda raw: b"\xff" * 8 + raw[8:],
+        lambda raw: raw.replace(b"sha256", b"sha255"),
+        lambda raw: raw[:8] + b"[" + raw[9:],
+    ],
+)
+def test_what_is_cut_off_or_states_nothing_is_digested_as_a_whole(tensors, damage):
+    tensors.write_bytes(damage(tensors.read_bytes()))
+    assert content_digest(tensors) == whole_digest(tensors)
+
+
+# --- which options are outputs --------------------------------------------------------------------
+
+
+def commands_of_rules():
+    """Return (stage, {option: what the rule gives it}) of each command of the workflow."""
+    literal = r'f?"(?:[^"\\\n]|\\.)*"'
+    for path in sorted(RULES.glob("*.smk")):
+        for joined in re.findall(rf"{literal}(?:\s*{literal})*", path.read_text()):
+            parts = re.findall(literal, joined)
+            command = "".join(part.lstrip("f")[1:-1] for part in parts)
+            if command.startswith("fedstage "):
+                values = dict(re.findall(r"--([a-z-]+) (\{[^}]*\})", command))
+                yield command.split()[1], values
+
+
+def test_options_that_rules_give_their_outputs_to_are_outputs():
+    found = {}
+    for stage, values in commands_of_rules():
+        given = {
+            name.replace("-", "_") for name, value in values.items() if value.startswith("{output")
+        }
+        found[stage] = found.get(stage, set()) | given
+    # The option of the round state is added to the command of aggregation in another string.
+    found["aggregation"].add("new_state")
+    assert {stage: set(names) for stage, names in OUTPUTS.items()} == {
+        stage: names for stage, names in found.items() if names
+    }
+    assert STAGES.keys() - OUTPUTS.keys() == {"segment", "logits_segment"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_rule_hands_its_source_to_the_record(stage):
+    given = [values for name, values in commands_of_rules() if name == stage]
+    assert given
+    assert all(values.get("fingerprint") == "{params.source}" for values in given)
+
+
+@pytest.mark.parametrize("stage", OUTPUTS)
+def test_outputs_are_options_of_the_stage(stage):
+    parser = stage_parser(stage, find_stage(stage))
+    assert set(OUTPUTS[stage]) <= {action.dest for action in parser._actions}

@@ -1,0 +1,72 @@
+"""What an edit of the package makes anew, and what it does not."""
+
+import shutil
+
+import pytest
+import yaml
+
+from fedstage.fingerprints import PACKAGE
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture
+def edited(copy, tmp_path, monkeypatch):
+    """A function that edits a copy of the package, from which the finished run is then planned."""
+    package = tmp_path / "src" / "fedstage"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, package, ignore=ignored)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+
+    def edit(file, old, new):
+        text = (package / file).read_text()
+        assert old in text
+        (package / file).write_text(text.replace(old, new))
+        return copy
+
+    return edit
+
+
+def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
+    edited("engine/training.py", "    model.train()\n", "    # All of it.\n    model.train()\n")
+    edited("stages/aggregation.py", "Average the updates", "Take the mean of the updates")
+    edited("config.py", "mask: bool = True\n", "mask: bool = True\n    twice: bool = False\n")
+    edited("local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
+    project = edited("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
+    assert project.plan().jobs == {}
+
+
+def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finished):
+    project = edited("global_trainers/distillation.py", "tau**2", "2 * tau**2")
+    plan = project.plan()
+    student = finished.line(method="fedavg-K2-designated").name
+    # The group that is not taught, and round 1 of the one that is, are another line's.
+    assert plan.trained() == [(2, 0, student)]
+    assert plan.jobs == {
+        "distillation": 2, "local_training": 1, "aggregation": 1, "logits": 1, "evaluation": 1,
+        "tables": 1, "figures": 1, "all": 1,
+    }  # fmt: skip
+    project.make()
+    assert project.make().jobs == {}
+
+
+def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
+    plan = edited("local_trainers/scaffold.py", "change / clients", "change / (1 * clients)").plan()
+    line = finished.line(method="scaffold").name
+    assert set(plan.trained()) == {(t, slot, line) for t in (1, 2) for slot in (0, 1)}
+    assert plan.jobs["evaluation"] == 1
+    assert plan.jobs["partition"] == plan.jobs["dataset"] == plan.jobs["distillation"] == 0
+
+
+def test_tables_make_no_training_anew(edited):
+    plan = edited("tables/markdown.py", "def render(", "DIGITS = 2\n\n\ndef render(").plan()
+    assert plan.jobs == {"tables": 1, "all": 1}
+
+
+@pytest.mark.parametrize("granularity", ["round", "segment"])
+def test_a_run_may_go_on_in_another_granularity(copy, granularity):
+    path = copy.path / "config.yaml"
+    config = yaml.safe_load(path.read_text()) | {"execution": {"granularity": granularity}}
+    path.write_text(yaml.safe_dump(config))
+    triggers = ["--rerun-triggers", "mtime", "params"]
+    assert copy.plan(*triggers).jobs == {}

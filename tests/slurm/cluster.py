@@ -71,11 +71,16 @@ class Job:
 
     id: int
     state: str
-    rule: str
+    name: str
     restarts: int
     partition: str
     memory: str
     gpus: str
+
+    @property
+    def rule(self) -> str:
+        """The rule, or group of rules, in the name that snakemake's plugin gives."""
+        return self.name.removeprefix("rule_").partition("_wildcards_")[0]
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,10 @@ class Cluster:
 
 
 def parse_job(line: str) -> Job:
-    """Read a line of squeue; the comment is what snakemake's plugin writes."""
-    number, state, restarts, *asked, comment = (part.strip() for part in line.split("|"))
-    rule = comment.removeprefix("rule_").partition("_wildcards_")[0]
+    """Read a line of squeue; snakemake's plugin writes a job's name into the comment."""
+    number, state, restarts, *asked, name = (part.strip() for part in line.split("|"))
     partition, memory, gpus = asked
-    return Job(int(number), state, rule, int(restarts), partition, memory, gpus)
+    return Job(int(number), state, name, int(restarts), partition, memory, gpus)
 
 
 def search_path() -> str:

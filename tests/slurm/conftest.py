@@ -59,6 +59,7 @@ class Submitter:
 
     project: Any
     cluster: Any
+    wait_until = staticmethod(clusters.wait_until)
 
     @property
     def session(self) -> Path:
@@ -206,12 +207,13 @@ def submitter(cluster):
     return lambda project: Submitter(project, cluster)
 
 
-@pytest.fixture
-def copy_of(tmp_path):
+@pytest.fixture(scope="session")
+def copy_of(tmp_path_factory):
     """A function that copies a finished project, with its times and snakemake's notes."""
 
     def copy(project):
-        shutil.copytree(project.path, tmp_path / "copy")
-        return workflow.Project(tmp_path / "copy")
+        path = tmp_path_factory.mktemp("copy")
+        shutil.copytree(project.path, path, dirs_exist_ok=True)
+        return workflow.Project(path)
 
     return copy

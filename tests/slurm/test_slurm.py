@@ -46,11 +46,11 @@ def test_stages_are_submitted_with_the_gpus_they_ask_for(first_round):
     ]
 
 
-def test_the_stages_of_a_submission_share_a_pool_that_ends_with_it(first_round, wait_until):
+def test_the_stages_of_a_submission_share_a_pool_that_ends_with_it(first_round):
     session, jobs, pools = first_round
     for job in jobs:
         assert len([pool for pool in pools if pool.belongs_to(job)]) == 1, job
-    wait_until(lambda: session.pools() == set(), "no pool outlives its job", seconds=10)
+    session.wait_until(lambda: not session.pools(), "no pool outlives its job", seconds=10)
 
 
 def test_pools_of_jobs_listen_in_folders_of_their_node(first_round):
@@ -60,9 +60,7 @@ def test_pools_of_jobs_listen_in_folders_of_their_node(first_round):
         assert pool.socket.is_relative_to(session.temporary if in_a_job else session.session)
 
 
-def test_a_run_goes_on_after_its_login_session_was_killed(
-    first_round, reference, reconfigure, wait_until
-):
+def test_a_run_goes_on_after_its_login_session_was_killed(first_round, reference, reconfigure):
     """A round is now one job, in the partition and on the kind of GPU that it needs."""
     session, first, _ = first_round
     reconfigure(session.project, rounds=2, execution={"granularity": "round"})
@@ -74,10 +72,10 @@ def test_a_run_goes_on_after_its_login_session_was_killed(
 
     options = ["--slurm-partition-config", str(path), *KIND_OF_GPU]
     running = session.start(*options)
-    wait_until(jobs, "the round is submitted")
+    session.wait_until(jobs, "the round is submitted")
     running.kill()
     running.wait()
-    wait_until(lambda: jobs()[0].state == "COMPLETED", "the round is finished")
+    session.wait_until(lambda: jobs()[0].state == "COMPLETED", "the round is finished")
     session.project.make("--unlock")
     session.finish(session.start(*options))
     asked = {job.rule.partition("_group")[0]: (job.partition, job.gpus) for job in jobs()}
@@ -95,62 +93,93 @@ def test_a_run_goes_on_after_its_login_session_was_killed(
 # --- what may happen to a job ---------------------------------------------------------------------
 
 
+def cancel(session, job, worker):
+    session.cluster.call("scancel", str(job.id))
+
+
+def kill(session, job, worker):
+    """As the system does where memory runs out."""
+    os.kill(worker, signal.SIGKILL)
+
+
+def fail_node(session, job, worker):
+    change = ["scontrol", "update", "nodename=node1"]
+    session.cluster.call(*change, "state=down", "reason=test")
+    session.wait_until(lambda: not session.cluster.processes(SLURM_JOB_ID=job.id), "it has ended")
+    session.cluster.call(*change, "state=resume")
+
+
 @pytest.fixture(scope="module")
 def trained(new_project):
-    """A participant that trains for seconds, on this machine."""
+    """Two participants that train for seconds, on this machine."""
     client = {"steps": 25000, "batch_size": 32, "learning_rate": 0.001}
-    project = new_project("trained", rounds=1, participants=1, client=client)
+    project = new_project("trained", rounds=1, client=client)
     project.make("--until", "local_training")
     return project
 
 
-@pytest.fixture
-def trains_again_after(submitter, copy_of, trained, wait_until):
-    """A function that lets something happen to a job that trains, and returns its submissions."""
+@pytest.fixture(scope="module")
+def train_again(submitter, copy_of, trained):
+    """A function that trains them on the cluster, where something happens to the first jobs.
 
-    def check(happens):
-        project = copy_of(trained)
-        (update,) = project.files("results/training/*/round_*/group_*/slot_*")
-        (project.path / update).unlink()
-        session = submitter(project)
+    It returns all submissions.
+    """
+
+    def train(*hits):
+        session = submitter(copy_of(trained))
+        for update in session.project.files("results/training/*/round_*/group_*/slot_*"):
+            (session.project.path / update).unlink()
         before = len(session.cluster.jobs())
         running = session.start("--until", "local_training")
-        wait_until(lambda: len(session.cluster.jobs()) > before, "the job is submitted")
-        job = session.cluster.jobs()[before]
-        wait_until(lambda: session.busy_worker(job), "the job trains")
-        happens(session, job)
+        session.wait_until(lambda: len(session.cluster.jobs()) == before + 2, "both are submitted")
+        first = session.cluster.jobs()[before:]
+        hit_when_busy(session, dict(zip(first, hits, strict=False)))
         session.finish(running)
-        assert project.results() == trained.results()
-        wait_until(lambda: session.pools() == set(), "no pool outlives its job", seconds=10)
-        wait_until(lambda: not session.cluster.processes(SLURM_JOB_ID=job.id), "nothing is left")
+        assert session.project.results() == trained.results()
+        for job in first:
+            session.wait_until(
+                lambda job=job: not session.cluster.processes(SLURM_JOB_ID=job.id), f"{job} is gone"
+            )
         return session.cluster.jobs()[before:]
 
-    return check
+    return train
 
 
-def test_a_cancelled_job_is_submitted_again_and_asks_for_more(trains_again_after):
-    jobs = trains_again_after(lambda session, job: session.cluster.call("scancel", str(job.id)))
+def hit_when_busy(session, hits):
+    """Let happen to each job what shall happen to it, as soon as it trains."""
+
+    def all_hit():
+        for job in list(hits):
+            if worker := session.busy_worker(job):
+                hits.pop(job)(session, job, worker)
+        return not hits
+
+    session.wait_until(all_hit, "the jobs train")
+
+
+@pytest.fixture(scope="module")
+def cancelled_and_killed(train_again):
+    """The submissions of a participant whose job is cancelled, and of one whose job is killed."""
+    jobs = train_again(cancel, kill)
+    assert len(jobs) == 4
+    # Which is submitted first is chance; the comment names the participant.
+    return [[job for job in jobs if job.name == first.name] for first in jobs[:2]]
+
+
+def test_a_cancelled_job_is_submitted_again_and_asks_for_more(cancelled_and_killed):
+    jobs, _ = cancelled_and_killed
     assert [job.state for job in jobs] == ["CANCELLED", "COMPLETED"]
     assert [job.memory for job in jobs] == ["4000M", "8000M"]
 
 
-def test_a_job_killed_by_the_system_is_submitted_again(trains_again_after):
-    """As where memory runs out."""
-    jobs = trains_again_after(
-        lambda session, job: os.kill(session.busy_worker(job), signal.SIGKILL)
-    )
+def test_a_job_killed_by_the_system_is_submitted_again(cancelled_and_killed):
+    _, jobs = cancelled_and_killed
     assert [job.state for job in jobs] == ["FAILED", "COMPLETED"]
 
 
-def test_a_job_of_a_failed_node_starts_again_when_there_is_one(trains_again_after, wait_until):
-    def fail(session, job):
-        change = ["scontrol", "update", "nodename=node1"]
-        session.cluster.call(*change, "state=down", "reason=test")
-        wait_until(lambda: session.busy_worker(job) is None, "the job has ended")
-        session.cluster.call(*change, "state=resume")
-
-    (job,) = trains_again_after(fail)
-    assert (job.state, job.restarts) == ("COMPLETED", 1)
+def test_jobs_of_a_failed_node_start_again_when_there_is_one(train_again):
+    jobs = train_again(fail_node)
+    assert [(job.state, job.restarts) for job in jobs] == [("COMPLETED", 1)] * 2
 
 
 # --- the cluster itself ---------------------------------------------------------------------------

@@ -134,23 +134,29 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
 
 
 def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
-    """Return the runs that a command line is about, beside those of the configured targets.
+    """Return the runs that a command line is about, and those that share rounds with them.
 
-    That is every run whose experiment and scale, or whose line's id, stands in the arguments: a
-    job on another machine names its files or its rule, and these name the line.
+    A run is asked for where its experiment and scale, or its line's id, stands in the arguments: a
+    job on another machine names its files or its rule, and these name the line. The configured
+    targets are always asked for. What shares rounds decides with them how these are cut into
+    segments and which of their files stay; so every process must see the same of it.
     """
     text = " ".join(arguments)
-    targets = {split_target(target) for target in catalogue.config.targets}
-    return [
-        run
-        for key, runs in catalogue.runs.items()
-        for run in runs
-        if key in targets
-        or any(
-            mark in text for mark in ("{}/{}".format(*key), "experiment={},scale={}".format(*key))
-        )
-        or any(name in text for name in _ids(run.line))
-    ]
+    every = [(key, run) for key, runs in catalogue.runs.items() for run in runs]
+    shared = {_shared(run.line) for key, run in every if _is_asked(catalogue, key, run, text)}
+    return [run for _, run in every if _shared(run.line) in shared]
+
+
+def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
+    if key in {split_target(target) for target in catalogue.config.targets}:
+        return True
+    marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *_ids(run.line))
+    return any(mark in text for mark in marks)
+
+
+def _shared(line: Line | LocalLine) -> Line | LocalLine:
+    """Return the line whose rounds a run may share with others."""
+    return line if isinstance(line, LocalLine) else undistilled(line)
 
 
 def _ids(line: Line | LocalLine) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fedstage.config import Count, Evaluated, GlobalModel, Line, LocalLine, Positive, Role, Settings
 from fedstage.errors import FedstageError
@@ -59,16 +59,29 @@ class Execution(Settings):
     segment_rounds: Positive = 25
 
 
+#: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.
+Keep = Literal["all", "models", "needed"]
+
+
 class Config(Settings):
     """config.yaml: experiments written in it, what to make, and what only steers the work."""
 
     targets: Annotated[list[str], Field(min_length=1)]
     experiments: dict[Name, Experiment] = {}
     data_folder: str | None = None
-    keep_updates: bool = True
+    keep: Keep = "all"
     state_every: Positive = 10
     gpu: Count = 0
     execution: Execution = Execution()
+
+    @model_validator(mode="after")
+    def _files_to_drop(self) -> "Config":
+        if self.keep == "needed" and self.execution.granularity == "participant":
+            raise ValueError(
+                "keep = 'needed': needs execution.granularity = 'round' or 'segment', because "
+                "'participant' hands every file on from one job to another; or use 'models'"
+            )
+        return self
 
 
 class RunLength(Settings):

@@ -5,6 +5,8 @@ model, w*_{t,k} the global model that round t+1 starts from (distilled if the gr
 Only standard library and settings here: the Snakefile reads this at every call.
 """
 
+from functools import cache
+
 from fedstage.config import Clients, Data, EnsembleTrainer, HeldOut, Line, LocalLine, Model
 from fedstage.lines import (
     data_id,
@@ -67,6 +69,7 @@ def line_file(line: Line) -> str:
     return f"{line_folder(line)}/line.yaml"
 
 
+@cache  # asked for hundreds of thousands of times while a large graph is built
 def round_folder(line: Line, round: int, group: int) -> str:
     """Return the folder of what is made in a round and group, in the line that owns it."""
     return f"{line_folder(owner(line, round, group))}/round_{round:04d}/group_{group}"
@@ -134,12 +137,31 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
         What the logits are computed on: ``test``, ``validation``, ``held_out`` or a data set's id.
     """
     members = "clients" if isinstance(ensemble, Clients) else "aggregated"
-    checkpoints = 1 if isinstance(ensemble, Clients) else ensemble.checkpoints
     return [
         f"{round_folder(line, past, group)}/logits/{members}-{images}.safetensors"
-        for past in range(max(1, round - checkpoints + 1), round + 1)
+        for past in member_rounds(round, ensemble)
         for group in range(line.global_models)
     ]
+
+
+def member_models(line: Line, round: int, ensemble: EnsembleTrainer) -> list[str]:
+    """Return the models that an ensemble has as members at the end of `round`."""
+    return [
+        path
+        for past in member_rounds(round, ensemble)
+        for group in range(line.global_models)
+        for path in (
+            updates(line, past, group)
+            if isinstance(ensemble, Clients)
+            else [aggregated_model(line, past, group)]
+        )
+    ]
+
+
+def member_rounds(round: int, ensemble: EnsembleTrainer) -> range:
+    """Return the rounds that an ensemble's members at the end of `round` come from."""
+    checkpoints = 1 if isinstance(ensemble, Clients) else ensemble.checkpoints
+    return range(max(1, round - checkpoints + 1), round + 1)
 
 
 def teacher_logits(line: Line, round: int) -> list[str]:

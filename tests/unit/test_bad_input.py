@@ -151,7 +151,9 @@ BAD_CONFIGURATIONS = {
     "seed as text": at("b:seed", "zero", "seed = 'zero'", "must be a valid integer"),
     "seed of the grid as text": at("e:grid/seed", [0, "1"], "seed = '1'", "integer"),
     "rate as text": at("b:client/learning_rate", "fast", "client.learning_rate = 'fast'", "number"),
-    "text for yes or no": at("keep_updates", "yes", "keep_updates = 'yes'", "must be a valid bool"),
+    "no such choice of files": at(
+        "keep", "some", "keep = 'some'", "must be 'all', 'models' or 'needed'"
+    ),
     "targets as text": at("targets", "e", "targets = 'e'", "list"),
     "axis without a list": at("e:grid/seed", 0, "grid.seed = 0", "list"),
     "client as text": at("b:client", "sgd", "client = 'sgd'", "mapping"),

@@ -34,7 +34,7 @@ def tiny_config(**changes):
     methods = changes.pop("methods", METHODS)
     return {
         "targets": ["tiny"],
-        **{key: changes.pop(key) for key in ("execution", "keep_updates") if key in changes},
+        **{key: changes.pop(key) for key in ("execution", "keep") if key in changes},
         "experiments": {
             "tiny": {
                 "title": "Tiny",

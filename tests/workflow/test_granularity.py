@@ -39,7 +39,7 @@ def test_every_granularity_gives_the_same_bytes(by_participant, project, executi
 
 
 def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):
-    project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep_updates=False).make()
+    project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep="models").make()
     updates = [str(path) for path in project.files("results/training/*/round_*/group_*/slot_*")]
     assert updates
     assert all("-fedavg-seed0" in path and "/round_0001/" in path for path in updates)  # feddf's
@@ -47,6 +47,37 @@ def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, proje
     expected = {path: content for path, content in kept.items() if "/slot_" not in path}
     found = without_state(project.results())
     assert {path: content for path, content in found.items() if "/slot_" not in path} == expected
+
+
+def test_only_what_some_job_reads_is_kept(by_participant, project):
+    settings = {"methods": METHODS, "execution": SEGMENT, "keep": "needed", "evaluate_every": 3}
+    project.configure(rounds=3, **settings).make()
+    everything = by_participant.results()
+    found = {
+        path: content
+        for path, content in without_state(project.results()).items()
+        if "/round_" in path
+    }
+    assert found == {path: everything[path] for path in found}
+    rounds = {
+        kind: {path.partition("/round_")[2][:4] for path in found if kind in path}
+        for kind in ("/slot_", "/participants.")
+    }
+    # The first teacher of feddf reads its participants' updates; evaluations read the tables.
+    assert rounds == {"/slot_": {"0001"}, "/participants.": {"0003"}}
+    assert "Nothing to be done" in project.make(*SAME_TRIGGERS).output
+    plan = project.configure(rounds=4, **settings).plan(*SAME_TRIGGERS)
+    assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
+
+
+@pytest.mark.parametrize("execution", [{}, ROUND, SEGMENT], ids=["participant", "round", "segment"])
+def test_four_hundred_rounds_are_a_graph_like_any_other(project, execution):
+    """A chain of rounds is followed by recursion, which Python ends at a depth of its own."""
+    methods = ["fedavg", "fedsdd"]
+    plan = project.configure(rounds=400, methods=methods, execution=execution).plan()
+    assert plan.jobs["evaluation"] == 2
+    if not execution:
+        assert max(round for round, _, _ in plan.trained()) == 400
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ rule local_training:
         start=previous_model,
         state=previous_state,
     output:
-        UPDATE if CATALOGUE.config.keep_updates else temp(UPDATE),
+        UPDATE if CATALOGUE.config.keep == "all" else temp(UPDATE),
     log:
         "results/logs/local_training/{line}/round_{round}/group_{group}/slot_{slot}.log",
     threads: lambda w: line_of(w).numerics.threads

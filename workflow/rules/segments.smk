@@ -8,7 +8,19 @@ that a run can go on in another granularity.
 ASKED = asked_runs(CATALOGUE, sys.argv)
 LENGTH = CATALOGUE.config.execution.segment_rounds if GRANULARITY == "segment" else 1
 SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
-KEPT = None if CATALOGUE.config.keep_updates else segments.read_updates(ASKED, LOGITS_SEGMENTS)
+KEEP = CATALOGUE.config.keep
+READS = {part: segments.inputs(part) for part in [*SEGMENTS, *LOGITS_SEGMENTS]}
+READ = () if KEEP == "all" else segments.files_read(ASKED, READS.values())
+KEPT = {part: segments.rounds_kept(part, KEEP, READ) for part in SEGMENTS}
+MADE = {part: segments.segment_outputs(part, KEPT[part]) for part in SEGMENTS}
+MADE |= {part: segments.logits_outputs(part) for part in LOGITS_SEGMENTS}
+LAST = segments.last_of_each(MADE.values())
+
+
+def from_segments(paths):
+    """Return what to wait for: of each segment that makes some of the files, the last."""
+    return ancient(list(dict.fromkeys(LAST.get(path, path) for path in paths)))
+
 
 for part in SEGMENTS:
 
@@ -23,9 +35,9 @@ for part in SEGMENTS:
             public=graph.public_file(part.line) if part.line.global_trainer else [],
             # Made round by round they may be younger than this segment's first rounds. Their bytes
             # follow from settings and source, which the params of this rule hold.
-            others=ancient(segments.segment_inputs(part)),
+            others=from_segments(READS[part]),
         output:
-            segments.segment_outputs(part, KEPT),
+            MADE[part],
         log:
             f"results/logs/segment/{part.name}.log",
         threads: part.line.numerics.threads
@@ -33,7 +45,7 @@ for part in SEGMENTS:
             gpu=gpus(part.line),
         params:
             source=source_of(part.line, "segment"),
-            which=lambda w, output, part=part: segments.options(part, KEPT),
+            which=lambda w, output, part=part: segments.options(part, KEPT[part]),
         message:
             f"rounds {part.first} to {part.last} of group {', '.join(map(str, part.groups))}"
             f" ({line_id(part.line)})"
@@ -49,11 +61,11 @@ for part in LOGITS_SEGMENTS:
             part.name
         input:
             line=graph.line_file(part.line),
-            models=ancient(segments.logits_models(part)),
+            models=from_segments(READS[part]),
             public=part.public,
             info=graph.data_file(part.line.data, "info"),
         output:
-            segments.logits_outputs(part),
+            MADE[part],
         log:
             f"results/logs/logits_segment/{part.name}.log",
         threads: part.line.numerics.threads

@@ -1,5 +1,6 @@
 """Stage `segment`: rounds first..last of a group, or of all students of a line, in one process."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from fedstage import graph
@@ -13,19 +14,28 @@ from fedstage.stages.logits import logits
 
 
 def segment(
-    *, line: Path, first: int, last: int, groups: list[int], kept_updates: list[int] | None = None
+    *,
+    line: Path,
+    first: int,
+    last: int,
+    groups: list[int],
+    kept_updates: list[int] | None = None,
+    kept_models: list[int] | None = None,
+    kept_participants: list[int] | None = None,
+    kept_logits: list[int] | None = None,
 ) -> None:
     """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
 
     Reads and writes the same files as jobs of a participant each would, where `fedstage.graph` says
-    that they are.
+    that they are. Of round state only that of the last round stays.
 
     Parameters
     ----------
     groups : list of int
         One group of an undistilled line, or all students of a distilled one.
-    kept_updates : list of int, optional
-        The rounds whose updates stay on disk; all by default.
+    kept_updates, kept_models, kept_participants, kept_logits : list of int, optional
+        The rounds whose updates, models, tables of participants and logits for teachers stay on
+        disk; all by default.
     """
     settings = normalised(read_line(line, Line))
     for round in range(first, last + 1):
@@ -38,12 +48,37 @@ def segment(
                 speak(line, settings, round, group)
         for group in taught:
             teach(line, settings, round, group)
-        for group in owned:
-            if kept_updates is not None and round not in kept_updates:
-                for path in graph.updates(settings, round, group):
-                    Path(path).unlink()
-            if round > first:
-                Path(graph.round_state(settings, round - 1, group)).unlink(missing_ok=True)
+        _drop(settings, round, groups, kept_updates, graph.updates)
+        if round > first:
+            _drop(settings, round - 1, groups, kept_models, _models)
+            _drop(settings, round - 1, groups, [], lambda *at: [graph.round_state(*at)])
+    for round in range(first, last + 1):
+        _drop(settings, round, groups, kept_participants, _tables)
+        _drop(settings, round, groups, kept_logits, lambda *at: [graph.teacher_member(*at)])
+
+
+def _drop(
+    settings: Line,
+    round: int,
+    groups: list[int],
+    kept: list[int] | None,
+    files: Callable[[Line, int, int], list[str]],
+) -> None:
+    """Delete files of a round, unless it is one of those kept; only what stands under this line."""
+    if kept is None or round in kept:
+        return
+    for group in groups:
+        for path in map(Path, files(settings, round, group)):
+            if path.is_relative_to(graph.line_folder(settings)):
+                path.unlink(missing_ok=True)
+
+
+def _tables(line: Line, round: int, group: int) -> list[str]:
+    return [graph.participants_table(line, round, group)]
+
+
+def _models(line: Line, round: int, group: int) -> list[str]:
+    return [graph.aggregated_model(line, round, group), graph.global_model(line, round, group)]
 
 
 def train_group(line: Path, settings: Line, round: int, group: int) -> None:

@@ -195,6 +195,21 @@ def configure(project, **changes):
     return project
 
 
+@pytest.fixture(scope="session")
+def new_quickstart(tmp_path_factory):
+    """A function that makes a folder with one seed of the quickstart, in segments and on GPUs."""
+
+    def make(name):
+        project = workflow.Project(tmp_path_factory.mktemp(name))
+        config = yaml.safe_load((workflow.REPOSITORY / "config.yaml").read_text())
+        config["experiments"]["quickstart"]["grid"]["seed"] = [0]
+        config |= {"execution": {"granularity": "segment"}, "gpu": 1}
+        (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+        return project
+
+    return make
+
+
 @pytest.fixture
 def reconfigure():
     """The function that changes a project's configuration."""

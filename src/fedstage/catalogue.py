@@ -4,10 +4,11 @@ Every line of every experiment and scale is in it, so that a job which sees one 
 one on another machine, finds the settings behind the folder's name. No torch, no pandas here.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fedstage import graph
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model
@@ -15,6 +16,7 @@ from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
 from fedstage.experiments import Config, Experiment, Run, load_experiments, load_yaml, resolve
 from fedstage.lines import (
+    cohorts,
     data_id,
     initial_id,
     line_id,
@@ -145,6 +147,25 @@ def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
     every = [(key, run) for key, runs in catalogue.runs.items() for run in runs]
     shared = {_shared(run.line) for key, run in every if _is_asked(catalogue, key, run, text)}
     return [run for _, run in every if _shared(run.line) in shared]
+
+
+def cohorts_of(
+    runs: Iterable[Run], size: int | Literal["all"]
+) -> dict[tuple[int, tuple[int, ...]], list[str]]:
+    """Return each cohort, group and slots, with the ids of the lines that have it.
+
+    Parameters
+    ----------
+    size : int or "all"
+        At most so many participants make a cohort.
+    """
+    found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
+    lines = [run.line for run in runs if isinstance(run.line, Line)]
+    for line in dict.fromkeys(kind(line) for line in lines for kind in (normalised, undistilled)):
+        for group in range(line.global_models):
+            for slots in cohorts(line, group, None if size == "all" else size):
+                found[group, slots].append(line_id(line))
+    return dict(found)
 
 
 def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:

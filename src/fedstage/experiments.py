@@ -57,6 +57,16 @@ class Execution(Settings):
 
     granularity: Literal["participant", "round", "segment"] = "participant"
     segment_rounds: Positive = 25
+    clients_per_job: Positive | Literal["all"] = 1
+
+    @model_validator(mode="after")
+    def _one_way_of_joining(self) -> "Execution":
+        if self.clients_per_job != 1 and self.granularity != "participant":
+            raise ValueError(
+                f"clients_per_job = {self.clients_per_job!r}: only with granularity = "
+                f"'participant', because a {self.granularity} trains all clients of a group"
+            )
+        return self
 
 
 #: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.

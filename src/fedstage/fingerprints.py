@@ -99,6 +99,7 @@ CHOICES_OF = {
     "partition": ("partition",),
     "initial_model": ("model",),
     "local_training": ("model", "local"),
+    "cohort": ("model", "local"),
     "aggregation": ("model", "local"),
     "logits": ("model",),
     "distillation": ("model", "ensemble"),
@@ -112,6 +113,7 @@ CHOICES_OF = {
 #: The stages that a segment calls, and the segment that does.
 SEGMENT_OF = {
     "local_training": "segment",
+    "cohort": "segment",
     "aggregation": "segment",
     "distillation": "segment",
     "logits": "logits_segment",

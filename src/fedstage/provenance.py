@@ -27,6 +27,7 @@ OUTPUTS = {
     "participation": ("output",),
     "initial_model": ("output",),
     "local_training": ("output",),
+    "cohort": ("outputs",),
     "aggregation": ("output", "participants", "new_state"),
     "logits": ("output",),
     "distillation": ("output",),

@@ -301,7 +301,8 @@ def test_nothing_that_runs_stages_is_reachable(stage, line):
 def test_stages_reach_no_other_stage_except_by_segments(stage):
     others = {name for name in reachable(stage) if name.startswith("fedstage.stages.")}
     called = {
-        "segment": {"segment", "local_training", "aggregation"},
+        "cohort": {"cohort", "local_training"},
+        "segment": {"segment", "cohort", "local_training", "aggregation"},
         "logits_segment": {"logits_segment", "logits"},
     }
     assert others == {f"fedstage.stages.{name}" for name in called.get(stage, {stage})}

@@ -31,6 +31,18 @@ def by_participant(tmp_path_factory, finished):
     return project
 
 
+@pytest.mark.parametrize("size", [2, "all"])
+def test_participants_that_share_a_job_give_the_same_bytes(by_participant, project, size):
+    execution = {"clients_per_job": size}
+    run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
+    assert run.jobs["local_training"] == 0
+    # K = 1: both participants in a job; K = 2: one to a group, which needs no other job for it.
+    assert run.jobs["cohort_of_group_0_slots_0_to_1"] == 3 + 2 + 3
+    assert project.results() == by_participant.results()
+    one_by_one = project.configure(rounds=3, methods=METHODS)
+    assert "Nothing to be done" in one_by_one.make(*SAME_TRIGGERS).output
+
+
 @pytest.mark.parametrize("execution", [ROUND, SEGMENT], ids=["round", "segment"])
 def test_every_granularity_gives_the_same_bytes(by_participant, project, execution):
     run = project.configure(rounds=3, methods=METHODS, execution=execution).make()

@@ -9,8 +9,8 @@ from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
 from fedstage import graph, segments
-from fedstage.catalogue import asked_runs, describe_runs, find, load_catalogue, metrics_of
-from fedstage.catalogue import split_target, state_rounds
+from fedstage.catalogue import asked_runs, cohorts_of, describe_runs, find, load_catalogue
+from fedstage.catalogue import metrics_of, split_target, state_rounds
 from fedstage.config import STATEFUL_TRAINERS, HeldOut
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
@@ -40,6 +40,7 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 
 # Logits of public images are a segment's business where training is.
 GRANULARITY = CATALOGUE.config.execution.granularity
+CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
 IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
 
 

@@ -12,6 +12,7 @@ STAGES = {
     "participation": "draw which client each slot of a round is",
     "initial_model": "draw the weights that a global model starts from",
     "local_training": "train one participant from its group's global model",
+    "cohort": "train several participants of a group in one process",
     "aggregation": "average the updates of a group",
     "logits": "compute the logits of ensemble members on a data set",
     "distillation": "teach a group's averaged model with an ensemble's logits",

@@ -8,8 +8,8 @@ from fedstage.config import STATEFUL_TRAINERS, Clients, Line
 from fedstage.lines import group_slots, is_distilled, normalised, owner
 from fedstage.reading import read_line
 from fedstage.stages.aggregation import aggregation
+from fedstage.stages.cohort import cohort
 from fedstage.stages.distillation import distillation
-from fedstage.stages.local_training import local_training
 from fedstage.stages.logits import logits
 
 
@@ -88,20 +88,19 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
     stateful = settings.local.name in STATEFUL_TRAINERS
     state = Path(graph.round_state(settings, round - 1, group)) if stateful and round > 1 else None
     updates = [Path(path) for path in graph.updates(settings, round, group)]
-    for slot, update in zip(group_slots(settings, group), updates, strict=True):
-        local_training(
-            line=line,
-            round=round,
-            group=group,
-            slot=slot,
-            data=Path(graph.data_file(settings.data, "train")),
-            info=info,
-            clients=Path(graph.clients_table(settings)),
-            participation=Path(graph.participation_table(settings, round)),
-            start=start,
-            state=state,
-            output=update,
-        )
+    cohort(
+        line=line,
+        round=round,
+        group=group,
+        slots=list(group_slots(settings, group)),
+        data=Path(graph.data_file(settings.data, "train")),
+        info=info,
+        clients=Path(graph.clients_table(settings)),
+        participation=Path(graph.participation_table(settings, round)),
+        start=start,
+        state=state,
+        outputs=updates,
+    )
     aggregation(
         line=line,
         info=info,

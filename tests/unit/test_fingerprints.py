@@ -187,13 +187,14 @@ def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
     new = "def gradient_term(\n    settings: object,"
     old = {"fedprox": "FedProx", "scaffold": "Scaffold"}[name]
     changes = changed(f"local_trainers/{name}.py", f"def gradient_term(\n    settings: {old},", new)
-    assert changes == {(stage, name) for stage in ("local_training", "aggregation", "segment")}
+    stages = ("local_training", "cohort", "aggregation", "segment")
+    assert changes == {(stage, name) for stage in stages}
 
 
 def test_the_training_loop_reaches_what_trains(changed):
     changes = changed("engine/training.py", "rate_sum += eta", "rate_sum += 2 * eta")
     # Aggregation imports the types of the loop with the local trainers.
-    trains = {"local_training", "local_model", "distillation", "segment", "aggregation"}
+    trains = {"local_model", "distillation", "segment", "aggregation", "local_training", "cohort"}
     assert stages_of(changes) == trains
     assert {("local_training", name) for name in LINES} <= changes
 

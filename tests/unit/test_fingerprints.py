@@ -203,8 +203,8 @@ def test_a_model_reaches_its_own_lines_only(changed):
     changes = changed("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert lines_of(changes) == {"resnet20"}
     assert stages_of(changes) == {
-        "initial_model", "local_training", "aggregation", "segment", "logits", "logits_segment",
-        "evaluation", "local_model", "local_evaluation",
+        "initial_model", "local_training", "cohort", "aggregation", "segment", "logits",
+        "logits_segment", "evaluation", "local_model", "local_evaluation",
     }  # fmt: skip
 
 

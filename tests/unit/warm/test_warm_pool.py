@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fedstage.experiments import Execution
 from fedstage.warm import client, pool, worker
 from fedstage.warm.environment import prepare
 from fedstage.warm.processes import alive
@@ -194,7 +195,7 @@ def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
 
 def test_a_workflow_prepares_its_jobs(tmp_path):
     environment = {"PATH": "/bin"}
-    prepare(environment, tmp_path)
+    prepare(environment, tmp_path, Execution())
     assert environment["PATH"] == f"{tmp_path}:/bin"
     assert environment["FEDSTAGE_OWNER"] == f"{socket.gethostname()}-{os.getpid()}"
     assert Path(environment["FEDSTAGE_CLIENT"]).samefile(client.__file__)
@@ -203,14 +204,14 @@ def test_a_workflow_prepares_its_jobs(tmp_path):
 
 def test_a_workflow_inside_another_keeps_its_owner(tmp_path, owner):
     environment = {"FEDSTAGE_OWNER": f"{socket.gethostname()}-{owner.pid}"}
-    prepare(environment, tmp_path)
+    prepare(environment, tmp_path, Execution())
     assert environment["FEDSTAGE_OWNER"].endswith(f"-{owner.pid}")
 
 
 @pytest.mark.parametrize("foreign", ["elsewhere-1", f"{socket.gethostname()}-999999999", "x"])
 def test_an_owner_that_does_not_live_here_is_replaced(tmp_path, foreign):
     environment = {"FEDSTAGE_OWNER": foreign}
-    prepare(environment, tmp_path)
+    prepare(environment, tmp_path, Execution())
     assert environment["FEDSTAGE_OWNER"].endswith(f"-{os.getpid()}")
 
 

@@ -59,6 +59,14 @@ def test_a_stage_on_the_cpu_has_no_figure_of_a_gpu(peaks):
     assert "peak_gpu_memory_mb" not in timings.figures()
 
 
+def test_cuda_that_no_stage_has_used_is_not_asked(peaks, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    peaks[:] = [GIGABYTE, GIGABYTE]
+    assert most_taken() is None
+    forget_peak()
+    assert peaks == [GIGABYTE, GIGABYTE]
+
+
 @pytest.mark.parametrize("before", ["", "import torch"])
 def test_cuda_is_not_started_to_ask_it(before):
     code = f"""

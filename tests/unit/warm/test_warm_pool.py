@@ -1,6 +1,7 @@
 """The client and the pool in one process; `tests/chaos` runs them as users do, in several."""
 
 import os
+import selectors
 import socket
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fedstage.experiments import Execution
-from fedstage.warm import client, pool, worker
+from fedstage.warm import client, gpus, pool, worker
 from fedstage.warm.environment import prepare
 from fedstage.warm.processes import alive
 
@@ -222,3 +223,25 @@ def test_a_process_that_has_ended_is_not_alive():
     child.wait()
     assert not alive(child.pid)
     assert alive(os.getpid())
+
+
+def test_a_worker_that_dies_as_its_client_goes_is_buried_once(monkeypatch, tmp_path):
+    """Both of its sockets are ready in the same turn of the loop."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    while alive(child):
+        time.sleep(0.01)
+    (control, its_end), (connection, other_end) = socket.socketpair(), socket.socketpair()
+    its_end.close()
+    other_end.close()
+    listener = socket.create_server(("localhost", 0))
+    made = pool.Pool(tmp_path / "socket", listener, 0, size=1, per_gpu=1, timeout=9, source="")
+    made.workers.append(pool.Worker(child, control, gpus.CPU, connection))
+    for ready in (control, connection):
+        made.selector.register(ready, selectors.EVENT_READ, made.workers[0])
+    monkeypatch.setattr(pool, "finished", lambda one: not one.workers)
+    pool.serve(made)
+    assert made.workers == []
+    made.selector.close()
+    listener.close()

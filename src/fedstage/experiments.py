@@ -53,11 +53,20 @@ class Experiment(Settings):
 
 
 class Execution(Settings):
-    """How the work is cut into jobs; results are the same bytes whatever stands here."""
+    """How the work is cut into jobs and who does it; results are the same bytes.
+
+    `workers` (by default one a core) and `workers_per_gpu` are the warm processes of a machine,
+    `gpu` is what a job asks the scheduler for where `numerics.device` is auto, and `timeout` the
+    seconds after which a stage is taken for hung (by default a day).
+    """
 
     granularity: Literal["participant", "round", "segment"] = "participant"
     segment_rounds: Positive = 25
     clients_per_job: Positive | Literal["all"] = 1
+    workers: Positive | None = None
+    workers_per_gpu: Positive = 1
+    gpu: Count = 0
+    timeout: Positive | None = None
 
     @model_validator(mode="after")
     def _one_way_of_joining(self) -> "Execution":
@@ -81,7 +90,6 @@ class Config(Settings):
     data_folder: str | None = None
     keep: Keep = "all"
     state_every: Positive = 10
-    gpu: Count = 0
     execution: Execution = Execution()
 
     @model_validator(mode="after")

@@ -289,6 +289,14 @@ AGGREGATED = graph.aggregated_model(LINE, 2, 0)
 # --- what is told ---------------------------------------------------------------------------------
 
 
+def test_memory_of_a_gpu_is_told_where_one_was_used(jobs):
+    place = f"distillation/{Path(DISTILLED).parts[2]}/*2/*_0.record.json"
+    (record,) = Path("results/logs").rglob(place)
+    made_on_gpu = json.loads(record.read_text()) | {"peak_gpu_memory_mb": 512}
+    record.write_text(json.dumps(made_on_gpu))
+    assert shown(DISTILLED).facts["took"].endswith(" MB, 512 MB on the GPU")
+
+
 def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     told = shown(DISTILLED)
     assert told.text.startswith(f"{DISTILLED}\n")

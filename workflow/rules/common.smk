@@ -29,7 +29,7 @@ except FedstageError as error:
 
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
-    prepare(os.environ, Path(workflow.basedir) / "workflow/bin")
+    prepare(os.environ, Path(workflow.basedir) / "workflow/bin", CATALOGUE.config.execution)
 if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 
@@ -77,9 +77,9 @@ def local_line_of(wildcards):
 
 
 def gpus(line):
-    """Return how many GPUs a job of this line is scheduled on."""
+    """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
-    return CATALOGUE.config.gpu if device == "auto" else int(device.startswith("cuda"))
+    return CATALOGUE.config.execution.gpu if device == "auto" else int(device.startswith("cuda"))
 
 
 def runs_of(target):

@@ -24,3 +24,18 @@ STAGES = {
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
 }
+
+#: The stages that compute on the device which the settings name; the others need no GPU.
+ON_DEVICE = frozenset(
+    {
+        "local_training",
+        "cohort",
+        "logits",
+        "distillation",
+        "segment",
+        "logits_segment",
+        "evaluation",
+        "local_model",
+        "local_evaluation",
+    }
+)

@@ -42,7 +42,8 @@ def segment(
             if kept_updates is not None and round not in kept_updates:
                 for path in graph.updates(settings, round, group):
                     Path(path).unlink()
-            if round > first:
+            # What another line owns, before this one takes over, others may go on from.
+            if round > first and owner(settings, round - 1, group) == settings:
                 Path(graph.round_state(settings, round - 1, group)).unlink(missing_ok=True)
 
 

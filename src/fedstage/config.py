@@ -282,18 +282,33 @@ class FedProx(Settings):
 
 
 class Scaffold(Settings):
-    """Control variates, option II (Karimireddy et al. 2020), one set per global model."""
+    """Control variates (Karimireddy et al. 2020).
+
+    A client's new variate is, by `option`, the gradient of all its data at the model that the round
+    starts from (I), or the mean of its steps (II). `control` is kept for each global model, or
+    shared by all of them.
+    """
 
     name: Literal["scaffold"]
+    option: Literal["I", "II"] = "II"
+    control: Literal["per_model", "shared"] = "per_model"
 
 
 LocalTrainer = Annotated[FedAvg | FedProx | Scaffold, _BY_NAME, _IN_SHORT]
 
 
 class Aggregation(Settings):
-    """The average over the participants of a group."""
+    """The average over the participants of a group.
+
+    The parameters go `learning_rate` times the way from the model that the round started from to
+    the average: eta_g of SCAFFOLD. `batch_norm` says which running statistics of batch
+    normalisation the new model has: the clients' average; those of the model that the round started
+    from, while each client keeps its own (`local`); or new ones of the public images.
+    """
 
     weights: Literal["samples", "uniform"] = "samples"
+    learning_rate: Rate = 1.0
+    batch_norm: Literal["average", "local", "re_estimate"] = "average"
 
 
 class Clients(Settings):
@@ -343,7 +358,9 @@ class Numerics(Settings):
 class Line(Settings):
     """A training line: all that determines the weights of a federated run, and nothing else.
 
-    Not in it: the number of rounds, what is evaluated, and how the work is scheduled.
+    Not in it: the number of rounds, what is evaluated, and how the work is scheduled. Where
+    `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
+    each, or to the main model's group.
     """
 
     data: Data
@@ -353,6 +370,7 @@ class Line(Settings):
     participants: Positive
     model: Model
     global_models: Positive = 1
+    remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
     aggregation: Aggregation = Aggregation()
@@ -377,6 +395,11 @@ class Line(Settings):
             )
         if self.global_trainer is not None:
             self._check_distillation()
+        if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
+            raise ValueError(
+                "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
+                "needs at least 1 sample"
+            )
         if self.local.name == "scaffold" and (
             self.client.optimiser != "sgd" or self.client.momentum
         ):
@@ -398,6 +421,16 @@ class Line(Settings):
                 f"server.augmentation = {self.server.augmentation!r}: only 'none' "
                 "(the teacher's logits are computed once for each public image)"
             )
+
+
+def has_batch_norm(model: Model) -> bool:
+    """Whether a model has running statistics of batch normalisation."""
+    return getattr(model, "norm", "none") == "batch"
+
+
+def re_estimates(line: Line) -> bool:
+    """Whether running statistics are estimated anew, on public images, in every aggregation."""
+    return line.aggregation.batch_norm == "re_estimate" and has_batch_norm(line.model)
 
 
 class LocalLine(Settings):

@@ -20,6 +20,8 @@ from fedstage.config import (
     Server,
     Settings,
     expand_choice,
+    has_batch_norm,
+    re_estimates,
 )
 from fedstage.experiments import RunLength
 
@@ -282,6 +284,44 @@ def test_distillation_needs_public_data():
     assert "data.held_out = 0" in refusal(**DISTILLED, data=nothing)
     assert line(**DISTILLED, data=nothing, public="svhn")
     assert line(data=nothing)
+
+
+def test_statistics_are_estimated_on_public_data():
+    model = {"cnn_small": {"norm": "batch"}}
+    estimated = {"model": model, "aggregation": {"batch_norm": "re_estimate"}}
+    nothing = {"digits": {"held_out": 0}}
+    message = refusal(**estimated, data=nothing)
+    assert "data.held_out = 0: aggregation.batch_norm = re_estimate" in message
+    assert re_estimates(line(**estimated, data=nothing, public="svhn"))
+    assert re_estimates(line(**estimated))
+    without = line(**estimated | {"model": {"cnn_small": {"norm": "group"}}}, data=nothing)
+    assert not re_estimates(without)
+
+
+def test_models_with_running_statistics():
+    def has(model):
+        return has_batch_norm(line(model=model).model)
+
+    assert [has(model) for model in ("resnet8", "wrn16_2")] == [True, True]
+    assert [has(model) for model in ("cnn_small", "logistic_regression")] == [False, False]
+    assert has({"cnn_small": {"norm": "batch"}})
+    assert not has({"resnet8": {"norm": "group"}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("remainder", "last"),
+        ("local", {"scaffold": {"option": "III"}}),
+        ("local", {"scaffold": {"control": "none"}}),
+        ("aggregation", {"batch_norm": "drop"}),
+        ("aggregation", {"learning_rate": 0}),
+    ],
+    ids=str,
+)
+def test_other_values_are_refused(key, value):
+    with pytest.raises(ValidationError, match=key):
+        line(**{key: value})
 
 
 def test_distillation_takes_public_images_as_they_are():

@@ -14,6 +14,7 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 METHODS = ["fedavg", "fedsdd", "scaffold"]
+BATCH_NORM = {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}}
 
 
 def tiny_config(**changes):
@@ -49,6 +50,18 @@ def tiny_config(**changes):
                     },
                     "scaffold": {"client": {"learning_rate": 0.02}},
                     "ensemble_of_clients": {"local": "fedavg", "evaluate": "clients"},
+                    "shared_variates": {
+                        "local": {"scaffold": {"control": "shared"}},
+                        "global_models": 2,
+                    },
+                    "own_statistics": {
+                        "model": BATCH_NORM,
+                        "aggregation": {"batch_norm": "local"},
+                    },
+                    "new_statistics": {
+                        "model": BATCH_NORM,
+                        "aggregation": {"batch_norm": "re_estimate"},
+                    },
                 },
                 "grid": {"method": methods},
                 "scales": {"default": {}},

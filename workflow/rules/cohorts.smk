@@ -20,7 +20,7 @@ for (group, slots), names in COHORTS.items():
             clients=lambda w: graph.clients_table(line_of(w)),
             participation=lambda w: graph.participation_table(line_of(w), int(w.round)),
             start=previous_model,
-            state=previous_state,
+            state=previous_states,
         output:
             updates if CATALOGUE.config.keep == "all" else temp(updates),
         log:

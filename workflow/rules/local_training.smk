@@ -11,7 +11,7 @@ rule local_training:
         clients=lambda w: graph.clients_table(line_of(w)),
         participation=lambda w: graph.participation_table(line_of(w), int(w.round)),
         start=previous_model,
-        state=previous_state,
+        state=previous_states,
     output:
         UPDATE if CATALOGUE.config.keep == "all" else temp(UPDATE),
     log:

@@ -4,6 +4,7 @@ AGGREGATE = (
     "fedstage aggregation --log {log} --fingerprint {params.source}"
     " --line {input.line} --info {input.info}"
     " --start {input.start} --updates {input.updates} --state {input.state}"
+    " --public {input.public}"
     " --output {output.model} --participants {output.participants}"
 )
 
@@ -15,6 +16,7 @@ rule aggregation:
         start=previous_model,
         updates=lambda w: graph.updates(line_of(w), int(w.round), int(w.group)),
         state=previous_state,
+        public=lambda w: graph.statistics_images(line_of(w)),
     output:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",
@@ -22,6 +24,9 @@ rule aggregation:
         "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
     wildcard_constraints:
         line=rf"(?!{STATEFUL_LINE}/)[^/]+",
+    threads: lambda w: line_of(w).numerics.threads if re_estimates(line_of(w)) else 1
+    resources:
+        gpu=lambda w: gpus(line_of(w)) if re_estimates(line_of(w)) else 0,
     params:
         source=lambda w: source_of(line_of(w), "aggregation"),
     message:
@@ -30,7 +35,7 @@ rule aggregation:
         AGGREGATE
 
 
-# The same stage for local trainers that keep state between rounds, such as SCAFFOLD. The state is
+# The same stage for lines that keep state between rounds, such as SCAFFOLD's. The state is
 # temporary, except in the rounds from which a run may go on.
 rule aggregation_with_state:
     input:
@@ -39,6 +44,7 @@ rule aggregation_with_state:
         start=previous_model,
         updates=lambda w: graph.updates(line_of(w), int(w.round), int(w.group)),
         state=previous_state,
+        public=lambda w: graph.statistics_images(line_of(w)),
     output:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",
@@ -48,6 +54,9 @@ rule aggregation_with_state:
     wildcard_constraints:
         line=STATEFUL_LINE,
         round=rf"(?!(?:{KEPT_STATE})/)\d{{4}}",
+    threads: lambda w: line_of(w).numerics.threads if re_estimates(line_of(w)) else 1
+    resources:
+        gpu=lambda w: gpus(line_of(w)) if re_estimates(line_of(w)) else 0,
     params:
         source=lambda w: source_of(line_of(w), "aggregation"),
     message:

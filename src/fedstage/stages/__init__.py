@@ -25,11 +25,13 @@ STAGES = {
     "figures": "draw accuracy over rounds, and the partition",
 }
 
-#: The stages that compute on the device which the settings name; the others need no GPU.
+#: The stages that compute on the device which the settings name, aggregations only where they
+#: estimate running statistics anew; the others need no GPU.
 ON_DEVICE = frozenset(
     {
         "local_training",
         "cohort",
+        "aggregation",
         "logits",
         "distillation",
         "segment",

@@ -16,7 +16,7 @@ def cohort(
     clients: Path,
     participation: Path,
     start: Path,
-    state: Path | None = None,
+    state: list[Path] | None = None,
     outputs: list[Path],
 ) -> None:
     """Call the stage `local_training` for each of `slots`; `outputs` are their updates."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedstage import graph
-from fedstage.config import STATEFUL_TRAINERS, Clients, Line
-from fedstage.lines import group_slots, is_distilled, normalised, owner
+from fedstage.config import Clients, Line
+from fedstage.lines import group_slots, is_distilled, keeps_state, normalised, owner
 from fedstage.reading import read_line
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.cohort import cohort
@@ -85,8 +85,8 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
     """Train the participants of a group and aggregate their updates."""
     info = Path(graph.data_file(settings.data, "info"))
     start = Path(graph.global_model(settings, round - 1, group))
-    stateful = settings.local.name in STATEFUL_TRAINERS
-    state = Path(graph.round_state(settings, round - 1, group)) if stateful and round > 1 else None
+    before = [Path(path) for path in graph.own_state_before(settings, round, group)]
+    public = [Path(path) for path in graph.statistics_images(settings)]
     updates = [Path(path) for path in graph.updates(settings, round, group)]
     cohort(
         line=line,
@@ -98,18 +98,20 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
         clients=Path(graph.clients_table(settings)),
         participation=Path(graph.participation_table(settings, round)),
         start=start,
-        state=state,
+        state=[Path(path) for path in graph.states_before(settings, round, group)],
         outputs=updates,
     )
+    state = Path(graph.round_state(settings, round, group))
     aggregation(
         line=line,
         info=info,
         start=start,
         updates=updates,
-        state=state,
+        state=next(iter(before), None),
+        public=next(iter(public), None),
         output=Path(graph.aggregated_model(settings, round, group)),
         participants=Path(graph.participants_table(settings, round, group)),
-        new_state=Path(graph.round_state(settings, round, group)) if stateful else None,
+        new_state=state if keeps_state(settings) else None,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.stages import ON_DEVICE
@@ -68,10 +69,20 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
         content = load_yaml(folder / line)
     except (FedstageError, OSError):
         return "cpu"
+    if arguments[0] == "aggregation" and not _re_estimates(content):
+        return "cpu"
     match content:
         case {"settings": {"numerics": {"device": str(device)}}}:
             return device
     return Numerics().device
+
+
+def _re_estimates(line: dict[str, Any]) -> bool:
+    """Whether an aggregation of the line computes with the model, beside averaging."""
+    match line:
+        case {"settings": {"aggregation": {"batch_norm": "re_estimate"}}}:
+            return True
+    return False
 
 
 def _line_of(arguments: Sequence[str]) -> str | None:

@@ -118,6 +118,13 @@ def test_what_needs_no_gpu_or_fails_anyway_takes_none(line, tmp_path, arguments)
     assert device_of(tmp_path, arguments) == "cpu"
 
 
+def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(line, tmp_path):
+    arguments = ["aggregation", "--line", str(line(NAMED)), "--round", "1"]
+    assert device_of(tmp_path, arguments) == "cpu"
+    line(NAMED.replace("{numerics", "{aggregation: {batch_norm: re_estimate}, numerics"))
+    assert device_of(tmp_path, arguments) == "cuda:1"
+
+
 def test_stages_on_a_device_are_those_that_prepare_one():
     assert {stage for stage in STAGES if "fedstage.engine.devices" in reachable(stage)} == ON_DEVICE
 
@@ -125,7 +132,8 @@ def test_stages_on_a_device_are_those_that_prepare_one():
 def test_rules_that_ask_for_gpus_are_those_of_stages_on_a_device():
     found = {}
     for path in RULES.glob("*.smk"):
-        for rule in re.split(r"^ *(?:use )?rule\b", path.read_text(), flags=re.MULTILINE):
+        text = path.read_text().replace("        AGGREGATE", '"fedstage aggregation')
+        for rule in re.split(r"^ *(?:use )?rule\b", text, flags=re.MULTILINE):
             if stage := re.search(r'"fedstage (\w+)', rule):
                 found[stage[1]] = "gpu=" in rule
     assert {stage for stage, asks in found.items() if asks} == ON_DEVICE

@@ -333,13 +333,14 @@ def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def last_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return, for each file of a job, the last file that this job makes.
+def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return, for each file of a job, the first file that this job makes.
 
-    A job that reads many files of another one names the last of them as its input: where it is,
-    the others are, and snakemake looks up one file instead of a hundred.
+    A job that reads many files of another one names the first of them as its input, which stands
+    for the end of that job: snakemake looks up one file instead of a hundred, and among the outputs
+    of a rule it searches from the first on.
     """
-    return {path: paths[-1] for paths in made for path in paths}
+    return {path: paths[0] for paths in made for path in paths}
 
 
 def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:

@@ -238,8 +238,8 @@ def test_logits_stay_for_the_teachers_of_the_next_segment():
     assert rounds == ["0003", "0004"]
 
 
-def test_jobs_wait_for_the_last_file_of_a_segment():
-    assert segments.last_of_each([["a", "b"], ["c"]]) == {"a": "b", "b": "b", "c": "c"}
+def test_jobs_wait_for_the_first_file_of_a_segment():
+    assert segments.first_of_each([["a", "b"], ["c"]]) == {"a": "a", "b": "a", "c": "c"}
 
 
 def test_runs_without_federation_have_no_segments():

@@ -17,12 +17,12 @@ READ = () if KEEP == "all" else segments.files_read(ASKED, READS.values())
 KEPT = {part: segments.rounds_kept(part, KEEP, READ) for part in SEGMENTS}
 MADE = {part: segments.segment_outputs(part, KEPT[part]) for part in SEGMENTS}
 MADE |= {part: segments.logits_outputs(part) for part in LOGITS_SEGMENTS}
-LAST = segments.last_of_each(MADE.values())
+FIRST = segments.first_of_each(MADE.values())
 
 
 def from_segments(paths):
-    """Return what to wait for: of each segment that makes some of the files, the last."""
-    return ancient(list(dict.fromkeys(LAST.get(path, path) for path in paths)))
+    """Return what to wait for: of each segment that makes some of the files, the first."""
+    return ancient(list(dict.fromkeys(FIRST.get(path, path) for path in paths)))
 
 
 for part in SEGMENTS:

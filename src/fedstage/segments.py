@@ -15,10 +15,12 @@ logits, which are computed by segments as well.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from fedstage import graph
-from fedstage.config import STATEFUL_TRAINERS, Clients, Line, LocalLine
-from fedstage.experiments import Run
+from fedstage.config import STATEFUL_TRAINERS, Bayesian, Clients, Line, LocalLine
+from fedstage.experiments import Run, RunLength
+from fedstage.kinds import checkpoints
 from fedstage.lines import (
     first_distillation,
     is_distilled,
@@ -82,6 +84,7 @@ class _Demand:
 
     stops: dict[tuple[Line, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     taught: dict[Line, set[int]] = field(default_factory=lambda: defaultdict(set))
+    # Line, group, kind of members, name of the images, and their file.
     logits: dict[tuple[Line, int, str, str, str], set[int]] = field(
         default_factory=lambda: defaultdict(set)
     )
@@ -126,19 +129,11 @@ def _ask(demand: _Demand, line: Line, rounds: int) -> None:
     if line.global_trainer is None or fork > rounds:
         return
     demand.taught[line].add(rounds)
-    members, reach = _members(line)
-    for group in range(line.global_models):
-        last = fork if group in students(line) else rounds
-        key = (base, group, members, graph.public_id(line), graph.public_file(line))
-        demand.logits[key].update(range(max(1, fork - reach + 1), last + 1))
-
-
-def _members(line: Line) -> tuple[str, int]:
-    """Return the kind of an ensemble's members, and over how many rounds it reaches."""
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    if isinstance(line.ensemble, Clients):
-        return "clients", 1
-    return "aggregated", line.ensemble.checkpoints
+    reach = checkpoints(line.ensemble)
+    for group, logits in product(range(line.global_models), graph.teaching_logits(line)):
+        last = fork if group in students(line) else rounds
+        demand.logits[(base, group, *logits)].update(range(max(1, fork - reach + 1), last + 1))
 
 
 def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
@@ -166,10 +161,10 @@ def segment_inputs(segment: Segment) -> list[str]:
                 paths.append(graph.round_state(line, first - 1, group))
         else:
             paths.append(graph.aggregated_model(line, first, group))
-    own = set(_own_logits(segment))
-    taught = (t for t in range(first, segment.last + 1) if is_distilled(line, t, segment.groups[0]))
-    teachers = (path for t in taught for path in graph.teacher_logits(line, t))
     rounds = range(first, segment.last + 1)
+    own = {path for t in rounds for path in _own_reads(segment, t)}
+    taught = (t for t in rounds if is_distilled(line, t, segment.groups[0]))
+    teachers = (path for t in taught for path in _taught_from(segment, t))
     tables = (graph.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
@@ -197,52 +192,71 @@ def segment_outputs(segment: Segment, kept: Collection[str] | None = None) -> li
             if line.local.name in STATEFUL_TRAINERS and round == segment.last:
                 paths.append(graph.round_state(line, round, group))
         if line.global_trainer is not None:
-            paths.extend(graph.teacher_member(line, round, group) for group in own)
+            for group in own:
+                paths.extend(_spoken(line, round, group))
             paths.extend(graph.global_model(line, round, group) for group in segment.groups)
     return paths
 
 
-def _own_logits(segment: Segment) -> list[str]:
-    """Return the logits of members that a distilled segment trains and teaches with itself."""
-    if segment.line.global_trainer is None:
-        return []
-    return [
-        graph.teacher_member(segment.line, round, group)
-        for round in range(segment.first, segment.last + 1)
-        for group in segment.groups
-        if owner(segment.line, round, group) == segment.line
-    ]
+def _taught_from(segment: Segment, round: int) -> Iterator[str]:
+    """Yield what the distillations of a round read."""
+    line = segment.line
+    yield from graph.teacher_logits(line, round)
+    yield from graph.judged_logits(line, round)
+    for group in segment.groups:
+        yield from graph.fused_updates(line, round, group)
+
+
+def _own_reads(segment: Segment, round: int) -> Iterator[str]:
+    """Yield what a distilled segment makes of a round and teaches with itself."""
+    for group in segment.groups:
+        if segment.line.global_trainer and owner(segment.line, round, group) == segment.line:
+            yield from _spoken(segment.line, round, group)
+            yield from graph.updates(segment.line, round, group)
+
+
+def _spoken(line: Line, round: int, group: int) -> Iterator[str]:
+    """Yield the logits of a round and group that distillations read."""
+    for members, images, _ in graph.teaching_logits(line):
+        yield graph.logits_file(line, round, group, members, images)
 
 
 def logits_models(segment: LogitsSegment) -> list[str]:
     """Return the models whose logits a segment computes."""
     line, group = segment.line, segment.group
-    if segment.members == "clients":
-        return [path for t in segment.rounds for path in graph.updates(line, t, group)]
-    return [graph.aggregated_model(line, t, group) for t in segment.rounds]
+    models = (graph.member_models(line, t, group, segment.members) for t in segment.rounds)
+    return [path for read in models for path in read]
 
 
 def logits_outputs(segment: LogitsSegment) -> list[str]:
     """Return the logits that a segment computes."""
-    name = f"logits/{segment.members}-{segment.images}.safetensors"
-    return [f"{graph.round_folder(segment.line, t, segment.group)}/{name}" for t in segment.rounds]
+    what = (segment.members, segment.images)
+    return [graph.logits_file(segment.line, t, segment.group, *what) for t in segment.rounds]
 
 
 def read_updates(runs: Iterable[Run], logits: Iterable[LogitsSegment]) -> set[str]:
-    """Return the updates that some job reads by itself: logits of ensembles of clients."""
-    paths = {
-        path
-        for segment in logits
-        if segment.members == "clients"
-        for path in logits_models(segment)
-    }
+    """Return the updates that some job reads by itself.
+
+    These are the members of ensembles of clients, what is drawn from them, and what is averaged
+    anew at the first distillation where the worst clients are left out.
+    """
+    paths = {path for segment in logits for path in logits_models(segment)}
     for run in runs:
-        if isinstance(run.line, LocalLine) or run.length.evaluate.name != "clients":
-            continue
-        for t in graph.evaluated_rounds(run.length.rounds, run.length.evaluate_every):
-            for group in range(run.line.global_models):
-                paths.update(graph.updates(run.line, t, group))
+        if not isinstance(run.line, LocalLine):
+            paths.update(_evaluated_updates(run.line, run.length))
+            if run.line.global_trainer is not None:
+                fork = first_distillation(run.line)
+                groups = students(run.line)
+                paths.update(p for k in groups for p in graph.fused_updates(run.line, fork, k))
     return paths
+
+
+def _evaluated_updates(line: Line, length: RunLength) -> Iterator[str]:
+    """Yield the updates behind the members of an evaluated ensemble."""
+    if isinstance(length.evaluate, Clients | Bayesian):
+        for t in graph.evaluated_rounds(length.rounds, length.evaluate_every):
+            for group in range(line.global_models):
+                yield from graph.updates(line, t, group)
 
 
 def options(segment: Segment | LogitsSegment, kept: Collection[str] | None = None) -> str:

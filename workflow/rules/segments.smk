@@ -21,6 +21,7 @@ for part in SEGMENTS:
             info=graph.data_file(part.line.data, "info"),
             clients=graph.clients_table(part.line),
             public=graph.public_file(part.line) if part.line.global_trainer else [],
+            validation=graph.server_validation(part.line) or [],
             # Made round by round they may be younger than this segment's first rounds. Their bytes
             # follow from settings and source, which the params of this rule hold.
             others=ancient(segments.segment_inputs(part)),
@@ -60,7 +61,7 @@ for part in LOGITS_SEGMENTS:
         resources:
             gpu=gpus(part.line),
         params:
-            source=source_of(part.line, "logits_segment"),
+            source=source_of(part.line, "logits_segment", members=part.members),
             which=lambda w, output, part=part: segments.options(part),
         message:
             f"logits of rounds {part.rounds[0]} to {part.rounds[-1]} ({line_id(part.line)})"

@@ -84,6 +84,7 @@ def test_info_describes_the_data_set(tmp_path):
         "train": 1397,
         "test": 300,
         "held_out": 100,
+        "server_validation": 0,
     }
 
 

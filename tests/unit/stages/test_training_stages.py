@@ -600,7 +600,7 @@ def test_logits_of_client_models_by_hand(world, tmp_path):
     output = logits_of(world, tmp_path, line_file, "clients", made.updates[::-1])
     tensors, notes = load_tensors(output)
     read = [load_tensors(path)[1]["samples"] for path in made.updates]
-    assert notes == {"round": 1, "group": 0, "samples": read}
+    assert notes == {"round": 1, "group": 0, "samples": read, "members": "clients"}
     assert tensors["logits"].shape == (PARTICIPANTS, DATA["test"], 10)
     for member, update in zip(tensors["logits"], made.updates, strict=True):
         expected = slow_logits(weights_in(update, "model/"), pixels(world, "test"))
@@ -613,7 +613,7 @@ def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
     output = logits_of(world, tmp_path, line_file, "aggregated", [made.model], world.held_out)
     tensors, notes = load_tensors(output)
     samples = load_tensors(made.model)[1]["samples"]
-    assert notes == {"round": 1, "group": 0, "samples": [samples]}
+    assert notes == {"round": 1, "group": 0, "samples": [samples], "members": "aggregated"}
     expected = slow_logits(weights_in(made.model), pixels(world, "held_out"))
     assert np.allclose(tensors["logits"].numpy(), expected[None], atol=1e-4)
 

@@ -7,6 +7,7 @@ all that they depend on. Files of one kind are shared by every ensemble that has
 
 import re
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from fedstage.config import Aggregated, Bayesian, Clients, EnsembleTrainer
@@ -43,6 +44,7 @@ def sampled_kind(ensemble: Bayesian) -> str:
     return f"{name}_{number}" if "." in number else f"{name}_{number}.0"
 
 
+@cache
 def parse_sampled(kind: str) -> Bayesian | None:
     """Return the settings of a kind that is drawn, None for one that is not.
 

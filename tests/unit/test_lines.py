@@ -56,12 +56,15 @@ def distilled_line(**changes):
 
 ROUNDS = range(1, 7)
 TRAINERS = [None, *product(("basic", "designated"), range(4))]
-ENSEMBLES = ["clients", *range(1, 5)]
+BAYESIAN = {"as_published": "bayesian", "as_released": {"bayesian": {"variant": "as_released"}}}
+ENSEMBLES = ["clients", *BAYESIAN, *range(1, 5)]
 
 
 def combination(groups, trainer, ensemble):
     changes = {"global_models": groups, "ensemble": "clients", "server": SERVER}
-    if ensemble != "clients":
+    if ensemble in BAYESIAN:
+        changes["ensemble"] = BAYESIAN[ensemble]
+    elif ensemble != "clients":
         changes["ensemble"] = {"aggregated": {"checkpoints": ensemble}}
     if trainer is not None:
         changes["global"] = {trainer[0]: {"warm_up": trainer[1]}}
@@ -87,6 +90,10 @@ def nodes_read(node, groups, trainer, ensemble):
     assert kind == "distillation"
     if ensemble == "clients":
         members = [("update", t, j) for j in range(groups)]
+    elif ensemble in BAYESIAN:
+        kinds = [("update", t), ("aggregated", t)]
+        kinds += [("global", t - 1)] if ensemble == "as_released" else []
+        members = [(*kind, j) for kind in kinds for j in range(groups)]
     else:
         members = [
             ("aggregated", s, j) for s in range(1, t + 1) if s > t - ensemble for j in range(groups)
@@ -105,7 +112,7 @@ def reached_by_distillation(groups, trainer, ensemble):
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])
 @pytest.mark.parametrize("trainer", TRAINERS, ids=str)
-@pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: f"R{e}" if e != "clients" else e)
+@pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: e if isinstance(e, str) else f"R{e}")
 def test_owner_is_undistilled_exactly_where_no_distillation_is_an_ancestor(
     groups, trainer, ensemble
 ):
@@ -363,8 +370,13 @@ OTHER = {
     "Client": OPTIMISER | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep"},
     "Server": OPTIMISER
     | {
-        "steps": 3, "temperature": 2.0, "tau_squared": False, "sharpening": 2.0,
-        "swa": {"every": 1}, "early_stopping": {}, "drop_worst": "as_published",
+        "steps": 3,
+        "temperature": 2.0,
+        "tau_squared": False,
+        "sharpening": 2.0,
+        "swa": {"every": 1},
+        "early_stopping": {},
+        "drop_worst": "as_published",
     },
     "WeightAverage": {"start": 1, "every": 1},
     "EarlyStopping": {"every": 1, "patience": 1},
@@ -376,7 +388,10 @@ OTHER = {
     "Clients": {"weights": "samples", "average": "probabilities"},
     "Aggregated": {"checkpoints": 2, "average": "probabilities"},
     "Bayesian": {
-        "distribution": "dirichlet", "samples": 3, "variant": "as_released", "concentration": 0.5,
+        "distribution": "dirichlet",
+        "samples": 3,
+        "variant": "as_released",
+        "concentration": 0.5,
         "average": "probabilities",
     },
     "Basic": {"warm_up": 1},

@@ -66,11 +66,16 @@ _IN_SHORT = BeforeValidator(expand_choice)
 
 
 class Digits(Settings):
-    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes."""
+    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes.
+
+    `server_validation` labelled training samples are the server's own (`Server.early_stopping`,
+    `Server.drop_worst`): no client trains on them, and nothing is scored on them.
+    """
 
     name: Literal["digits"]
     test: Positive = 360
     held_out: Count = 360
+    server_validation: Count = 0
     split_seed: int = 0
 
 
@@ -78,13 +83,15 @@ class TorchvisionData(Settings):
     """A data set that torchvision reads, checksums included.
 
     `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
-    `held_out` samples of the training set become an unlabelled public set.
+    `held_out` samples of the training set become an unlabelled public set, `server_validation`
+    others a labelled set of the server's own, as for the digits.
     """
 
     name: Literal["cifar10", "cifar100", "svhn"]
     train_size: Positive | None = None
     test_size: Positive | None = None
     held_out: Count = 0
+    server_validation: Count = 0
     split_seed: int = 0
 
 
@@ -103,6 +110,7 @@ class ParquetData(Settings):
     train_size: Positive | None = None
     test_size: Positive | None = None
     held_out: Count = 0
+    server_validation: Count = 0
     split_seed: int = 0
 
 
@@ -228,7 +236,15 @@ class Cosine(Settings):
     final: NonNegative = 0.0
 
 
-Schedule = Annotated[Constant | Step | Cosine, _BY_NAME, _IN_SHORT]
+class Cyclical(Settings):
+    """From the learning rate linearly down to `final` times it, anew every `cycle` steps."""
+
+    name: Literal["cyclical"]
+    cycle: Positive
+    final: NonNegative = 0.0
+
+
+Schedule = Annotated[Constant | Step | Cosine | Cyclical, _BY_NAME, _IN_SHORT]
 
 
 class Optimiser(Settings):
@@ -269,15 +285,53 @@ class Client(Optimiser):
         return self
 
 
+class WeightAverage(Settings):
+    """Stochastic weight averaging: the mean of the weights after each `every`-th step.
+
+    Steps up to `start` do not count.
+    """
+
+    start: Count = 0
+    every: Positive = 25
+
+
+class EarlyStopping(Settings):
+    """Stop after `patience` steps without a better accuracy on the server's validation set.
+
+    It is measured after every `every`-th step and the last; the best weights are kept.
+    """
+
+    every: Positive = 100
+    patience: Positive = 1000
+
+
 class Server(Optimiser):
     """Distillation on the server, each round: `steps` on batches of public data.
 
-    `tau_squared` multiplies the loss by the squared temperature, the customary form.
+    `tau_squared` multiplies the loss by the squared temperature, the customary form. `sharpening`
+    is the power that the teacher's probabilities are raised to before. `augmentation` is of the
+    images that the student sees: what the teacher says is of the image as it is. `drop_worst`
+    leaves the worst client models out of the fusion.
     """
 
     steps: Positive
     temperature: Rate = 4.0
     tau_squared: bool = True
+    sharpening: Rate = 1.0
+    swa: WeightAverage | None = None
+    early_stopping: EarlyStopping | None = None
+    drop_worst: Literal["none", "as_published", "as_released"] = "none"
+
+    @model_validator(mode="after")
+    def _one_choice_of_weights(self) -> "Server":
+        if self.swa is not None and self.early_stopping is not None:
+            raise ValueError("swa and early_stopping: give one, each says which weights are kept")
+        if self.swa is not None and self.swa.start + self.swa.every > self.steps:
+            raise ValueError(
+                f"swa.start = {self.swa.start}: at most steps - swa.every = "
+                f"{self.steps - self.swa.every}, so that there are weights to average"
+            )
+        return self
 
 
 # --- the parts of a method ------------------------------------------------------------------------
@@ -326,21 +380,51 @@ class Aggregation(Settings):
     batch_norm: Literal["average", "local", "re_estimate"] = "average"
 
 
-class Clients(Settings):
+class Ensemble(Settings):
+    """What is averaged over members: logits, or probabilities (after the softmax)."""
+
+    average: Literal["logits", "probabilities"] = "logits"
+
+
+class Clients(Ensemble):
     """All client models of the round, of all groups."""
 
     name: Literal["clients"]
     weights: Literal["uniform", "samples"] = "uniform"
 
 
-class Aggregated(Settings):
+class Aggregated(Ensemble):
     """The K averaged models of the last `checkpoints` rounds (temporal ensembling)."""
 
     name: Literal["aggregated"]
     checkpoints: Positive = 1
 
 
-EnsembleTrainer = Annotated[Clients | Aggregated, _BY_NAME, _IN_SHORT]
+class Bayesian(Ensemble):
+    """FedBE: the clients' models, the averaged one, and `samples` drawn from their distribution.
+
+    `variant` is as the paper has the Gaussian, or as the released code does. `concentration` is
+    that of the Dirichlet distribution of the clients' shares.
+    """
+
+    name: Literal["bayesian"]
+    distribution: Literal["gaussian", "dirichlet"] = "gaussian"
+    samples: Positive = 10
+    variant: Literal["as_published", "as_released"] = "as_published"
+    concentration: Rate = 1.0
+
+    @model_validator(mode="after")
+    def _fits_the_distribution(self) -> "Bayesian":
+        if self.distribution == "gaussian" and self.concentration != 1.0:
+            raise ValueError(
+                f"concentration = {self.concentration}: only for distribution = dirichlet"
+            )
+        if self.distribution == "dirichlet" and self.variant != "as_published":
+            raise ValueError(f"variant = {self.variant!r}: only for distribution = gaussian")
+        return self
+
+
+EnsembleTrainer = Annotated[Clients | Aggregated | Bayesian, _BY_NAME, _IN_SHORT]
 
 
 class Basic(Settings):
@@ -426,16 +510,28 @@ class Line(Settings):
 
     def _check_distillation(self) -> None:
         if self.ensemble is None:
-            raise ValueError("ensemble = null: global needs clients or aggregated as its teacher")
+            raise ValueError(
+                "ensemble = null: global needs clients, aggregated or bayesian as its teacher"
+            )
         if self.server is None:
             raise ValueError("server = null: global needs the server's distillation settings")
         if self.public.name == "held_out" and not self.data.held_out:
             raise ValueError("data.held_out = 0: public = held_out needs at least 1 sample")
-        if self.server.augmentation != "none":
+        if self.server.drop_worst != "none" and self.ensemble.name != "clients":
             raise ValueError(
-                f"server.augmentation = {self.server.augmentation!r}: only 'none' "
-                "(the teacher's logits are computed once for each public image)"
+                f"server.drop_worst = {self.server.drop_worst!r}: only for ensemble = clients, "
+                "whose members it judges"
             )
+        if needs_validation(self.server) and not self.data.server_validation:
+            raise ValueError(
+                "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
+                "least 1 sample"
+            )
+
+
+def needs_validation(server: Server) -> bool:
+    """Whether a distillation reads the server's validation set."""
+    return server.early_stopping is not None or server.drop_worst != "none"
 
 
 def has_batch_norm(model: Model) -> bool:
@@ -471,5 +567,5 @@ class GlobalModel(Settings):
     name: Literal["global_model"]
 
 
-Evaluated = Annotated[GlobalModel | Clients | Aggregated, _BY_NAME, _IN_SHORT]
+Evaluated = Annotated[GlobalModel | Clients | Aggregated | Bayesian, _BY_NAME, _IN_SHORT]
 Role = Literal["test", "validation"]

@@ -24,6 +24,7 @@ from typing import Any
 from fedstage.config import Line
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
+from fedstage.kinds import member_kinds, parse_sampled
 
 #: The folder of the package; tests take fingerprints of a changed copy.
 PACKAGE = Path(__file__).parent
@@ -79,6 +80,15 @@ DISPATCHERS = {
     ),
     "fedstage.models.build": _MODELS,
     "fedstage.models.initialisation": _MODELS,
+    # What only some ensembles have as members, and what only some students do.
+    "fedstage.stages.logits": frozenset({"fedstage.sampling.draw"}),
+    "fedstage.stages.distillation": frozenset(
+        {
+            "fedstage.global_trainers.drop_worst",
+            "fedstage.global_trainers.early_stopping",
+            "fedstage.global_trainers.swa",
+        }
+    ),
     "fedstage.stages.segment": frozenset(
         {"fedstage.stages.distillation", "fedstage.stages.logits"}
     ),
@@ -136,7 +146,9 @@ def module_of(package: str, name: str) -> str:
     return f"{package}.{MODULES.get(package, {}).get(name, name)}"
 
 
-def parts_of(line: object, stage: str, evaluated: str | None = None) -> tuple[str, ...]:
+def parts_of(
+    line: object, stage: str, evaluated: str | None = None, members: str | None = None
+) -> tuple[str, ...]:
     """Return the parts of a line that a stage reaches, such as ``local_trainers.fedprox``.
 
     Parameters
@@ -145,6 +157,8 @@ def parts_of(line: object, stage: str, evaluated: str | None = None) -> tuple[st
         Any object with the choices of the stage, such as `catalogue.Initial`.
     evaluated : str, optional
         What an evaluation scores: ``global_model`` or the name of an ensemble.
+    members : str, optional
+        The kind of members whose logits are computed.
     """
     parts = [
         module_of(CHOSEN_FROM[field], getattr(line, field).name)
@@ -152,12 +166,32 @@ def parts_of(line: object, stage: str, evaluated: str | None = None) -> tuple[st
     ]
     if stage == "segment" and isinstance(line, Line) and line.global_trainer is not None:
         parts += ["stages.logits", "stages.distillation", *parts_of(line, "distillation")]
+        for kind in member_kinds(line.ensemble) if line.ensemble is not None else ():
+            parts += parts_of(line, "logits", members=kind)
+    if stage == "distillation" and isinstance(line, Line):
+        parts += _ways_to_teach(line)
+    if members is not None and parse_sampled(members) is not None:
+        parts.append("sampling.draw")
     if evaluated not in (None, "global_model"):
         parts.append(module_of("ensemble_trainers", parse_evaluated(str(evaluated)).name))
     return tuple(sorted(set(parts)))
 
 
-def source_of(line: object, stage: str, evaluated: str | None = None) -> str:
+def _ways_to_teach(line: Line) -> Iterator[str]:
+    """Yield the modules of the server's settings that are not every line's."""
+    if line.server is None:
+        return
+    if line.server.drop_worst != "none":
+        yield "global_trainers.drop_worst"
+    if line.server.early_stopping is not None:
+        yield "global_trainers.early_stopping"
+    if line.server.swa is not None:
+        yield "global_trainers.swa"
+
+
+def source_of(
+    line: object, stage: str, evaluated: str | None = None, members: str | None = None
+) -> str:
     """Return the fingerprint that the rule of a stage carries for a line.
 
     The rounds of a line may be made by jobs of one stage each or by segments, and a run may go on
@@ -168,7 +202,7 @@ def source_of(line: object, stage: str, evaluated: str | None = None) -> str:
     job = SEGMENT_OF.get(stage, stage)
     if job == "logits_segment" and isinstance(line, Line) and line.global_trainer is not None:
         job = "segment"
-    return stage_fingerprint(job, parts_of(line, job, evaluated))
+    return stage_fingerprint(job, parts_of(line, job, evaluated, members))
 
 
 @cache

@@ -5,18 +5,21 @@ model, w*_{t,k} the global model that round t+1 starts from (distilled if the gr
 Only standard library and settings here: the Snakefile reads this at every call.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from fedstage.config import (
-    Clients,
     Data,
     EnsembleTrainer,
     HeldOut,
     Line,
     LocalLine,
     Model,
+    needs_validation,
     re_estimates,
 )
+from fedstage.kinds import checkpoints, member_kinds, parse_sampled
 from fedstage.lines import (
     data_id,
     group_slots,
@@ -40,7 +43,10 @@ RESULTS = "results"
 
 
 def data_file(data: Data, part: str) -> str:
-    """Return a data set's file: part is train, test, held_out (.safetensors) or info (.json)."""
+    """Return a data set's file.
+
+    `part` is ``train``, ``test``, ``held_out``, ``server_validation`` or ``info``.
+    """
     suffix = "json" if part == "info" else "safetensors"
     return f"{RESULTS}/data/{data_id(data)}/{part}.{suffix}"
 
@@ -164,34 +170,64 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
     Parameters
     ----------
     images : str
-        What the logits are computed on: ``test``, ``validation``, ``held_out`` or a data set's id.
+        What the logits are computed on: ``test``, ``validation``, ``held_out``,
+        ``server_validation`` or a data set's id.
     """
-    members = "clients" if isinstance(ensemble, Clients) else "aggregated"
     return [
-        f"{round_folder(line, past, group)}/logits/{members}-{images}.safetensors"
+        logits_file(line, past, group, kind, images)
         for past in member_rounds(round, ensemble)
         for group in range(line.global_models)
-    ]
-
-
-def member_models(line: Line, round: int, ensemble: EnsembleTrainer) -> list[str]:
-    """Return the models that an ensemble has as members at the end of `round`."""
-    return [
-        path
-        for past in member_rounds(round, ensemble)
-        for group in range(line.global_models)
-        for path in (
-            updates(line, past, group)
-            if isinstance(ensemble, Clients)
-            else [aggregated_model(line, past, group)]
-        )
+        for kind in member_kinds(ensemble)
     ]
 
 
 def member_rounds(round: int, ensemble: EnsembleTrainer) -> range:
     """Return the rounds that an ensemble's members at the end of `round` come from."""
-    checkpoints = 1 if isinstance(ensemble, Clients) else ensemble.checkpoints
-    return range(max(1, round - checkpoints + 1), round + 1)
+    return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
+
+
+def logits_file(line: Line, round: int, group: int, members: str, images: str) -> str:
+    """Return what the members of one kind, of a round and group, say about images."""
+    return f"{round_folder(line, round, group)}/logits/{members}-{images}.safetensors"
+
+
+@dataclass(frozen=True)
+class MemberModels:
+    """The models that logits of members are computed from.
+
+    Attributes
+    ----------
+    models : tuple of str
+        The members, or what they are drawn from.
+    aggregated, start : str or None
+        For members that are drawn w_{t,k}, and the model that the round started from where the
+        distribution is about it.
+    """
+
+    models: tuple[str, ...]
+    aggregated: str | None = None
+    start: str | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all files."""
+        return (path for path in (*self.models, self.aggregated, self.start) if path is not None)
+
+
+def member_models(line: Line, round: int, group: int, members: str) -> MemberModels:
+    """Return the models that the logits of one kind of members are computed from."""
+    aggregated = aggregated_model(line, round, group)
+    if members == "aggregated":
+        return MemberModels((aggregated,))
+    models = tuple(updates(line, round, group))
+    drawn = parse_sampled(members)
+    if drawn is None:
+        return MemberModels(models)
+    about_start = drawn.variant == "as_released"
+    start = global_model(line, round - 1, group) if about_start else None
+    return MemberModels(models, aggregated, start)
+
+
+# --- distillation ---------------------------------------------------------------------------------
 
 
 def teacher_logits(line: Line, round: int) -> list[str]:
@@ -200,11 +236,46 @@ def teacher_logits(line: Line, round: int) -> list[str]:
     return member_logits(line, round, line.ensemble, public_id(line))
 
 
-def teacher_member(line: Line, round: int, group: int) -> str:
-    """Return the logits that one round and group contribute to the line's teachers."""
-    members = "clients" if isinstance(line.ensemble, Clients) else "aggregated"
-    name = f"logits/{members}-{public_id(line)}.safetensors"
-    return f"{round_folder(line, round, group)}/{name}"
+def judged_logits(line: Line, round: int) -> list[str]:
+    """Return what clients are judged by, where the worst are left out of the fusion."""
+    if not drops_worst(line):
+        return []
+    groups = range(line.global_models)
+    return [logits_file(line, round, group, "clients", "server_validation") for group in groups]
+
+
+def fused_updates(line: Line, round: int, group: int) -> list[str]:
+    """Return what a student's start is averaged from anew, where the worst are left out."""
+    return updates(line, round, group) if drops_worst(line) else []
+
+
+def server_validation(line: Line) -> str | None:
+    """Return the server's own labelled images, where a distillation reads them."""
+    if line.server is None or not needs_validation(line.server):
+        return None
+    return data_file(line.data, "server_validation")
+
+
+def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
+    """Return the logits of each round and group that distillations read.
+
+    Returns
+    -------
+    list of tuple
+        The kind of members, the name of the images and their file.
+    """
+    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    public = (public_id(line), public_file(line))
+    wanted = [(kind, *public) for kind in member_kinds(line.ensemble)]
+    if drops_worst(line):
+        images = "server_validation"
+        wanted.append(("clients", images, data_file(line.data, images)))
+    return wanted
+
+
+def drops_worst(line: Line) -> bool:
+    """Whether the worst client models are left out of the fusion."""
+    return line.server is not None and line.server.drop_worst != "none"
 
 
 # --- results --------------------------------------------------------------------------------------

@@ -19,9 +19,8 @@ def read_members(paths: list[Path]) -> list[Members]:
     for path in paths:
         tensors, notes = load_tensors(path)
         if notes["samples"]:
-            members.append(
-                Members(notes["round"], notes["group"], tensors["logits"], tuple(notes["samples"]))
-            )
+            said = (tensors["logits"], tuple(notes["samples"]))
+            members.append(Members(notes["round"], notes["group"], *said, notes["members"]))
     if not members:
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
     return members

@@ -87,11 +87,15 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
                 **_if_any("public", graph.statistics_images(line)),
             }
         case "distillation":
-            return common | {
+            read = {
                 "start": [graph.aggregated_model(line, round, group)],
                 "logits": graph.teacher_logits(line, round),
+                "judged": graph.judged_logits(line, round),
+                "updates": graph.fused_updates(line, round, group),
                 "public": [graph.public_file(line)],
+                "server_validation": _given(graph.server_validation(line)),
             }
+            return common | {option: files for option, files in read.items() if files}
     return common | _members(line, origin)
 
 
@@ -102,13 +106,15 @@ def _if_any(option: str, files: list[str]) -> dict[str, list[str]]:
 def _members(line: Line, origin: Origin) -> dict[str, list[str]]:
     """Return what logits are computed from, which ``logits/MEMBERS-IMAGES`` names."""
     members, _, images = origin.name.removeprefix("logits/").partition("-")
-    read = {"models": [graph.aggregated_model(line, origin.round, origin.group)]}
-    if members == "clients":
-        read["models"] = graph.updates(line, origin.round, origin.group)
+    from_models = graph.member_models(line, origin.round, origin.group, members)
+    read = {"models": list(from_models.models)}
+    for option in ("aggregated", "start"):
+        if files := _given(getattr(from_models, option)):
+            read[option] = files
     if images in ("test", "validation"):
         read["data"] = [graph.evaluation_data(line, images)]
-    elif images == "held_out":
-        read["data"] = [graph.data_file(line.data, "held_out")]
+    elif images in ("held_out", "server_validation"):
+        read["data"] = [graph.data_file(line.data, images)]
     else:
         read["data"] = [f"{graph.RESULTS}/data/{images}/train.safetensors"]
     if images == "validation":
@@ -122,8 +128,12 @@ def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: l
         return False
     if origin.stage != "logits":
         return True
+    if not is_distilled(line, origin.round, origin.group):
+        return False
     # Where students are taught, the segment computes the teacher's logits as well.
-    member = graph.teacher_member(line, origin.round, origin.group)
-    return is_distilled(line, origin.round, origin.group) and member.endswith(
-        f"/{origin.name}.safetensors"
-    )
+    spoken = (f"logits/{members}-{images}" for members, images, _ in graph.teaching_logits(line))
+    return origin.name in spoken
+
+
+def _given(path: str | None) -> list[str]:
+    return [] if path is None else [path]

@@ -15,12 +15,13 @@ logits, which are computed by segments as well.
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import chain
+from itertools import chain, product
 
 from fedstage import graph
-from fedstage.config import Clients, GlobalModel, Line
+from fedstage.config import EnsembleTrainer, GlobalModel, Line
 from fedstage.errors import FedstageError
 from fedstage.experiments import Keep, Run, RunLength
+from fedstage.kinds import checkpoints, member_kinds
 from fedstage.lines import (
     first_distillation,
     is_distilled,
@@ -108,6 +109,7 @@ class _Demand:
 
     stops: dict[tuple[Line, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     taught: dict[Line, set[int]] = field(default_factory=lambda: defaultdict(set))
+    # Line, group, kind of members, name of the images, and their file.
     logits: dict[tuple[Line, int, str, str, str], set[int]] = field(
         default_factory=lambda: defaultdict(set)
     )
@@ -167,19 +169,11 @@ def _ask(demand: _Demand, line: Line, rounds: int) -> None:
     if line.global_trainer is None or fork > rounds:
         return
     demand.taught[line].add(rounds)
-    members, reach = _members(line)
-    for group in range(line.global_models):
-        last = fork if group in students(line) else rounds
-        key = (base, group, members, graph.public_id(line), graph.public_file(line))
-        demand.logits[key].update(range(max(1, fork - reach + 1), last + 1))
-
-
-def _members(line: Line) -> tuple[str, int]:
-    """Return the kind of an ensemble's members, and over how many rounds it reaches."""
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    if isinstance(line.ensemble, Clients):
-        return "clients", 1
-    return "aggregated", line.ensemble.checkpoints
+    reach = checkpoints(line.ensemble)
+    for group, logits in product(range(line.global_models), graph.teaching_logits(line)):
+        last = fork if group in students(line) else rounds
+        demand.logits[(base, group, *logits)].update(range(max(1, fork - reach + 1), last + 1))
 
 
 def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
@@ -211,10 +205,10 @@ def segment_inputs(segment: Segment) -> list[str]:
             paths.extend(graph.states_before(line, first, group))
         else:
             paths.append(graph.aggregated_model(line, first, group))
-    own = set(_own_logits(segment))
-    taught = (t for t in range(first, segment.last + 1) if is_distilled(line, t, segment.groups[0]))
-    teachers = (path for t in taught for path in graph.teacher_logits(line, t))
     rounds = range(first, segment.last + 1)
+    own = {path for t in rounds for path in _own_reads(segment, t)}
+    taught = (t for t in rounds if is_distilled(line, t, segment.groups[0]))
+    teachers = (path for t in taught for path in _taught_from(segment, t))
     tables = (graph.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
@@ -240,36 +234,46 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                 paths.append(graph.round_state(line, round, group))
         if line.global_trainer is not None:
             if round in kept.logits:
-                paths.extend(graph.teacher_member(line, round, group) for group in own)
+                paths.extend(path for group in own for path in _spoken(line, round, group))
             if round in kept.models:
                 paths.extend(graph.global_model(line, round, group) for group in segment.groups)
     return paths
 
 
-def _own_logits(segment: Segment) -> list[str]:
-    """Return the logits of members that a distilled segment trains and teaches with itself."""
-    if segment.line.global_trainer is None:
-        return []
-    return [
-        graph.teacher_member(segment.line, round, group)
-        for round in range(segment.first, segment.last + 1)
-        for group in segment.groups
-        if owner(segment.line, round, group) == segment.line
-    ]
+def _taught_from(segment: Segment, round: int) -> Iterator[str]:
+    """Yield what the distillations of a round read."""
+    line = segment.line
+    yield from graph.teacher_logits(line, round)
+    yield from graph.judged_logits(line, round)
+    for group in segment.groups:
+        yield from graph.fused_updates(line, round, group)
+
+
+def _own_reads(segment: Segment, round: int) -> Iterator[str]:
+    """Yield what a distilled segment makes of a round and teaches with itself."""
+    for group in segment.groups:
+        if segment.line.global_trainer and owner(segment.line, round, group) == segment.line:
+            yield from _spoken(segment.line, round, group)
+            yield from graph.updates(segment.line, round, group)
+
+
+def _spoken(line: Line, round: int, group: int) -> Iterator[str]:
+    """Yield the logits of a round and group that distillations read."""
+    for members, images, _ in graph.teaching_logits(line):
+        yield graph.logits_file(line, round, group, members, images)
 
 
 def logits_models(segment: LogitsSegment) -> list[str]:
     """Return the models whose logits a segment computes."""
     line, group = segment.line, segment.group
-    if segment.members == "clients":
-        return [path for t in segment.rounds for path in graph.updates(line, t, group)]
-    return [graph.aggregated_model(line, t, group) for t in segment.rounds]
+    models = (graph.member_models(line, t, group, segment.members) for t in segment.rounds)
+    return [path for read in models for path in read]
 
 
 def logits_outputs(segment: LogitsSegment) -> list[str]:
     """Return the logits that a segment computes."""
-    name = f"logits/{segment.members}-{segment.images}.safetensors"
-    return [f"{graph.round_folder(segment.line, t, segment.group)}/{name}" for t in segment.rounds]
+    what = (segment.members, segment.images)
+    return [graph.logits_file(segment.line, t, segment.group, *what) for t in segment.rounds]
 
 
 # --- what is kept ---------------------------------------------------------------------------------
@@ -300,7 +304,7 @@ def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
         return Kept(updates, every, every, every)
     models = of(lambda *at: [graph.aggregated_model(*at), graph.global_model(*at)])
     participants = of(lambda *at: [graph.participants_table(*at)])
-    logits = of(lambda *at: [graph.teacher_member(*at)]) if line.global_trainer else ()
+    logits = of(_spoken) if line.global_trainer else ()
     return Kept(updates, tuple(sorted({*models, segment.last})), participants, logits)
 
 
@@ -327,7 +331,14 @@ def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
         if isinstance(length.evaluate, GlobalModel):
             yield graph.global_model(line, round, 0)
         else:
-            yield from graph.member_models(line, round, length.evaluate)
+            yield from _members(line, round, length.evaluate)
+
+
+def _members(line: Line, round: int, ensemble: EnsembleTrainer) -> Iterator[str]:
+    """Yield the models behind the members of an ensemble."""
+    places = product(graph.member_rounds(round, ensemble), range(line.global_models))
+    for (past, group), kind in product(places, member_kinds(ensemble)):
+        yield from graph.member_models(line, past, group, kind)
 
 
 # --- rules ----------------------------------------------------------------------------------------

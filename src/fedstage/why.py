@@ -60,7 +60,7 @@ def _fingerprint(artefact: Artefact) -> str:
     for line in artefact.job["inputs"].get("line", ()):
         kind = LocalLine if stage in ("local_model", "local_evaluation") else Line
         settings = read_settings(artefact.root / line, kind)
-        return source_of(settings, stage, options.get("evaluated"))
+        return source_of(settings, stage, options.get("evaluated"), options.get("members"))
     return stage_fingerprint(stage, _parts(stage, options.get("settings", "")))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import Aggregated, Clients, Line
+from fedstage.config import Aggregated, Bayesian, Clients, Line
 from fedstage.ensemble_trainers import Members, teacher_logits
 from fedstage.graph import member_logits
 from fedstage.randomness import torch_generator
@@ -136,3 +136,76 @@ def test_one_member_speaks_for_itself_bit_for_bit():
     one = Members(1, 0, logits(1, 0), (7,))
     assert torch.equal(teacher_logits(temporal(5), [one]), logits(1, 0)[0])
     assert torch.equal(teacher_logits(Clients(name="clients"), [one]), logits(1, 0)[0])
+
+
+# --- averages of probabilities --------------------------------------------------------------------
+
+
+def softmax(z):
+    odds = np.exp(z - z.max(-1, keepdims=True))
+    return odds / odds.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "samples"])
+def test_probabilities_of_clients_by_a_plain_loop(weights):
+    total, mass = np.zeros((N, CLASSES)), 0.0
+    for part in clients():
+        for member, samples in zip(part.logits, part.samples, strict=True):
+            share = samples if weights == "samples" else 1
+            total += share * softmax(member.double().numpy())
+            mass += share
+    ensemble = Clients(name="clients", weights=weights, average="probabilities")
+    ours = teacher_logits(ensemble, clients())
+    assert ours.dtype == torch.float32
+    assert np.allclose(softmax(ours.double().numpy()), total / mass, rtol=1e-5)
+    assert np.allclose(ours.numpy(), np.log(total / mass), rtol=1e-5, atol=1e-5)
+
+
+def test_averages_of_logits_and_of_probabilities_differ():
+    confident = torch.tensor([[[10.0, 0.0, 0.0]], [[0.0, 4.0, 0.0]]])
+    both = [Members(1, 0, confident, (1, 1))]
+    by_logits = teacher_logits(Clients(name="clients"), both)
+    by_probabilities = teacher_logits(Clients(name="clients", average="probabilities"), both)
+    assert by_logits.softmax(1).tolist()[0] == pytest.approx([0.946, 0.047, 0.006], abs=1e-3)
+    assert by_probabilities.softmax(1)[0].tolist() == pytest.approx([0.509, 0.482, 0.009], abs=1e-3)
+
+
+def test_probabilities_of_certain_members_stay_finite():
+    certain = torch.tensor([[[900.0, -900.0]], [[900.0, -900.0]]])
+    ours = teacher_logits(
+        Clients(name="clients", average="probabilities"), [Members(1, 0, certain, (1, 1))]
+    )
+    assert ours.tolist() == [[0.0, -1800.0]]
+
+
+# --- Bayesian -------------------------------------------------------------------------------------
+
+KINDS = {"aggregated": 1, "clients": 3, "gaussian_2": 2}
+
+
+def bayesian_members():
+    return [
+        Members(4, group, logits(kind, group, members=count), (group + 1,) * count, kind)
+        for group in range(2)
+        for kind, count in KINDS.items()
+    ]
+
+
+@pytest.mark.parametrize("average", ["logits", "probabilities"])
+def test_members_of_a_bayesian_ensemble_weigh_the_same(average):
+    said = np.concatenate([part.logits.double().numpy() for part in bayesian_members()])
+    assert len(said) == 12
+    ensemble = Bayesian(name="bayesian", samples=2, average=average)
+    ours = softmax(teacher_logits(ensemble, bayesian_members()).double().numpy())
+    expected = softmax(said.mean(0)) if average == "logits" else softmax(said).mean(0)
+    assert np.allclose(ours, expected, rtol=1e-5)
+
+
+def test_kinds_of_members_may_come_in_any_order():
+    ensemble = Bayesian(name="bayesian", samples=2)
+    expected = teacher_logits(ensemble, bayesian_members())
+    for seed in range(5):
+        order = torch.randperm(6, generator=torch_generator(seed)).tolist()
+        assert torch.equal(
+            teacher_logits(ensemble, [bayesian_members()[i] for i in order]), expected
+        )

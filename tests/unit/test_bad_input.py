@@ -221,9 +221,9 @@ BAD_CONFIGURATIONS = {
     "unknown schedule": at(
         "b:client/schedule", "linear", "client.schedule = 'linear'", "'constant', 'step', 'cosine'"
     ),
-    "unknown method": at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, feddf"),
+    "unknown method": at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, fed"),
     "unknown method of the base": Bad(
-        ("method = 'fedsgd'", "fedavg, feddf"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}
+        ("method = 'fedsgd'", "fedavg, fed"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}
     ),
     "unknown target": at("targets", ["f"], "config.yaml", "targets = 'f'", "use one of e"),
     "unknown scale": at("targets", ["e/mini"], "targets = 'e/mini'", "use one of e"),
@@ -257,7 +257,28 @@ BAD_CONFIGURATIONS = {
     ),
     "distillation without a server": at("b:server", REMOVED, "method feddf", "server = null"),
     "distillation without a teacher": method({"ensemble": None}, "ensemble = null", "aggregated"),
-    "augmented public images": at("b:server/augmentation", "flip", "server.augmentation = 'flip'"),
+    "early stopping without validation": at(
+        "b:server/early_stopping", {}, "method feddf", "data.server_validation = 0"
+    ),
+    "drop-worst without validation": at(
+        "b:server/drop_worst", "as_published", "data.server_validation = 0", "at least 1"
+    ),
+    "drop-worst of another kind": at("b:server/drop_worst", True, "server.drop_worst = True"),
+    "averages of no weights": at(
+        "b:server/swa", {"start": 20}, "server: swa.start = 20", "at most steps - swa.every = -5"
+    ),
+    "models drawn from nothing known": method(
+        {"ensemble": {"bayesian": {"distribution": "laplace"}}}, "'laplace'", "'dirichlet'"
+    ),
+    "released Dirichlet": method(
+        {"ensemble": {"bayesian": {"distribution": "dirichlet", "variant": "as_released"}}},
+        "ensemble: variant = 'as_released'",
+        "only for distribution = gaussian",
+    ),
+    "average of votes": method(
+        {"ensemble": {"clients": {"average": "votes"}}}, "average = 'votes'", "'probabilities'"
+    ),
+    "cycle of no steps": at("b:client/schedule", {"cyclical": {"cycle": 0}}, "schedule.cycle = 0"),
     "validation without validation data": Bad(
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
     ),

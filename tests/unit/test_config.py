@@ -324,9 +324,53 @@ def test_other_values_are_refused(key, value):
         line(**{key: value})
 
 
-def test_distillation_takes_public_images_as_they_are():
-    server = {**SERVER, "augmentation": "flip"}
-    assert "server.augmentation = 'flip'" in refusal(**{**DISTILLED, "server": server})
+JUDGED = {"data": {"digits": {"server_validation": 10}}, **DISTILLED}
+
+
+def server(**changes):
+    return {"server": {**SERVER, **changes}}
+
+
+@pytest.mark.parametrize("change", [{"drop_worst": "as_released"}, {"early_stopping": {}}], ids=str)
+def test_what_a_server_judges_by_needs_its_validation_set(change):
+    assert "data.server_validation = 0: " in refusal(**DISTILLED | server(**change))
+    assert line(**JUDGED | server(**change)).data.server_validation == 10
+
+
+@pytest.mark.parametrize("ensemble", ["aggregated", "bayesian"])
+def test_the_worst_are_left_out_of_ensembles_of_clients_only(ensemble):
+    settings = JUDGED | {"ensemble": ensemble} | server(drop_worst="as_published")
+    assert "server.drop_worst = 'as_published': only for ensemble = clients" in refusal(**settings)
+
+
+def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
+    every = server(drop_worst="as_published", early_stopping={"every": 2}, sharpening=2.0)
+    assert line(**JUDGED | every).server.early_stopping.patience == 1000
+    both = server(early_stopping={}, swa={"every": 1})
+    assert "swa and early_stopping: give one" in refusal(**JUDGED | both)
+
+
+@pytest.mark.parametrize(("start", "every", "fits"), [(0, 20, True), (19, 1, True), (1, 20, False)])
+def test_weights_are_averaged_at_least_once(start, every, fits):
+    settings = DISTILLED | server(swa={"start": start, "every": every})
+    if fits:
+        assert line(**settings).server.swa.every == every
+    else:
+        assert "swa.start = 1: at most steps - swa.every = 0" in refusal(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"concentration": 0.5}, "concentration = 0.5: only for distribution = dirichlet"),
+        (
+            {"distribution": "dirichlet", "variant": "as_released"},
+            "variant = 'as_released': only for distribution = gaussian",
+        ),
+    ],
+)
+def test_a_bayesian_ensemble_has_settings_of_its_distribution_only(settings, told):
+    assert told in refusal(**DISTILLED | {"ensemble": {"bayesian": settings}})
 
 
 def test_settings_of_a_distillation_may_stand_there_unused():

@@ -29,11 +29,12 @@ from fedstage.fingerprints import (
 from fedstage.partitions.settings import PartitionSettings
 from fedstage.stages import STAGES
 
+SERVER = {"steps": 5, "batch_size": 32, "learning_rate": 0.05}
 DISTILLED = {
     "global_models": 2,
     "ensemble": {"aggregated": {"checkpoints": 2}},
     "global": "designated",
-    "server": {"steps": 5, "batch_size": 32, "learning_rate": 0.05},
+    "server": SERVER,
 }
 
 
@@ -64,6 +65,16 @@ LINES = {
     "iid": a_line(partition="iid"),
     "distilled": a_line(**DISTILLED),
     "taught_by_clients": a_line(**DISTILLED | {"ensemble": "clients"}),
+    "bayesian": a_line(**DISTILLED | {"ensemble": "bayesian"}),
+    "averaged": a_line(**DISTILLED | {"server": SERVER | {"swa": {"every": 1}}}),
+    "judged": a_line(
+        **DISTILLED
+        | {
+            "data": {"digits": {"held_out": 100, "server_validation": 10}},
+            "ensemble": "clients",
+            "server": SERVER | {"drop_worst": "as_published", "early_stopping": {}},
+        }
+    ),
 }
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)
@@ -79,6 +90,10 @@ def jobs(package):
     for evaluated in ("clients", "aggregated_2"):
         parts = parts_of(LINES["fedavg"], "evaluation", evaluated)
         found["evaluation", evaluated] = stage_fingerprint("evaluation", parts, package)
+    for members in ("clients", "aggregated", "gaussian_3", "dirichlet_3"):
+        for name in ("fedavg", "distilled"):
+            parts = parts_of(LINES[name], "logits", members=members)
+            found["logits", f"{name} {members}"] = stage_fingerprint("logits", parts, package)
     for name in ("cifar10", "parquet"):
         parts = (module_of("data", name),)
         found["dataset", name] = stage_fingerprint("dataset", parts, package)
@@ -106,6 +121,9 @@ def changed(package):
         return {job for job in before if before[job] != after[job]}
 
     return edit
+
+
+DRAWN = ("gaussian_3", "dirichlet_3")
 
 
 def stages_of(changes):
@@ -179,7 +197,27 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
 def test_distillation_reaches_distilled_lines_only(changed):
     changes = changed("global_trainers/distillation.py", "tau**2", "tau**3")
     assert stages_of(changes) == {"distillation", "segment"}
-    assert lines_of(changes) == {"distilled", "taught_by_clients"}
+    assert lines_of(changes) == {name for name, line in LINES.items() if line.global_trainer}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "line"),
+    [
+        ("swa.py", "count += 1", "averaged"),
+        ("drop_worst.py", "MARGIN, DEVIATIONS = 1.2, 1.5", "judged"),
+        ("early_stopping.py", "right: int = -1", "judged"),
+    ],
+)
+def test_what_only_some_students_do_reaches_their_lines_only(changed, file, old, line):
+    changes = changed(f"global_trainers/{file}", old, old.replace("1", "2"))
+    assert changes == {("distillation", line), ("segment", line)}
+
+
+@pytest.mark.parametrize("file", ["draw.py", "gaussian.py", "dirichlet.py"])
+def test_how_models_are_drawn_reaches_what_is_drawn_only(changed, file):
+    changes = changed(f"sampling/{file}", "from collections.abc import", "from typing import")
+    drawn = {("logits", f"{name} {kind}") for name in ("fedavg", "distilled") for kind in DRAWN}
+    assert changes == drawn | {("segment", "bayesian")}
 
 
 @pytest.mark.parametrize("name", ["fedprox", "scaffold"])
@@ -224,6 +262,8 @@ def test_an_ensemble_reaches_those_that_it_teaches_and_its_evaluations(changed):
     assert changes == {
         ("distillation", "taught_by_clients"),
         ("segment", "taught_by_clients"),
+        ("distillation", "judged"),
+        ("segment", "judged"),
         ("evaluation", "clients"),
     }
 
@@ -390,6 +430,31 @@ def test_parts_of_an_evaluation_are_those_of_the_evaluated_ensemble():
     assert parts_of(line, "evaluation", "global_model") == (model,)
     assert parts_of(line, "evaluation", "clients") == ("ensemble_trainers.clients", model)
     assert parts_of(line, "evaluation", "aggregated_3") == ("ensemble_trainers.aggregated", model)
+
+
+def test_parts_of_what_a_server_may_do():
+    def of_server(name):
+        parts = parts_of(LINES[name], "distillation")
+        return {part for part in parts if part.startswith("global_trainers.")}
+
+    assert of_server("distilled") == set()
+    assert of_server("averaged") == {"global_trainers.swa"}
+    assert of_server("judged") == {"global_trainers.drop_worst", "global_trainers.early_stopping"}
+
+
+def test_a_drawn_kind_has_one_source_however_its_logits_are_made():
+    for name in ("fedavg", "distilled", "bayesian"):
+        sources = [
+            source_of(LINES[name], stage, members="gaussian_10")
+            for stage in ("logits", "logits_segment")
+        ]
+        assert len(set(sources)) == 1
+    assert source_of(LINES["fedavg"], "logits", members="gaussian_10") != source_of(
+        LINES["fedavg"], "logits", members="clients"
+    )
+    # The segment of this line draws them itself.
+    line = LINES["bayesian"]
+    assert source_of(line, "logits", members="gaussian_10") == source_of(line, "segment")
 
 
 def test_parts_of_other_settings_than_lines():

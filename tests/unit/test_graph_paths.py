@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from fedstage import graph
-from fedstage.config import Aggregated, Clients, Line
+from fedstage.config import Aggregated, Bayesian, Clients, Line
 from fedstage.lines import alone, line_id, local_id, normalised
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
@@ -88,9 +88,17 @@ def content_of(line):
             how.append(settings["public"])
         return mark("aggregated", how, updates(t, k), global_model(t - 1, k))
 
+    def drawn(t, k, what):
+        """What a Bayesian ensemble draws from; the released Gaussian is about the start."""
+        start = global_model(t - 1, k) if what["variant"] == "as_released" else None
+        shape = [what[name] for name in ("distribution", "samples", "variant", "concentration")]
+        return [updates(t, k), aggregated(t, k), start, shape]
+
     def teacher(t):
         if ensemble["name"] == "clients":
             return [updates(t, k) for k in range(groups)]
+        if ensemble["name"] == "bayesian":
+            return [drawn(t, k, ensemble) for k in range(groups)]
         past = range(max(1, t + 1 - ensemble["checkpoints"]), t + 1)
         return [aggregated(s, k) for s in past for k in range(groups)]
 
@@ -101,16 +109,16 @@ def content_of(line):
         student = trainer is not None and (trainer["name"] == "basic" or k == 0)
         if not student or t <= trainer["warm_up"]:
             return aggregated(t, k)
-        weights = ensemble.get("weights")
+        weights = [ensemble.get("weights"), ensemble["average"]]
         how = [settings["server"], settings["public"], settings["numerics"], line.seed, k, t]
         return mark("distilled", how, weights, teacher(t), aggregated(t, k))
 
-    return state, updates, aggregated, global_model
+    return state, updates, aggregated, global_model, drawn
 
 
 def files_of(line):
     """Yield each path of the first rounds of a line, with its content."""
-    state, updates, aggregated, global_model = content_of(line)
+    state, updates, aggregated, global_model, drawn = content_of(line)
     for t, k in product(ROUNDS, range(line.global_models)):
         paths = graph.updates(line, t, k)
         assert len(paths) == len(updates(t, k))
@@ -123,6 +131,19 @@ def files_of(line):
         yield aggregated_logits, mark("logits", aggregated(t, k))
         (clients_logits,) = logits_of_round(line, t, k, Clients(name="clients"))
         yield clients_logits, mark("logits", updates(t, k))
+        for ensemble in DRAWN if t == 3 else ():
+            first, second, own = logits_of_round(line, t, k, ensemble)
+            assert (first, second) == (aggregated_logits, clients_logits)
+            yield own, mark("logits", drawn(t, k, ensemble.model_dump()))
+
+
+DRAWN = [
+    Bayesian(name="bayesian"),
+    Bayesian(name="bayesian", samples=3, average="probabilities"),
+    Bayesian(name="bayesian", variant="as_released"),
+    Bayesian(name="bayesian", distribution="dirichlet"),
+    Bayesian(name="bayesian", distribution="dirichlet", concentration=0.5),
+]
 
 
 def logits_of_round(line, t, k, ensemble):
@@ -135,6 +156,8 @@ def distillations(groups):
     yield {"global_models": groups}
     ensembles = [{"aggregated": {"checkpoints": r}} for r in range(1, 5)]
     ensembles += [{"clients": {"weights": weights}} for weights in ("uniform", "samples")]
+    ensembles += [{"clients": {"average": "probabilities"}}, {"bayesian": {"samples": 3}}]
+    ensembles.append({"bayesian": {"variant": "as_released"}})
     for kind, warm_up, ensemble in product(("basic", "designated"), range(4), ensembles):
         trainer = {kind: {"warm_up": warm_up}}
         method = {"global_models": groups, "global": trainer, "ensemble": ensemble}
@@ -142,6 +165,7 @@ def distillations(groups):
         if warm_up == 1:
             yield {**method, "server": {**SERVER, "temperature": 1.0}}
             yield {**method, "server": SERVER, "public": "svhn"}
+            yield {**method, "server": {**SERVER, "swa": {"every": 2}}}
 
 
 OTHER_SETTINGS = [
@@ -472,6 +496,69 @@ def test_weights_of_an_ensemble_do_not_change_its_members():
     ensembles = [Clients(name="clients", weights=w) for w in ("uniform", "samples")]
     one, other = (graph.member_logits(line(), 2, e, "test") for e in ensembles)
     assert one == other
+
+
+def test_bayesian_ensemble_has_the_members_of_others_and_its_own():
+    settings = fedsdd(ensemble={"bayesian": {"distribution": "dirichlet", "samples": 3}})
+    folders = [graph.round_folder(settings, 3, group) for group in range(4)]
+    assert graph.teacher_logits(settings, 3) == [
+        f"{folder}/logits/{kind}-held_out.safetensors"
+        for folder in folders
+        for kind in ("aggregated", "clients", "dirichlet_3")
+    ]
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_models_behind_the_members(group):
+    settings = fedsdd()
+    updates, aggregated = (
+        graph.updates(settings, 3, group),
+        graph.aggregated_model(settings, 3, group),
+    )
+    start = graph.global_model(settings, 2, group)
+    expected = {
+        "clients": updates,
+        "aggregated": [aggregated],
+        "gaussian_3": [*updates, aggregated],
+        "dirichlet_3_0.5": [*updates, aggregated],
+        "gaussian_3_as_released": [*updates, aggregated, start],
+    }
+    found = {kind: list(graph.member_models(settings, 3, group, kind)) for kind in expected}
+    assert found == expected
+    released = graph.member_models(settings, 3, group, "gaussian_3_as_released")
+    assert (released.aggregated, released.start) == (aggregated, start)
+
+
+ORIGINAL = {
+    **FEDDF,
+    "data": {"digits": {"server_validation": 9}},
+    "server": {**SERVER, "drop_worst": "as_published"},
+    "global_models": 2,
+}
+
+
+def test_drop_worst_judges_all_clients_and_averages_the_students_group_anew():
+    settings = line(**ORIGINAL)
+    folders = [graph.round_folder(settings, 3, group) for group in range(2)]
+    images = "logits/clients-server_validation.safetensors"
+    assert graph.judged_logits(settings, 3) == [f"{folder}/{images}" for folder in folders]
+    assert graph.fused_updates(settings, 3, 1) == graph.updates(settings, 3, 1)
+    own = graph.data_file(settings.data, "server_validation")
+    assert graph.server_validation(settings) == own
+    assert graph.teaching_logits(settings) == [
+        ("clients", "held_out", graph.public_file(settings)),
+        ("clients", "server_validation", own),
+    ]
+
+
+def test_distillations_read_the_servers_images_only_where_something_is_judged_by_them():
+    plain = line(**{**ORIGINAL, "server": SERVER})
+    assert graph.judged_logits(plain, 3) == graph.fused_updates(plain, 3, 1) == []
+    assert graph.server_validation(plain) is None
+    assert len(graph.teaching_logits(plain)) == 1
+    stopped = line(**{**ORIGINAL, "server": {**SERVER, "early_stopping": {}}})
+    assert graph.server_validation(stopped) == graph.data_file(stopped.data, "server_validation")
+    assert graph.judged_logits(stopped, 3) == []
 
 
 def test_public_images():

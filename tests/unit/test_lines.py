@@ -58,13 +58,16 @@ def distilled_line(**changes):
 
 ROUNDS = range(1, 7)
 TRAINERS = [None, *product(("basic", "designated"), range(4))]
-ENSEMBLES = ["clients", *range(1, 5)]
+BAYESIAN = {"as_published": "bayesian", "as_released": {"bayesian": {"variant": "as_released"}}}
+ENSEMBLES = ["clients", *BAYESIAN, *range(1, 5)]
 
 
 def combination(groups, trainer, ensemble, control="per_model"):
     local = {"scaffold": {"control": control}}
     changes = {"global_models": groups, "ensemble": "clients", "server": SERVER, "local": local}
-    if ensemble != "clients":
+    if ensemble in BAYESIAN:
+        changes["ensemble"] = BAYESIAN[ensemble]
+    elif ensemble != "clients":
         changes["ensemble"] = {"aggregated": {"checkpoints": ensemble}}
     if trainer is not None:
         changes["global"] = {trainer[0]: {"warm_up": trainer[1]}}
@@ -91,6 +94,10 @@ def nodes_read(node, groups, trainer, ensemble, control="per_model"):
     assert kind == "distillation"
     if ensemble == "clients":
         members = [("update", t, j) for j in range(groups)]
+    elif ensemble in BAYESIAN:
+        kinds = [("update", t), ("aggregated", t)]
+        kinds += [("global", t - 1)] if ensemble == "as_released" else []
+        members = [(*kind, j) for kind in kinds for j in range(groups)]
     else:
         members = [
             ("aggregated", s, j) for s in range(1, t + 1) if s > t - ensemble for j in range(groups)
@@ -109,7 +116,7 @@ def reached_by_distillation(*method):
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])
 @pytest.mark.parametrize("trainer", TRAINERS, ids=str)
-@pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: f"R{e}" if e != "clients" else e)
+@pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: e if isinstance(e, str) else f"R{e}")
 @pytest.mark.parametrize("control", ["per_model", "shared"])
 def test_owner_is_undistilled_exactly_where_no_distillation_is_an_ancestor(
     groups, trainer, ensemble, control
@@ -376,6 +383,7 @@ REQUIRED = {
     "Dirichlet": {"alpha": 0.5},
     "DirichletEqual": {"alpha": 0.5},
     "Step": {"milestones": [0.5]},
+    "Cyclical": {"cycle": 2},
     "Optimiser": {"learning_rate": 0.1, "batch_size": 8},
     "Client": {"learning_rate": 0.1, "batch_size": 8, "epochs": 2},
     "Server": {"learning_rate": 0.1, "batch_size": 8, "steps": 2},
@@ -391,10 +399,12 @@ OPTIMISER = {
     "batch_size": 4,
     "augmentation": "flip",
 }
-SIZES = {"train_size": 50, "test_size": 50, "held_out": 50, "split_seed": 1}
+SIZES = {
+    "train_size": 50, "test_size": 50, "held_out": 50, "server_validation": 5, "split_seed": 1,
+}  # fmt: skip
 #: For each class, each field with a value that is neither its default nor the one above.
 OTHER = {
-    "Digits": {"test": 300, "held_out": 300, "split_seed": 1},
+    "Digits": {"test": 300, "held_out": 300, "server_validation": 5, "split_seed": 1},
     "TorchvisionData": SIZES,
     "ParquetData": SIZES
     | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
@@ -411,15 +421,35 @@ OTHER = {
     "Constant": {},
     "Step": {"milestones": [0.5, 0.7], "factor": 0.2},
     "Cosine": {"final": 0.1},
+    "Cyclical": {"cycle": 3, "final": 0.1},
     "Optimiser": OPTIMISER,
     "Client": OPTIMISER | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep"},
-    "Server": OPTIMISER | {"steps": 3, "temperature": 2.0, "tau_squared": False},
+    "Server": OPTIMISER
+    | {
+        "steps": 3,
+        "temperature": 2.0,
+        "tau_squared": False,
+        "sharpening": 2.0,
+        "swa": {"every": 1},
+        "early_stopping": {},
+        "drop_worst": "as_published",
+    },
+    "WeightAverage": {"start": 1, "every": 1},
+    "EarlyStopping": {"every": 1, "patience": 1},
     "FedAvg": {},
     "FedProx": {"mu": 0.01},
     "Scaffold": {"option": "I", "control": "shared"},
     "Aggregation": {"weights": "uniform", "learning_rate": 0.5, "batch_norm": "local"},
-    "Clients": {"weights": "samples"},
-    "Aggregated": {"checkpoints": 2},
+    "Ensemble": {"average": "probabilities"},
+    "Clients": {"weights": "samples", "average": "probabilities"},
+    "Aggregated": {"checkpoints": 2, "average": "probabilities"},
+    "Bayesian": {
+        "distribution": "dirichlet",
+        "samples": 3,
+        "variant": "as_released",
+        "concentration": 0.5,
+        "average": "probabilities",
+    },
     "Basic": {"warm_up": 1},
     "Designated": {"warm_up": 1},
     "Numerics": {"device": "cpu", "threads": 2},
@@ -436,6 +466,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     changed = required | {field: OTHER[kind][field]}
     if field == "steps" and kind == "Client":
         del changed["epochs"]
+    if field == "concentration":
+        required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
         required["momentum"] = changed["momentum"] = 0.9
     build = settings_classes()[kind].model_validate
@@ -475,10 +507,12 @@ PINNED_VERSION = 1
 PINNED_DEFAULTS = {
     "Digits.test": 360,
     "Digits.held_out": 360,
+    "Digits.server_validation": 0,
     "Digits.split_seed": 0,
     "TorchvisionData.train_size": None,
     "TorchvisionData.test_size": None,
     "TorchvisionData.held_out": 0,
+    "TorchvisionData.server_validation": 0,
     "TorchvisionData.split_seed": 0,
     "ParquetData.label": "label",
     "ParquetData.client_column": None,
@@ -486,6 +520,7 @@ PINNED_DEFAULTS = {
     "ParquetData.train_size": None,
     "ParquetData.test_size": None,
     "ParquetData.held_out": 0,
+    "ParquetData.server_validation": 0,
     "ParquetData.split_seed": 0,
     "Dirichlet.min_samples": 10,
     "Dirichlet.max_draws": 1000,
@@ -500,6 +535,7 @@ PINNED_DEFAULTS = {
     "WideResNet.norm": "batch",
     "Step.factor": 0.1,
     "Cosine.final": 0.0,
+    "Cyclical.final": 0.0,
     "Optimiser.optimiser": "sgd",
     "Optimiser.schedule": {"name": "constant"},
     "Optimiser.momentum": 0.0,
@@ -513,14 +549,27 @@ PINNED_DEFAULTS = {
     "Client.last_batch": "merge_single",
     "Server.temperature": 4.0,
     "Server.tau_squared": True,
+    "Server.sharpening": 1.0,
+    "Server.swa": None,
+    "Server.early_stopping": None,
+    "Server.drop_worst": "none",
+    "WeightAverage.start": 0,
+    "WeightAverage.every": 25,
+    "EarlyStopping.every": 100,
+    "EarlyStopping.patience": 1000,
     "FedProx.mu": 0.001,
     "Scaffold.option": "II",
     "Scaffold.control": "per_model",
     "Aggregation.weights": "samples",
     "Aggregation.learning_rate": 1.0,
     "Aggregation.batch_norm": "average",
+    "Ensemble.average": "logits",
     "Clients.weights": "uniform",
     "Aggregated.checkpoints": 1,
+    "Bayesian.distribution": "gaussian",
+    "Bayesian.samples": 10,
+    "Bayesian.variant": "as_published",
+    "Bayesian.concentration": 1.0,
     "Basic.warm_up": 0,
     "Designated.warm_up": 0,
     "Numerics.device": "auto",

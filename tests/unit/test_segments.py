@@ -7,7 +7,7 @@ from fedstage.experiments import Run, RunLength
 from fedstage.lines import alone, owner, undistilled
 
 BASE = {
-    "data": "digits",
+    "data": {"digits": {"server_validation": 20}},
     "clients": 8,
     "partition": {"dirichlet": {"alpha": 0.1}},
     "participants": 4,
@@ -17,6 +17,8 @@ BASE = {
     "seed": 0,
 }
 AGGREGATED = {"aggregated": {"checkpoints": 2}}
+ORIGINAL = {"steps": 1, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"}
+RELEASED = {"bayesian": {"variant": "as_released", "samples": 2}}
 LINES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
@@ -30,6 +32,13 @@ LINES = {
     "late": {
         "global_models": 2, "ensemble": AGGREGATED, "global": {"basic": {"warm_up": 3}},
     },
+    "feddf_original": {"ensemble": "clients", "global": "basic", "server": ORIGINAL},
+    "designated_original": {
+        "global_models": 2, "ensemble": "clients", "global": {"designated": {"warm_up": 2}},
+        "server": ORIGINAL,
+    },
+    "fedbe": {"ensemble": "bayesian", "global": "basic"},
+    "released": {"global_models": 2, "ensemble": RELEASED, "global": "designated"},
 }  # fmt: skip
 
 
@@ -240,6 +249,40 @@ def test_logits_stay_for_the_teachers_of_the_next_segment():
 
 def test_jobs_wait_for_the_first_file_of_a_segment():
     assert segments.first_of_each([["a", "b"], ["c"]]) == {"a": "a", "b": "a", "c": "c"}
+
+
+def kept_updates(one):
+    trained, logits = segments.plan([one], 4)
+    read = segments.files_read([one], map(segments.inputs, [*trained, *logits]))
+    kept = {part: segments.rounds_kept(part, "models", read) for part in trained}
+    paths = [path for part in trained for path in segments.segment_outputs(part, kept[part])]
+    assert {path for part in logits for path in segments.logits_models(part)} <= set(paths)
+    return [path for path in paths if "/slot_" in path]
+
+
+def test_updates_that_a_bayesian_ensemble_is_drawn_from_are_kept():
+    evaluated = run("fedavg", 4, evaluate={"name": "bayesian"}, evaluate_every=3)
+    expected = [path for round in (3, 4) for path in graph.updates(evaluated.line, round, 0)]
+    assert kept_updates(evaluated) == expected
+
+
+@pytest.mark.parametrize(("name", "fork"), [("feddf_original", 1), ("designated_original", 3)])
+def test_updates_that_are_averaged_anew_at_the_first_distillation_are_kept(name, fork):
+    one = run(name, 6)
+    found = set(kept_updates(one))
+    assert set(graph.updates(one.line, fork, 0)) <= found
+    assert not found & {*graph.updates(one.line, fork + 1, 0)}
+    assert fork == 1 or not found & {*graph.updates(one.line, fork - 1, 0)}
+
+
+def test_where_the_worst_are_left_out_the_first_distillation_reads_updates_of_others():
+    one = run("designated_original", 6)
+    (part, *_) = [part for part in segments.plan([one], 4)[0] if part.line == one.line]
+    assert (part.first, part.groups) == (3, (0,))
+    reads = segments.segment_inputs(part)
+    assert set(graph.updates(one.line, 3, 0)) <= set(reads)
+    assert set(graph.judged_logits(one.line, 3)) <= set(reads)
+    assert not set(graph.updates(one.line, 4, 0)) & set(reads)
 
 
 def test_runs_without_federation_have_no_segments():

@@ -59,6 +59,10 @@ ALONE = LocalLine(
 INFO = graph.data_file(LINE.data, "info")
 
 
+def public_logits(round, group):
+    return graph.logits_file(LINE, round, group, "aggregated", "held_out")
+
+
 def call(stage, log, source, **options):
     """Run a stage by its command, as a rule does."""
     arguments = [stage, "--log", f"results/logs/{log}.log", "--fingerprint", source]
@@ -127,7 +131,7 @@ def speak(line, round, group):
         "logits", f"logits/{line_id(line)}/round_{round:04d}/group_{group}/aggregated-held_out",
         source_of(line, "logits"), line=graph.line_file(line), info=INFO, members="aggregated",
         models=graph.aggregated_model(line, round, group), data=graph.public_file(LINE),
-        output=graph.teacher_member(LINE, round, group),
+        output=public_logits(round, group),
     )  # fmt: skip
 
 
@@ -340,7 +344,7 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
         (graph.participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
         (graph.round_state(LINE, 2, 0), "aggregation", canonical(LINE), None),
         (
-            graph.teacher_member(LINE, 2, 0), "logits", canonical(LINE), {"members": "aggregated"},
+            public_logits(2, 0), "logits", canonical(LINE), {"members": "aggregated"},
         ),
         (METRICS, "evaluation", canonical(LINE), {"evaluated": "aggregated_2", "role": "test"}),
         (graph.local_models(ALONE)[1], "local_model", canonical(ALONE), {"client": 1}),
@@ -420,7 +424,7 @@ def test_a_file_that_is_another_than_was_made_is_told(jobs):
 
 
 def test_source_that_has_changed_is_told(jobs, monkeypatch):
-    monkeypatch.setattr("fedstage.why.source_of", lambda line, stage, evaluated: "0" * 12)
+    monkeypatch.setattr("fedstage.why.source_of", lambda *which: "0" * 12)
     then = source_of(LINE, "segment")
     assert shown(DISTILLED).facts["source"] == f"{then} then, 000000000000 now: changed"
 
@@ -496,13 +500,13 @@ def test_a_segment_is_told_with_its_rounds(segments):
 
 
 def test_a_segment_of_logits_is_told_with_its_rounds(segments):
-    told = shown(graph.teacher_member(LINE, 2, 1))
+    told = shown(public_logits(2, 1))
     assert told.facts["made"].endswith(" by stage logits_segment, for logits")
     assert (told.options["rounds"], told.options["group"]) == ([1, 2], 1)
 
 
 def test_a_distilled_segment_makes_the_logits_that_it_teaches_with(segments):
-    told = shown(graph.teacher_member(LINE, 2, 0))
+    told = shown(public_logits(2, 0))
     assert told.facts["made"].endswith(" by stage segment, for logits")
 
 
@@ -526,7 +530,7 @@ def test_a_record_of_another_segment_is_not_taken(segments):
 
 
 def test_a_record_of_other_rounds_is_not_taken(segments):
-    model, logits = graph.aggregated_model(BASE, 1, 0), graph.teacher_member(LINE, 1, 1)
+    model, logits = graph.aggregated_model(BASE, 1, 0), public_logits(1, 1)
     for earlier, round in ((model, 2), (logits, 3)):
         later = Path(earlier.replace("round_0001", f"round_{round:04d}"))
         later.parent.mkdir(parents=True, exist_ok=True)
@@ -538,12 +542,12 @@ def test_a_record_of_other_rounds_is_not_taken(segments):
 def test_a_segment_without_students_makes_no_logits(segments):
     shutil.rmtree("results/logs/logits_segment")
     with pytest.raises(FedstageError, match="no record"):
-        why(Path(graph.teacher_member(LINE, 1, 0)))
+        why(Path(public_logits(1, 0)))
 
 
 def test_a_segment_with_students_makes_logits_of_public_images_only(segments):
-    other = Path(graph.teacher_member(LINE, 2, 0).replace("held_out", "test"))
-    shutil.copyfile(graph.teacher_member(LINE, 2, 0), other)
+    other = Path(public_logits(2, 0).replace("held_out", "test"))
+    shutil.copyfile(public_logits(2, 0), other)
     with pytest.raises(FedstageError, match="no record"):
         why(other)
 

@@ -20,7 +20,7 @@ BATCH_NORM = {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}}
 def tiny_config(**changes):
     """A configuration that trains linear models for two rounds; changes go into its base."""
     base = {
-        "data": {"digits": {"test": 200, "held_out": 100}},
+        "data": {"digits": {"test": 200, "held_out": 100, "server_validation": 50}},
         "clients": 4,
         "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 5}},
         "validation": 0.1,
@@ -61,6 +61,13 @@ def tiny_config(**changes):
                     "new_statistics": {
                         "model": BATCH_NORM,
                         "aggregation": {"batch_norm": "re_estimate"},
+                    },
+                    "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},
+                    "fedbe_as_released": {"server": {"swa": {"every": 2}}},
+                    "fedbe_dirichlet": {"server": {"swa": {"every": 2}}},
+                    "feddf_original": {
+                        "global_models": 2,
+                        "server": {"early_stopping": {"every": 2, "patience": 2}},
                     },
                 },
                 "grid": {"method": methods},

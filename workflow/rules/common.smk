@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
-from fedstage import graph, segments
+from fedstage import graph, kinds, segments
 from fedstage.catalogue import asked_runs, cohorts_of, describe_runs, find, load_catalogue
 from fedstage.catalogue import metrics_of, split_target, state_rounds
 from fedstage.config import HeldOut, re_estimates
@@ -53,7 +53,7 @@ wildcard_constraints:
     round=r"\d{4}",
     group=r"\d+",
     slot=r"\d+",
-    members="aggregated|clients",
+    members=kinds.PATTERN,
     who=r"client_\d+|pooled",
     role="test|validation",
     experiment="[^/]+",

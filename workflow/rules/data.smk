@@ -6,6 +6,7 @@ rule dataset:
         train="results/data/{data}/train.safetensors",
         test="results/data/{data}/test.safetensors",
         held_out="results/data/{data}/held_out.safetensors",
+        server_validation="results/data/{data}/server_validation.safetensors",
         info="results/data/{data}/info.json",
     log:
         "results/logs/dataset/{data}.log",
@@ -19,7 +20,8 @@ rule dataset:
     shell:
         "fedstage dataset --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q} --train {output.train}"
-        " --test {output.test} --held-out {output.held_out} --info {output.info}"
+        " --test {output.test} --held-out {output.held_out}"
+        " --server-validation {output.server_validation} --info {output.info}"
 
 
 rule partition:

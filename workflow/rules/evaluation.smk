@@ -15,7 +15,7 @@ rule evaluation:
     log:
         "results/logs/evaluation/{line}/{evaluated}-{role}/rounds_{rounds}_every_{every}.log",
     wildcard_constraints:
-        evaluated=r"\w+",
+        evaluated=r"[\w.]+",
         rounds=r"\d{4}",
         every=r"\d+",
     threads: lambda w: line_of(w).numerics.threads

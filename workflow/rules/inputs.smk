@@ -43,12 +43,10 @@ def previous_states(wildcards):
     return graph.states_before(line_of(wildcards), int(wildcards.round), int(wildcards.group))
 
 
-def logits_inputs(wildcards):
-    """Return the models whose logits are wanted: w_{t,k}, or the updates of the group."""
+def member_models(wildcards):
+    """Return the models whose logits are wanted, or from which models are drawn."""
     line, round, group = line_of(wildcards), int(wildcards.round), int(wildcards.group)
-    if wildcards.members == "clients":
-        return graph.updates(line, round, group)
-    return graph.aggregated_model(line, round, group)
+    return graph.member_models(line, round, group, wildcards.members)
 
 
 def logits_images(wildcards):
@@ -56,8 +54,8 @@ def logits_images(wildcards):
     line, images = line_of(wildcards), wildcards.images
     if images in ("test", "validation"):
         return graph.evaluation_data(line, images)
-    if images == "held_out":
-        return graph.data_file(line.data, "held_out")
+    if images in ("held_out", "server_validation"):
+        return graph.data_file(line.data, images)
     return graph.data_file(found("data", wildcards, "images"), "train")
 
 

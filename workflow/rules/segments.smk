@@ -40,6 +40,7 @@ for part in SEGMENTS:
                 if part.line.global_trainer
                 else graph.statistics_images(part.line)
             ),
+            validation=graph.server_validation(part.line) or [],
             # Made round by round they may be younger than this segment's first rounds. Their bytes
             # follow from settings and source, which the params of this rule hold.
             others=from_segments(READS[part]),
@@ -79,7 +80,7 @@ for part in LOGITS_SEGMENTS:
         resources:
             gpu=gpus(part.line),
         params:
-            source=source_of(part.line, "logits_segment"),
+            source=source_of(part.line, "logits_segment", members=part.members),
             which=lambda w, output, part=part: segments.options(part),
         message:
             f"logits of rounds {part.rounds[0]} to {part.rounds[-1]} ({line_id(part.line)})"

@@ -19,11 +19,24 @@ class Images:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and test images, images without labels uint8 [m, C, H, W], names by class index."""
+    """A data set in its parts.
+
+    Attributes
+    ----------
+    train, test : Images
+        What clients have, and what is scored on.
+    held_out : torch.Tensor
+        Public images without labels, uint8 [m, C, H, W].
+    server_validation : Images
+        The server's own.
+    class_names : tuple of str
+        By class index.
+    """
 
     train: Images
     test: Images
     held_out: torch.Tensor
+    server_validation: Images
     class_names: tuple[str, ...]
 
 

@@ -74,6 +74,10 @@ def load_parquet(settings: ParquetData, folder: Path) -> Dataset:
         train=Images(images, _labels(train, rows.train), clients),
         test=Images(test_images, _labels(test, rows.test)),
         held_out=_images(train, rows.held_out, settings.image_size, shape),
+        server_validation=Images(
+            _images(train, rows.server_validation, settings.image_size, shape),
+            _labels(train, rows.server_validation),
+        ),
         class_names=names,
     )
 

@@ -1,9 +1,10 @@
 """Which samples are kept for training, for testing, and held out without their labels.
 
 The choice depends on `split_seed` and on the sizes of the data set only. Kept samples stay in the
-data set's own order. Training takes the first of a permutation and the held-out part its last: a
-larger `train_size` keeps all that a smaller one keeps, and lines with and without a held-out part
-train on the same samples as long as there are enough for both.
+data set's own order. Training takes the first of a permutation, the held-out part its last, and the
+server's validation set those before these: a larger `train_size` keeps all that a smaller one
+keeps, and lines with and without the other parts train on the same samples as long as there are
+enough for all.
 """
 
 from dataclasses import dataclass
@@ -21,11 +22,12 @@ Rows: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Split:
-    """Ascending row numbers: `train` and `held_out` of the training set, `test` of the test set."""
+    """Ascending row numbers: `test` of the test set, the others of the training set."""
 
     train: Rows
     test: Rows
     held_out: Rows
+    server_validation: Rows
 
 
 def choose_rows(settings: TorchvisionData | ParquetData, train: int, test: int) -> Split:
@@ -34,18 +36,24 @@ def choose_rows(settings: TorchvisionData | ParquetData, train: int, test: int) 
     Raises
     ------
     FedstageError
-        If `held_out`, `train_size` or `test_size` asks for more samples than there are.
+        If a size asks for more samples than there are.
     """
     check_size("held_out", settings.held_out, train - 1, f"{train} for training, one must stay")
-    remaining = train - settings.held_out
+    public = train - settings.held_out
     reason = f"{train} for training, held_out = {settings.held_out}"
+    own = settings.server_validation
+    check_size("server_validation", own, public - 1, f"{reason}, one must stay")
+    remaining = public - own
+    if own:
+        reason = f"{reason}, server_validation = {own}"
     train_size = check_size("train_size", settings.train_size or remaining, remaining, reason)
     test_size = check_size("test_size", settings.test_size or test, test, f"{test} for testing")
     order = permutation(settings.split_seed, "train", train)
     return Split(
         train=np.sort(order[:train_size]),
         test=np.sort(permutation(settings.split_seed, "test", test)[:test_size]),
-        held_out=np.sort(order[remaining:]),
+        held_out=np.sort(order[public:]),
+        server_validation=np.sort(order[remaining:public]),
     )
 
 

@@ -41,6 +41,10 @@ def load_torchvision(settings: TorchvisionData, folder: Path) -> Dataset:
         train=Images(_take(train_images, rows.train), _take(train_labels, rows.train)),
         test=Images(_take(test_images, rows.test), _take(test_labels, rows.test)),
         held_out=_take(train_images, rows.held_out),
+        server_validation=Images(
+            _take(train_images, rows.server_validation),
+            _take(train_labels, rows.server_validation),
+        ),
         class_names=names,
     )
 

@@ -18,6 +18,8 @@ from fedstage.engine.schedules import factor
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 #: Adds to the gradients of the parameters, in place: what a local trainer does to each step.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]
+#: Told the number of steps taken, after each: true ends the training.
+AfterStep = Callable[[int], bool]
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def train(
     *,
     rate: float = 1.0,
     gradient_term: GradientTerm | None = None,
+    after_step: AfterStep | None = None,
 ) -> Outcome:
     """Train `model` in place, one step a batch.
 
@@ -71,6 +74,8 @@ def train(
         Factor of the learning rate in this round.
     gradient_term : GradientTerm, optional
         Called between the backward pass and the step, after clipping.
+    after_step : AfterStep, optional
+        Called after each step; may read and evaluate the model.
     """
     model.train()
     parameters = list(model.parameters())
@@ -92,6 +97,9 @@ def train(
         move(eta)
         rate_sum += eta
         losses[step] = value.detach()
+        if after_step is not None and after_step(step + 1):
+            losses = losses[: step + 1]
+            break
     return _outcome(model, losses.cpu(), rate_sum)
 
 

@@ -29,6 +29,7 @@ def dataset(
     train: Path,
     test: Path,
     held_out: Path,
+    server_validation: Path | None = None,
     info: Path,
 ) -> None:
     """Write the training, test and held-out arrays of a data set, and what is known of it.
@@ -44,6 +45,8 @@ def dataset(
         set has them, `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W].
+    server_validation : Path, optional
+        Output: as `test`.
     info : Path
         Output: name, number and names of classes, shape [C, H, W], mean and standard deviation [C]
         of the training pixels scaled to 0..1, and the number of samples of each part.
@@ -58,6 +61,8 @@ def dataset(
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
     save_tensors(held_out, {"images": loaded.held_out})
+    if server_validation is not None:
+        save_tensors(server_validation, _tensors(loaded.server_validation))
     save_json(info, describe(chosen.name, loaded))
 
 
@@ -74,6 +79,7 @@ def describe(name: str, data: Dataset) -> dict[str, Any]:
         "train": len(data.train.labels),
         "test": len(data.test.labels),
         "held_out": len(data.held_out),
+        "server_validation": len(data.server_validation.labels),
     }
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from fedstage.artefacts import load_table, load_tensors, save_table
-from fedstage.config import Aggregated, Line
+from fedstage.config import Line
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
 from fedstage.ensemble_trainers import Members, teacher_logits
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
+from fedstage.kinds import checkpoints
 from fedstage.members import read_members
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.reading import (
@@ -49,7 +50,8 @@ def evaluation(
     ----------
     evaluated : str
         ``global_model`` (`models` are the w*_{t,0}), or an ensemble such as ``aggregated_2`` or
-        ``clients`` (`models` are the logits of its members, of all rounds).
+        ``clients`` (`models` are the logits of its members, of all rounds); `fedstage.evaluated`
+        has the names.
     role : str
         ``test``, or ``validation``: then `clients` says which training samples these are.
     participants : list of Path
@@ -89,7 +91,7 @@ def _global_models(
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> Scored:
     ensemble = parse_evaluated(evaluated)
-    reach = ensemble.checkpoints if isinstance(ensemble, Aggregated) else 1
+    reach = checkpoints(ensemble)
     members = read_members(paths)
     for round in rounds:
         window: list[Members] = [part for part in members if round - reach < part.round <= round]

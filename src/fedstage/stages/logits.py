@@ -6,9 +6,10 @@ from typing import Any
 import torch
 
 from fedstage.artefacts import Weights, load_tensors, save_tensors
-from fedstage.config import Line
+from fedstage.config import Bayesian, Line
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
+from fedstage.kinds import parse_sampled
 from fedstage.reading import (
     fill_model,
     new_model,
@@ -18,6 +19,7 @@ from fedstage.reading import (
     read_public,
     read_samples,
 )
+from fedstage.sampling.draw import draw
 from fedstage.updates import answered, read_updates
 
 
@@ -26,6 +28,8 @@ def logits(
     line: Path,
     members: str,
     models: list[Path],
+    aggregated: Path | None = None,
+    start: Path | None = None,
     data: Path,
     info: Path,
     clients: Path | None = None,
@@ -36,7 +40,9 @@ def logits(
     Parameters
     ----------
     members : str
-        ``aggregated``: `models` is w_{t,k}; ``clients``: the updates of the group.
+        ``aggregated``: `models` is w_{t,k}; ``clients``: the updates of the group; a kind such as
+        ``gaussian_10``: what is drawn from these, with `aggregated` w_{t,k} and `start` the model
+        that the round started from.
     info : Path
         Of the clients' data: public images are normalised as theirs.
     clients : Path, optional
@@ -50,13 +56,19 @@ def logits(
     else:
         images, _ = read_images(data, read_samples(clients, "validation"), device)
     model = new_model(settings.model, about, device)
-    read, notes = _read_members(members, models)
+    drawn = parse_sampled(members)
+    if drawn is None:
+        read, notes = _read_members(members, models)
+    else:
+        assert aggregated is not None, "the graph gives it to members that are drawn"
+        names = [name for name, _ in model.named_parameters()]
+        read, notes = _draw_members(settings, drawn, models, aggregated, start, names)
     outputs = []
     for path, weights in read:
         fill_model(model, weights, path)
         outputs.append(compute_logits(model, images, about))
     stacked = torch.stack(outputs) if outputs else torch.empty(0, len(images), about["classes"])
-    save_tensors(output, {"logits": stacked}, notes)
+    save_tensors(output, {"logits": stacked}, notes | {"members": members})
 
 
 def _read_members(
@@ -71,3 +83,33 @@ def _read_members(
     notes = {key: updates[0].notes[key] for key in ("round", "group")}
     samples = [update.notes["samples"] for update in valid]
     return [(update.path, update.weights) for update in valid], notes | {"samples": samples}
+
+
+def _draw_members(
+    settings: Line,
+    drawn: Bayesian,
+    updates: list[Path],
+    aggregated: Path,
+    start: Path | None,
+    parameters: list[str],
+) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
+    """Return models drawn from the clients' distribution, none where no client answered.
+
+    Each stands under the file of the averaged model, and for the training samples of all clients.
+    """
+    valid = answered(read_updates(updates))
+    mean, notes = load_tensors(aggregated)
+    if not valid:
+        return [], notes | {"samples": []}
+    uniform = settings.aggregation.weights == "uniform"
+    models = draw(
+        drawn,
+        [update.weights for update in valid],
+        [1.0 if uniform else float(update.notes["samples"]) for update in valid],
+        mean,
+        load_tensors(start)[0] if start else None,
+        parameters,
+        (settings.seed, "logits", notes["round"], notes["group"]),
+    )
+    samples = [notes["samples"]] * len(models)
+    return [(aggregated, model) for model in models], notes | {"samples": samples}

@@ -23,7 +23,7 @@ def logits_segment(
     Parameters
     ----------
     members : str
-        ``aggregated`` or ``clients``.
+        The kind of the members (`fedstage.kinds`).
     images : str
         The name of the public images, as it stands in the files' names.
     public : Path
@@ -31,17 +31,14 @@ def logits_segment(
     """
     settings = normalised(read_line(line, Line))
     for round in rounds:
-        models = (
-            graph.updates(settings, round, group)
-            if members == "clients"
-            else [graph.aggregated_model(settings, round, group)]
-        )
-        folder = graph.round_folder(settings, round, group)
+        read = graph.member_models(settings, round, group, members)
         logits(
             line=line,
             members=members,
-            models=[Path(path) for path in models],
+            models=[Path(path) for path in read.models],
+            aggregated=Path(read.aggregated) if read.aggregated else None,
+            start=Path(read.start) if read.start else None,
             data=public,
             info=Path(graph.data_file(settings.data, "info")),
-            output=Path(f"{folder}/logits/{members}-{images}.safetensors"),
+            output=Path(graph.logits_file(settings, round, group, members, images)),
         )

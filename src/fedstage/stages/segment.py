@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedstage import graph
-from fedstage.config import Clients, Line
+from fedstage.config import Line
 from fedstage.lines import group_slots, is_distilled, keeps_state, normalised, owner
 from fedstage.reading import read_line
 from fedstage.stages.aggregation import aggregation
@@ -54,7 +54,7 @@ def segment(
             _drop(settings, round - 1, groups, [], lambda *at: [graph.round_state(*at)])
     for round in range(first, last + 1):
         _drop(settings, round, groups, kept_participants, _tables)
-        _drop(settings, round, groups, kept_logits, lambda *at: [graph.teacher_member(*at)])
+        _drop(settings, round, groups, kept_logits, _spoken)
 
 
 def _drop(
@@ -75,6 +75,11 @@ def _drop(
 
 def _tables(line: Line, round: int, group: int) -> list[str]:
     return [graph.participants_table(line, round, group)]
+
+
+def _spoken(line: Line, round: int, group: int) -> list[str]:
+    wanted = graph.teaching_logits(line) if line.global_trainer else []
+    return [graph.logits_file(line, round, group, kind, images) for kind, images, _ in wanted]
 
 
 def _models(line: Line, round: int, group: int) -> list[str]:
@@ -116,30 +121,36 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
 
 
 def speak(line: Path, settings: Line, round: int, group: int) -> None:
-    """Compute what the members of a round and group say about the public images."""
-    clients = isinstance(settings.ensemble, Clients)
-    models = (
-        graph.updates(settings, round, group)
-        if clients
-        else [graph.aggregated_model(settings, round, group)]
-    )
-    logits(
-        line=line,
-        members="clients" if clients else "aggregated",
-        models=[Path(path) for path in models],
-        data=Path(graph.public_file(settings)),
-        info=Path(graph.data_file(settings.data, "info")),
-        output=Path(graph.teacher_member(settings, round, group)),
-    )
+    """Compute what the members of a round and group say, wherever distillations read it."""
+    for members, images, data in graph.teaching_logits(settings):
+        read = graph.member_models(settings, round, group, members)
+        logits(
+            line=line,
+            members=members,
+            models=[Path(path) for path in read.models],
+            aggregated=Path(read.aggregated) if read.aggregated else None,
+            start=Path(read.start) if read.start else None,
+            data=Path(data),
+            info=Path(graph.data_file(settings.data, "info")),
+            output=Path(graph.logits_file(settings, round, group, members, images)),
+        )
 
 
 def teach(line: Path, settings: Line, round: int, group: int) -> None:
     """Distil the round's teacher into a student."""
+    validation = graph.server_validation(settings)
     distillation(
         line=line,
         start=Path(graph.aggregated_model(settings, round, group)),
-        logits=[Path(path) for path in graph.teacher_logits(settings, round)],
+        logits=_paths(graph.teacher_logits(settings, round)),
+        judged=_paths(graph.judged_logits(settings, round)),
+        updates=_paths(graph.fused_updates(settings, round, group)),
         public=Path(graph.public_file(settings)),
+        server_validation=Path(validation) if validation else None,
         info=Path(graph.data_file(settings.data, "info")),
         output=Path(graph.global_model(settings, round, group)),
     )
+
+
+def _paths(names: list[str]) -> list[Path]:
+    return [Path(name) for name in names]

@@ -39,6 +39,20 @@ def test_parts_are_the_permutation_cut_into_test_held_out_and_train():
     assert np.array_equal(data.train.labels, bunch.target[train])
 
 
+def test_the_servers_own_images_come_after_the_public_ones():
+    bunch = sklearn_digits()
+    order = numpy_generator(4, "dataset", "split").permutation(1797)
+    server, train = order[150:180], order[180:]
+
+    settings = Digits(name="digits", test=100, held_out=50, server_validation=30, split_seed=4)
+    data = load_digits(settings)
+
+    assert np.array_equal(levels(data.server_validation.images), bunch.data[server])
+    assert np.array_equal(data.server_validation.labels, bunch.target[server])
+    assert np.array_equal(levels(data.train.images), bunch.data[train])
+    assert len(data.held_out) == 50
+
+
 def test_grey_levels_are_spread_over_the_whole_range_and_rounded():
     images = load_digits(Digits(name="digits")).train.images
 
@@ -49,17 +63,21 @@ def test_grey_levels_are_spread_over_the_whole_range_and_rounded():
 def test_nothing_need_be_held_out():
     data = load_digits(Digits(name="digits", test=10, held_out=0))
 
-    assert data.held_out.shape == (0, 1, 8, 8)
+    assert data.held_out.shape == data.server_validation.images.shape == (0, 1, 8, 8)
     assert len(data.train.labels) == 1787
 
 
 @pytest.mark.parametrize(
-    ("test", "held_out", "message"),
+    ("test", "held_out", "server_validation", "message"),
     [
-        (1797, 0, r"data\.test = 1797: at most 1796 "),
-        (797, 1000, r"data\.held_out = 1000: at most 999 .*test = 797"),
+        (1797, 0, 0, r"data\.test = 1797: at most 1796 "),
+        (797, 1000, 0, r"data\.held_out = 1000: at most 999 .*test = 797"),
+        (797, 900, 100, r"data\.server_validation = 100: at most 99 .*797, held_out = 900"),
     ],
 )
-def test_split_that_leaves_no_training_samples_is_refused(test, held_out, message):
+def test_split_that_leaves_no_training_samples_is_refused(
+    test, held_out, server_validation, message
+):
+    settings = {"test": test, "held_out": held_out, "server_validation": server_validation}
     with pytest.raises(FedstageError, match=message):
-        load_digits(Digits(name="digits", test=test, held_out=held_out))
+        load_digits(Digits(name="digits", **settings))

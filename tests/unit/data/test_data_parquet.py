@@ -104,15 +104,20 @@ def test_sizes_keep_rows_of_all_shards_with_labels_and_clients(folder):
         path = folder / f"mine/train-{index}.parquet"
         write(path, images[rows], labels[rows], user=np.arange(20)[rows])
     order = numpy_generator(2, "dataset", "train").permutation(20)
-    kept, held_out = np.sort(order[:9]), np.sort(order[-4:])
+    kept, held_out, server = np.sort(order[:9]), np.sort(order[-4:]), np.sort(order[-6:-4])
     tested = np.sort(numpy_generator(2, "dataset", "test").permutation(5)[:3])
 
-    data = load(folder, train_size=9, test_size=3, held_out=4, split_seed=2, client_column="user")
+    data = load(
+        folder, train_size=9, test_size=3, held_out=4, server_validation=2, split_seed=2,
+        client_column="user",
+    )  # fmt: skip
 
     assert np.array_equal(data.train.images, channels_first(images[kept]))
     assert np.array_equal(data.train.labels, labels[kept])
     assert np.array_equal(data.train.clients, np.arange(9))
     assert np.array_equal(data.held_out, channels_first(images[held_out]))
+    assert np.array_equal(data.server_validation.images, channels_first(images[server]))
+    assert np.array_equal(data.server_validation.labels, labels[server])
     assert np.array_equal(data.test.images, channels_first(pixels(2, 5)[tested]))
 
 

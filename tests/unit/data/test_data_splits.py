@@ -32,6 +32,24 @@ def test_train_is_the_first_and_held_out_the_last_of_the_permutation():
     assert rows.test.tolist() == sorted(test_order[:4])
 
 
+def test_the_servers_own_stand_before_the_held_out_and_take_them_from_training():
+    order = numpy_generator(3, "dataset", "train").permutation(50)
+
+    rows = choose_rows(settings(held_out=9, server_validation=6, split_seed=3), 50, 1)
+
+    assert rows.held_out.tolist() == sorted(order[-9:])
+    assert rows.server_validation.tolist() == sorted(order[-15:-9])
+    assert rows.train.tolist() == sorted(order[:-15])
+
+
+def test_samples_that_are_there_for_all_are_trained_on_with_and_without_the_servers_own():
+    with_own = choose_rows(settings(train_size=20, server_validation=5), 40, 1)
+    without = choose_rows(settings(train_size=20), 40, 1)
+
+    assert with_own.train.tolist() == without.train.tolist()
+    assert without.server_validation.tolist() == []
+
+
 def test_held_out_and_train_share_nothing_and_cover_the_training_set():
     rows = choose_rows(settings(held_out=15), 40, 5)
 
@@ -83,6 +101,14 @@ def test_all_that_is_there_may_be_asked_for():
         ({"train_size": 7, "held_out": 4}, r"data\.train_size = 7: at most 6 .*held_out = 4"),
         ({"test_size": 4}, r"data\.test_size = 4: at most 3 "),
         ({"held_out": 10}, r"data\.held_out = 10: at most 9 "),
+        (
+            {"held_out": 4, "server_validation": 6},
+            r"data\.server_validation = 6: at most 5 .*held_out = 4",
+        ),
+        (
+            {"train_size": 6, "server_validation": 5},
+            r"data\.train_size = 6: at most 5 .*server_validation = 5",
+        ),
     ],
 )
 def test_asking_for_more_than_there_is_names_key_value_and_number(keys, message):

@@ -195,16 +195,21 @@ def test_sizes_keep_images_with_their_labels_and_hold_out_others(cifar10, tmp_pa
     train, test = cifar10
     whole = load_torchvision(settings("cifar10"), tmp_path)
     order = numpy_generator(8, "dataset", "train").permutation(20)
-    kept, held_out = np.sort(order[:7]), np.sort(order[-3:])
+    kept, held_out, server = np.sort(order[:7]), np.sort(order[-3:]), np.sort(order[-5:-3])
     tested = np.sort(numpy_generator(8, "dataset", "test").permutation(6)[:2])
 
     data = load_torchvision(
-        settings("cifar10", train_size=7, test_size=2, held_out=3, split_seed=8), tmp_path
+        settings(
+            "cifar10", train_size=7, test_size=2, held_out=3, server_validation=2, split_seed=8
+        ),
+        tmp_path,
     )
 
     assert np.array_equal(data.train.images, train[kept])
     assert np.array_equal(data.train.labels, whole.train.labels[kept])
     assert np.array_equal(data.held_out, train[held_out])
+    assert np.array_equal(data.server_validation.images, train[server])
+    assert np.array_equal(data.server_validation.labels, whole.train.labels[server])
     assert np.array_equal(data.test.images, test[tested])
     assert np.array_equal(data.test.labels, whole.test.labels[tested])
 

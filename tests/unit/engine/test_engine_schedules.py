@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.config import Constant, Cosine, Step
+from fedstage.config import Constant, Cosine, Cyclical, Step
 from fedstage.engine.schedules import factor
 
 
@@ -54,3 +54,13 @@ def test_cosine_never_reaches_its_final_value_and_a_single_step_is_whole():
     falling = factors(schedule, 100)
     assert falling == sorted(falling, reverse=True)
     assert 0 < falling[-1] < 0.001
+
+
+def test_cyclical_against_hand_values():
+    schedule = Cyclical(name="cyclical", cycle=4, final=0.2)
+    assert factors(schedule, 10) == pytest.approx([0.8, 0.6, 0.4, 0.2] * 2 + [0.8, 0.6])
+
+
+def test_cyclical_is_lowest_where_a_cycle_ends_however_long_the_training():
+    schedule = Cyclical(name="cyclical", cycle=3)
+    assert [factor(schedule, step, steps) for step in (2, 5) for steps in (6, 60)] == [0.0] * 4

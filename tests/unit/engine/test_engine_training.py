@@ -112,6 +112,30 @@ def test_gradient_term_joins_after_clipping():
     assert close(model.weight, expected)
 
 
+def test_training_may_end_after_a_step():
+    seen = []
+
+    def after_step(step):
+        seen.append((step, model.weight.detach().clone()))
+        return step == 2
+
+    model = Linear()
+    _, outcome = trained(settings(), batches() * 2, model, after_step=after_step)
+    assert [step for step, _ in seen] == [1, 2]
+    for step, weight in seen:
+        expected, losses = slow_training(settings(), batches()[:step])
+        assert close(weight, expected)
+    assert torch.equal(model.weight, seen[-1][1])
+    assert outcome.steps == 2
+    assert outcome.loss == pytest.approx(sum(losses) / 2, rel=1e-5)
+    assert outcome.rate_sum == pytest.approx(2 * 0.5)
+
+
+def test_looking_at_each_step_changes_nothing():
+    watched, _ = trained(settings(), after_step=lambda step: False)
+    assert torch.equal(watched.weight, trained(settings())[0].weight)
+
+
 def test_rate_scales_the_learning_rate_of_the_round():
     model, outcome = trained(settings(), rate=0.25)
     halved, _ = trained(settings(learning_rate=0.125))

@@ -84,6 +84,7 @@ def test_info_describes_the_data_set(tmp_path):
         "train": 1397,
         "test": 300,
         "held_out": 100,
+        "server_validation": 0,
     }
 
 
@@ -93,6 +94,20 @@ def test_same_settings_give_the_same_bytes(tmp_path):
 
     for name in first:
         assert first[name].read_bytes() == second[name].read_bytes()
+
+
+def test_the_servers_own_images_are_written_with_their_labels(tmp_path):
+    settings = {**DIGITS, "server_validation": 40}
+    expected = load(Digits(**settings), None).server_validation
+
+    paths = run(settings, tmp_path, server_validation=tmp_path / "own.safetensors")
+
+    own, _ = load_tensors(tmp_path / "own.safetensors")
+    assert set(own) == {"images", "labels"}
+    assert torch.equal(own["images"], expected.images)
+    assert torch.equal(own["labels"], expected.labels)
+    assert load_json(paths["info"])["server_validation"] == 40
+    assert load_json(paths["info"])["train"] == 1357
 
 
 def test_nothing_held_out_is_an_empty_array(tmp_path):

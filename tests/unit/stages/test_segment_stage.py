@@ -13,7 +13,7 @@ from fedstage.experiments import Run, RunLength
 from fedstage.lines import as_json, canonical, normalised, partition_settings, undistilled
 
 BASE = {
-    "data": {"digits": {"test": 1500, "held_out": 100}},
+    "data": {"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
     "clients": 3,
     "partition": "iid",
     "participants": 2,
@@ -38,7 +38,8 @@ def prepare(tmp_path, monkeypatch):
 
     def make(**changes):
         line = Line.model_validate(BASE | changes)
-        data = {part: graph.data_file(line.data, part) for part in ("train", "test", "held_out")}
+        parts = ("train", "test", "held_out", "server_validation")
+        data = {part: graph.data_file(line.data, part) for part in parts}
         info = graph.data_file(line.data, "info")
         call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
         call(
@@ -97,8 +98,19 @@ def ready(part):
             "ensemble": {"aggregated": {"checkpoints": 2}},
             "global": "designated",
         },
+        {
+            "ensemble": {"bayesian": {"samples": 2, "variant": "as_released"}},
+            "global": "basic",
+            "server": BASE["server"] | {"swa": {"every": 1}},
+        },
+        {
+            "global_models": 2,
+            "ensemble": "clients",
+            "global": {"designated": {"warm_up": 1}},
+            "server": BASE["server"] | {"drop_worst": "as_released", "early_stopping": {}},
+        },
     ],
-    ids=["fedavg", "scaffold", "feddf", "fedsdd"],
+    ids=["fedavg", "scaffold", "feddf", "fedsdd", "fedbe", "original"],
 )
 def test_every_declared_output_is_written(prepare, tmp_path, changes):
     line = prepare(**changes)

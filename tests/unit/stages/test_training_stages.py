@@ -34,7 +34,7 @@ from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
 
 CLIENTS, PARTICIPANTS, SEED, TRAIN = 5, 4, 3, 100
-DATA = {"name": "digits", "test": 80, "held_out": 30}
+DATA = {"name": "digits", "test": 80, "held_out": 30, "server_validation": 40}
 SPLIT = {"name": "dirichlet", "alpha": 1.0, "min_samples": 8}
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6, "norm": "batch"}
@@ -67,6 +67,7 @@ class World:
     train: Path
     test: Path
     held_out: Path
+    server_validation: Path
     info: Path
     clients: Path
     histogram: Path
@@ -77,7 +78,8 @@ class World:
 
 
 def empty_world(folder):
-    images = {name: folder / f"{name}.safetensors" for name in ("train", "test", "held_out")}
+    parts = ("train", "test", "held_out", "server_validation")
+    images = {name: folder / f"{name}.safetensors" for name in parts}
     names = ("clients", "histogram", "participation")
     tables = {name: folder / f"{name}.parquet" for name in names}
     return World(folder, info=folder / "info.json", **images, **tables)
@@ -88,7 +90,7 @@ def world(tmp_path_factory):
     made = empty_world(tmp_path_factory.mktemp("world"))
     dataset(
         settings=json.dumps(DATA), train=made.train, test=made.test, held_out=made.held_out,
-        info=made.info,
+        server_validation=made.server_validation, info=made.info,
     )  # fmt: skip
     tensors, _ = load_tensors(made.train)
     save_tensors(made.train, {name: value[:TRAIN] for name, value in tensors.items()})
@@ -166,11 +168,13 @@ def federated(world, folder, rounds, model=LINEAR, **changes):
     return made
 
 
-def logits_of(world, folder, line_file, members, models, data=None, clients=None, name="logits"):
+def logits_of(
+    world, folder, line_file, members, models, data=None, clients=None, name="logits", **drawn_from
+):
     output = folder / f"{name}.safetensors"
     logits(
         line=line_file, members=members, models=models, data=data or world.test, info=world.info,
-        clients=clients, output=output,
+        clients=clients, output=output, **drawn_from,
     )  # fmt: skip
     return output
 
@@ -600,7 +604,7 @@ def test_logits_of_client_models_by_hand(world, tmp_path):
     output = logits_of(world, tmp_path, line_file, "clients", made.updates[::-1])
     tensors, notes = load_tensors(output)
     read = [load_tensors(path)[1]["samples"] for path in made.updates]
-    assert notes == {"round": 1, "group": 0, "samples": read}
+    assert notes == {"round": 1, "group": 0, "samples": read, "members": "clients"}
     assert tensors["logits"].shape == (PARTICIPANTS, DATA["test"], 10)
     for member, update in zip(tensors["logits"], made.updates, strict=True):
         expected = slow_logits(weights_in(update, "model/"), pixels(world, "test"))
@@ -613,7 +617,7 @@ def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
     output = logits_of(world, tmp_path, line_file, "aggregated", [made.model], world.held_out)
     tensors, notes = load_tensors(output)
     samples = load_tensors(made.model)[1]["samples"]
-    assert notes == {"round": 1, "group": 0, "samples": [samples]}
+    assert notes == {"round": 1, "group": 0, "samples": [samples], "members": "aggregated"}
     expected = slow_logits(weights_in(made.model), pixels(world, "held_out"))
     assert np.allclose(tensors["logits"].numpy(), expected[None], atol=1e-4)
 
@@ -645,6 +649,46 @@ def test_logits_of_nobody_are_empty(world, tmp_path):
     tensors, notes = load_tensors(logits_of(world, tmp_path, line_file, "clients", made.updates))
     assert tensors["logits"].shape == (0, DATA["test"], 10)
     assert notes["samples"] == []
+
+
+@pytest.mark.parametrize("kind", ["gaussian_3", "dirichlet_3_0.5", "gaussian_3_as_released"])
+def test_logits_of_models_that_are_drawn(world, tmp_path, kind):
+    (made,) = federated(world, tmp_path, 1, model=CNN)
+    line_file, start = tmp_path / "line.yaml", world.initial(CNN)
+    drawn_from = {"aggregated": made.model, "start": start}
+    ask = (world, tmp_path, line_file, kind, made.updates[::-1], world.held_out)
+    tensors, notes = load_tensors(logits_of(*ask, **drawn_from))
+    samples = load_tensors(made.model)[1]["samples"]
+    assert notes == {"round": 1, "group": 0, "samples": [samples] * 3, "members": kind}
+    first, second, third = tensors["logits"]
+    assert first.shape == (DATA["held_out"], 10)
+    assert not torch.equal(first, second)
+    assert not torch.equal(second, third)
+    in_order = logits_of(world, tmp_path, line_file, kind, made.updates, world.held_out,
+                         name="in_order", **drawn_from)  # fmt: skip
+    assert torch.equal(load_tensors(in_order)[0]["logits"], tensors["logits"])
+
+
+def test_nothing_is_drawn_where_nobody_answered(world, tmp_path):
+    line_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS))
+    ask = (world, tmp_path, line_file, "gaussian_3", made.updates)
+    tensors, notes = load_tensors(logits_of(*ask, aggregated=made.model))
+    assert tensors["logits"].shape == (0, DATA["test"], 10)
+    assert notes["samples"] == []
+
+
+def test_who_was_dropped_is_not_drawn_from(world, tmp_path):
+    line_file, made = with_dropped(world, tmp_path, (0, 1, 3))
+    ask = (world, tmp_path, line_file, "gaussian_2", made.updates)
+    tensors, _ = load_tensors(logits_of(*ask, aggregated=made.model))
+    expected = slow_logits(weights_in(made.model), pixels(world, "test"))
+    assert np.allclose(tensors["logits"].numpy(), expected, atol=1e-4)
+
+
+def test_members_that_nobody_knows_are_named(world, tmp_path):
+    (made,) = federated(world, tmp_path, 1)
+    with pytest.raises(FedstageError, match="members = 'laplace_3': use aggregated, clients"):
+        logits_of(world, tmp_path, tmp_path / "line.yaml", "laplace_3", made.updates)
 
 
 def test_member_that_does_not_fit_is_named(world, tmp_path):
@@ -765,6 +809,78 @@ def test_ensemble_without_members_is_named(world, tmp_path):
     public = logits_of(world, tmp_path, line_file, "clients", made.updates, held_out)
     with pytest.raises(FedstageError, match=r"logits\.safetensors: no member of the ensemble"):
         distilled(world, tmp_path, TwoGroups(line_file, [made.model], [public]))
+
+
+SERVER = {"learning_rate": 0.05, "batch_size": 10, "steps": 8}
+
+
+def test_students_of_a_server_that_stops_early_say_when(world, tmp_path):
+    server = SERVER | {"early_stopping": {"every": 2, "patience": 2}}
+    made = two_groups(world, tmp_path, data=DATA, server=server)
+    output = distilled(world, tmp_path, made, server_validation=world.server_validation)
+    tensors, notes = load_tensors(output)
+    assert notes["best_step"] in (2, 4, 6, 8)
+    assert notes["steps"] == min(notes["best_step"] + 2, 8)
+    folder = tmp_path / "plain"
+    plain = two_groups(world, folder, server=SERVER | {"steps": notes["best_step"]})
+    expected = load_tensors(distilled(world, folder, plain))[0]
+    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+
+
+def test_averaged_students_are_the_mean_of_shorter_ones(world, tmp_path):
+    made = two_groups(world, tmp_path, server=SERVER | {"swa": {"start": 1, "every": 3}})
+    ours = weights_in(distilled(world, tmp_path, made))
+    passed = []
+    for steps in (4, 7):
+        folder = tmp_path / str(steps)
+        shorter = two_groups(world, folder, server=SERVER | {"steps": steps})
+        passed.append(weights_in(distilled(world, folder, shorter)))
+    assert close(ours, [(a + b) / 2 for a, b in zip(*passed, strict=True)], 1e-6)
+
+
+def judged_world(world, folder, **changes):
+    """Round 1 of one group whose slots 1 and 2 answer class 0 whatever they see."""
+    server = SERVER | {"drop_worst": "as_published"}
+    settings = {"data": DATA, "ensemble": "clients", "global": "basic", "server": server}
+    settings["client"] = WHOLE | {"learning_rate": 0.2, "epochs": 10}
+    line_file = written_line(folder, **(settings | changes))
+    updates = [trained(world, folder, line_file, slot) for slot in range(PARTICIPANTS)]
+    for path in updates[1:3]:
+        tensors, notes = load_tensors(path)
+        fixed = {name: torch.zeros_like(value) for name, value in tensors.items()}
+        save_tensors(path, fixed, notes)
+    made = averaged(world, folder, line_file, updates)
+    public, judged = (
+        logits_of(world, folder, line_file, "clients", updates, data, name=f"{name}_logits")
+        for name, data in (("public", world.held_out), ("judged", world.server_validation))
+    )
+    return TwoGroups(line_file, [made.model], [public]), {
+        "judged": [judged], "updates": updates, "server_validation": world.server_validation,
+    }  # fmt: skip
+
+
+def test_the_worst_neither_teach_nor_are_averaged(world, tmp_path):
+    zeros = (labels(world, "server_validation") == 0).mean()
+    assert zeros <= 0.1  # so that answering 0 is no better than chance
+    made, judging = judged_world(world, tmp_path)
+    output = distilled(world, tmp_path, made, **judging)
+    assert load_tensors(output)[1]["dropped"] == 2
+    kept = [load_tensors(path) for path in (judging["updates"][0], judging["updates"][3])]
+    names, samples = kept[0][0], [notes["samples"] for _, notes in kept]
+    start, folder = tmp_path / "start.safetensors", tmp_path / "plain"
+    average = {
+        name.removeprefix("model/"): sum(n * tensors[name] for (tensors, _), n in zip(
+            kept, samples, strict=True)) / sum(samples)
+        for name in names
+    }  # fmt: skip
+    save_tensors(start, average, load_tensors(made.models[0])[1])
+    line_file = written_line(folder, ensemble="clients", server=SERVER, **{"global": "basic"})
+    two = [judging["updates"][0], judging["updates"][3]]
+    public = logits_of(world, folder, line_file, "clients", two, world.held_out)
+    plain = distilled(world, folder, TwoGroups(line_file, [start], [public]))
+    assert close(weights_in(output), weights_in(plain), 1e-5)
+    everybody = TwoGroups(line_file, made.models, made.public)
+    assert not close(weights_in(output), weights_in(distilled(world, folder, everybody)), 1e-2)
 
 
 # --- evaluation ---------------------------------------------------------------------------------
@@ -906,6 +1022,32 @@ def test_ensemble_of_clients_by_hand(world, three_rounds, tmp_path, name):
             total = total + share * slow_logits(weights_in(update, "model/"), x)
             mass += share
         assert_scores(row, world, total / mass, y)
+
+
+@pytest.mark.parametrize("average", ["logits", "probabilities"])
+def test_bayesian_ensemble_by_hand(world, three_rounds, tmp_path, average):
+    folder, made = three_rounds
+    line_file = folder / "line.yaml"
+    kinds = ("aggregated", "clients", "gaussian_2")
+    tables, answers = [one.participants for one in made], []
+    paths = []
+    for round, one in enumerate(made, start=1):
+        said = []
+        for kind in kinds:
+            models = [one.model] if kind == "aggregated" else one.updates
+            more = {"aggregated": one.model} if kind == "gaussian_2" else {}
+            name = f"{average}_{kind}_{round}"
+            paths.append(logits_of(world, tmp_path, line_file, kind, models, name=name, **more))
+            said.append(load_tensors(paths[-1])[0]["logits"].double().numpy())
+        said = np.concatenate(said)
+        assert len(said) == 1 + PARTICIPANTS + 2
+        every = np.stack([softmax(member) for member in said])
+        answers.append(said.mean(0) if average == "logits" else np.log(every.mean(0)))
+    name = "bayesian_gaussian_2" + ("_probabilities" if average == "probabilities" else "")
+    rows = evaluated(world, tmp_path, line_file, name, paths[::-1], tables)
+    for row, expected in zip(rows, answers, strict=True):
+        assert_scores(row, world, expected, labels(world, "test"))
+        assert row["evaluated"] == name
 
 
 def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):
@@ -1114,6 +1256,7 @@ def calls(world, tmp_path_factory):
     (scaffold,) = federated(world, folder / "scaffold", 1, local="scaffold")
     alone = local_line(folder)
     local_models = [trained_alone(world, folder, alone, client) for client in range(CLIENTS)]
+    judged, judging = judged_world(world, folder / "judged")
     common = {"info": world.info, "clients": world.clients}
     labelled = common | {"data": world.test, "histogram": world.histogram}
     stateful = {"line": folder / "scaffold" / "line.yaml", "state": scaffold.state}
@@ -1139,6 +1282,17 @@ def calls(world, tmp_path_factory):
             distillation,
             {"line": made.line, "start": made.models[0], "logits": made.public}
             | {"public": world.held_out, "info": world.info},
+        ),
+        "judged": (
+            distillation,
+            {"line": judged.line, "start": judged.models[0], "logits": judged.public}
+            | {"public": world.held_out, "info": world.info} | judging,
+        ),
+        "drawn": (
+            logits,
+            {"members": "gaussian_2_as_released", "models": scaffold.updates, "data": world.train}
+            | {"aggregated": scaffold.model, "start": world.initial(LINEAR), "info": world.info}
+            | {"line": made.line},
         ),
         "evaluation": (
             evaluation,
@@ -1168,6 +1322,8 @@ INPUTS = {
     "aggregation": "line info start state updates",
     "logits": "line models data info clients",
     "distillation": "line start logits public info",
+    "judged": "judged updates server_validation",
+    "drawn": "models aggregated start",
     "evaluation": "line models data info clients histogram participants",
     "ensemble": "models",
     "local_model": "line data info clients start",

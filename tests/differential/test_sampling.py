@@ -1,0 +1,272 @@
+"""FedBE's distributions over models: draws against loops in float64, and their moments."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from fedstage.aggregation import average_weights
+from fedstage.config import Bayesian
+from fedstage.randomness import numpy_generator, torch_generator
+from fedstage.sampling import dirichlet, gaussian, gaussian_as_released
+from fedstage.sampling.draw import draw
+
+SHAPES = {"weight": (3, 2), "bias": (3,)}
+WEIGHTS = [10.0, 30.0, 5.0, 55.0]
+DRAWS = 5000
+
+
+@cache
+def models(count=4, moved=1.0):
+    """Models around a common one."""
+    found = []
+    for client in range(count):
+        generator = torch_generator("model", client)
+        found.append(
+            {
+                name: start()[name] + moved * (client + 1) * torch.randn(shape, generator=generator)
+                for name, shape in SHAPES.items()
+            }
+        )
+    return found
+
+
+@cache
+def start():
+    generator = torch_generator("start")
+    return {name: torch.randn(shape, generator=generator) for name, shape in SHAPES.items()}
+
+
+def stacked(name):
+    return np.stack([model[name].double().numpy() for model in models()])
+
+
+def moments(sample):
+    """Return mean and variance of each coordinate of many draws, by parameter."""
+    drawn = [sample(number) for number in range(DRAWS)]
+    values = {name: np.stack([one[name].double().numpy() for one in drawn]) for name in SHAPES}
+    return {name: (value.mean(0), value.var(0)) for name, value in values.items()}
+
+
+def assert_moments(found, mean, variance):
+    """Within five standard errors of a Gaussian's, for every coordinate."""
+    for name in SHAPES:
+        errors = 5 * np.sqrt(variance[name] / DRAWS)
+        assert (np.abs(found[name][0] - mean[name]) < errors).all()
+        assert np.allclose(found[name][1], variance[name], rtol=5 * np.sqrt(2 / DRAWS))
+
+
+# --- Gaussian, as published -----------------------------------------------------------------------
+
+
+def published_moments():
+    p = np.array(WEIGHTS) / sum(WEIGHTS)
+    mean, variance = {}, {}
+    for name, shape in SHAPES.items():
+        values = stacked(name)
+        mean[name], variance[name] = np.zeros(shape), np.zeros(shape)
+        for share, value in zip(p, values, strict=True):
+            mean[name] += share * value
+        for share, value in zip(p, values, strict=True):
+            variance[name] += share * (value - mean[name]) ** 2
+    return mean, variance
+
+
+def test_moments_of_the_published_gaussian():
+    found = moments(lambda m: gaussian.sample(models(), WEIGHTS, torch_generator("draw", m)))
+    assert_moments(found, *published_moments())
+
+
+def test_a_published_draw_is_mean_plus_deviation_times_noise():
+    mean, variance = published_moments()
+    generator = torch_generator("noise")
+    ours = gaussian.sample(models(), WEIGHTS, torch_generator("noise"))
+    for name, shape in SHAPES.items():
+        noise = torch.randn(shape, generator=generator, dtype=torch.float64).numpy()
+        assert np.allclose(ours[name].numpy(), mean[name] + np.sqrt(variance[name]) * noise)
+        assert (ours[name].dtype, tuple(ours[name].shape)) == (torch.float32, shape)
+
+
+def test_coordinates_of_a_draw_are_independent():
+    drawn = [gaussian.sample(models(), WEIGHTS, torch_generator("draw", m)) for m in range(5000)]
+    values = np.stack([torch.cat([one[n].flatten() for n in SHAPES]).numpy() for one in drawn])
+    correlation = np.corrcoef(values.T) - np.eye(9)
+    assert np.abs(correlation).max() < 5 / np.sqrt(5000)
+
+
+def test_clients_that_agree_leave_nothing_to_draw():
+    same = [models()[0]] * 3
+    ours = gaussian.sample(same, [1.0, 1.0, 1.0], torch_generator("draw"))
+    assert all(torch.allclose(ours[name], same[0][name], atol=1e-6) for name in SHAPES)
+
+
+# --- Gaussian, as released ------------------------------------------------------------------------
+
+
+def released_moments(scale=0.1, least=1e-5):
+    mean, variance = {}, {}
+    for name, shape in SHAPES.items():
+        base = start()[name].double().numpy()
+        moves = [value - base for value in stacked(name)]
+        lengths = [np.sqrt((move**2).sum()) for move in moves]
+        directions = [move / length for move, length in zip(moves, lengths, strict=True)]
+        middle = sum(directions) / 4
+        spread = np.maximum(sum(u**2 for u in directions) / 4 - middle**2, least)
+        length = sum(lengths) / 4
+        mean[name] = base + length * middle
+        variance[name] = (length * scale) ** 2 * spread
+        assert mean[name].shape == shape
+    return mean, variance
+
+
+def test_moments_of_the_released_gaussian():
+    found = moments(
+        lambda m: gaussian_as_released.sample(models(), start(), torch_generator("draw", m))
+    )
+    assert_moments(found, *released_moments())
+
+
+def test_variants_differ_in_mean_and_variance():
+    """The released mean is the clients' average only where all updates are of one length."""
+    (mean, variance), (other_mean, other_variance) = published_moments(), released_moments()
+    for name in SHAPES:
+        plain = stacked(name).mean(0)
+        assert not np.allclose(other_mean[name], plain, atol=0.05)
+        assert not np.allclose(other_mean[name], mean[name], atol=0.05)
+        assert (other_variance[name] < variance[name]).all()
+
+
+def test_updates_of_one_length_have_the_average_as_released_mean():
+    base = start()
+    even = []
+    for model in models():
+        moves = {name: model[name] - base[name] for name in SHAPES}
+        even.append({n: base[n] + 2.0 * move / move.norm() for n, move in moves.items()})
+    found = moments(lambda m: gaussian_as_released.sample(even, base, torch_generator("draw", m)))
+    for name in SHAPES:
+        plain = np.stack([model[name].double().numpy() for model in even]).mean(0)
+        errors = 5 * np.sqrt(found[name][1] / DRAWS)
+        assert (np.abs(found[name][0] - plain) < errors).all()
+
+
+def test_the_released_variance_never_falls_below_its_bound():
+    """Clients that agree are still drawn around, by 0.1 sqrt(1e-5) times the update's length."""
+    same = [models()[0]] * 3
+    found = moments(lambda m: gaussian_as_released.sample(same, start(), torch_generator("d", m)))
+    for name in SHAPES:
+        length = float((same[0][name] - start()[name]).norm())
+        assert np.allclose(found[name][1], 1e-7 * length**2, rtol=0.15)
+
+
+def test_a_tensor_that_nobody_moved_stays():
+    still = [model | {"bias": start()["bias"]} for model in models()]
+    ours = gaussian_as_released.sample(still, start(), torch_generator("draw"))
+    assert torch.equal(ours["bias"], start()["bias"])
+    assert all(bool(value.isfinite().all()) for value in ours.values())
+
+
+# --- Dirichlet ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("concentration", [0.5, 1.0, 4.0])
+def test_moments_of_the_dirichlet(concentration):
+    """E gamma_i = 1/n and Cov = (delta_ij / n - 1/n^2) / (n a + 1) for Dir(a, ..., a)."""
+    n = 4
+    covariance = (np.eye(n) / n - 1 / n**2) / (n * concentration + 1)
+    found = moments(lambda m: dirichlet.sample(models(), concentration, numpy_generator("draw", m)))
+    for name in SHAPES:
+        values = stacked(name)
+        variance = np.einsum("i...,ij,j...->...", values, covariance, values)
+        errors = 5 * np.sqrt(variance / DRAWS)
+        assert (np.abs(found[name][0] - values.mean(0)) < errors).all()
+        assert np.allclose(found[name][1], variance, rtol=0.15)
+
+
+def test_a_large_concentration_gives_the_plain_mean():
+    ours = dirichlet.sample(models(), 1e9, numpy_generator("draw"))
+    plain = average_weights(models(), [1.0] * 4)
+    assert all(torch.allclose(ours[name], plain[name], atol=1e-3) for name in SHAPES)
+
+
+def test_a_dirichlet_draw_lies_between_the_clients():
+    for number in range(50):
+        ours = dirichlet.sample(models(), 0.5, numpy_generator("draw", number))
+        for name in SHAPES:
+            values, drawn = stacked(name), ours[name].double().numpy()
+            assert (drawn <= values.max(0) + 1e-6).all()
+            assert (drawn >= values.min(0) - 1e-6).all()
+
+
+# --- drawing for an ensemble ----------------------------------------------------------------------
+
+KEY = (0, "logits", 3, 1)
+NORMS = {"norm.running_var": torch.tensor([1e-6, 2.0]), "norm.num_batches_tracked": torch.tensor(7)}
+
+
+def with_norms():
+    """Clients' models whose running variances are far from one another."""
+    return [
+        model
+        | {
+            "norm.running_var": torch.tensor([1e-8, 9.0 * client]),
+            "norm.num_batches_tracked": torch.tensor(client),
+        }
+        for client, model in enumerate(models())
+    ]
+
+
+def aggregated():
+    return average_weights(models(), WEIGHTS) | NORMS
+
+
+def drawn(settings, key=KEY):
+    chosen = Bayesian.model_validate({"name": "bayesian"} | settings)
+    return draw(chosen, with_norms(), WEIGHTS, aggregated(), start(), list(SHAPES), key)
+
+
+VARIANTS = [{}, {"variant": "as_released"}, {"distribution": "dirichlet"}]
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_more_samples_begin_with_those_of_fewer(settings):
+    few, many = drawn({**settings, "samples": 3}), drawn({**settings, "samples": 5})
+    assert (len(few), len(many)) == (3, 5)
+    for one, other in zip(few, many, strict=False):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not torch.equal(many[0]["weight"], many[1]["weight"])
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_rounds_groups_and_seeds_draw_for_themselves(settings):
+    keys = [KEY, (1, "logits", 3, 1), (0, "logits", 4, 1), (0, "logits", 3, 0)]
+    found = [drawn({**settings, "samples": 1}, key)[0]["weight"] for key in keys]
+    assert all(not torch.equal(found[0], other) for other in found[1:])
+    assert torch.equal(found[0], drawn({**settings, "samples": 1})[0]["weight"])
+
+
+@pytest.mark.parametrize("settings", VARIANTS[:2], ids=str)
+def test_a_gaussian_draws_parameters_and_takes_the_average_statistics(settings):
+    for model in drawn({**settings, "samples": 20}):
+        assert all(torch.equal(model[name], value) for name, value in NORMS.items())
+
+
+def test_a_dirichlet_combines_statistics_as_it_combines_parameters():
+    (model,) = drawn({"distribution": "dirichlet", "samples": 1})
+    gamma = numpy_generator(*KEY, "dirichlet", 0).dirichlet([1.0] * 4)
+    expected = {
+        name: sum(g * one[name].double() for g, one in zip(gamma, with_norms(), strict=True))
+        for name in ("weight", "norm.running_var")
+    }
+    for name, value in expected.items():
+        assert torch.allclose(model[name].double(), value, atol=1e-6)
+    assert (model["norm.running_var"] > 0).all()
+
+
+def test_variants_of_the_gaussian_are_drawn_with_the_same_noise():
+    (one,), (other,) = drawn({"samples": 1}), drawn({"samples": 1, "variant": "as_released"})
+    (mean, variance), (other_mean, other_variance) = published_moments(), released_moments()
+    for name in SHAPES:
+        noise = (one[name].double().numpy() - mean[name]) / np.sqrt(variance[name])
+        same = (other[name].double().numpy() - other_mean[name]) / np.sqrt(other_variance[name])
+        assert np.allclose(noise, same, atol=1e-3)

@@ -1,0 +1,66 @@
+import re
+
+import pytest
+
+from fedstage.config import Aggregated, Bayesian, Clients
+from fedstage.errors import FedstageError
+from fedstage.kinds import PATTERN, checkpoints, member_kinds, parse_sampled, sampled_kind
+
+
+def bayesian(**changes):
+    return Bayesian(name="bayesian", **changes)
+
+
+KINDS = {
+    "gaussian_10": bayesian(),
+    "gaussian_3": bayesian(samples=3),
+    "gaussian_10_as_released": bayesian(variant="as_released"),
+    "dirichlet_10": bayesian(distribution="dirichlet"),
+    "dirichlet_7_0.5": bayesian(distribution="dirichlet", samples=7, concentration=0.5),
+    "dirichlet_10_100.0": bayesian(distribution="dirichlet", concentration=100.0),
+    "dirichlet_10_0.00001": bayesian(distribution="dirichlet", concentration=1e-5),
+    "dirichlet_10_100000000000000000000.0": bayesian(distribution="dirichlet", concentration=1e20),
+}
+
+
+@pytest.mark.parametrize(("kind", "ensemble"), KINDS.items())
+def test_kinds_that_are_drawn_have_names_that_lead_back_to_them(kind, ensemble):
+    assert sampled_kind(ensemble) == kind
+    assert parse_sampled(kind) == ensemble
+    assert re.fullmatch(PATTERN, kind)
+
+
+def test_numbers_of_all_digits_stand_in_the_name():
+    near = [bayesian(distribution="dirichlet", concentration=0.1 + n * 1e-12) for n in range(3)]
+    assert len({sampled_kind(ensemble) for ensemble in near}) == 3
+    assert [parse_sampled(sampled_kind(ensemble)) for ensemble in near] == near
+
+
+@pytest.mark.parametrize("kind", ["clients", "aggregated"])
+def test_kinds_that_a_round_makes_anyway_are_not_drawn(kind):
+    assert parse_sampled(kind) is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "", "client", "gaussian", "gaussian_", "gaussian_0", "gaussian_01", "gaussian_1.5",
+        "gaussian_3_0.5", "gaussian_3_as_published", "dirichlet_3_as_released", "dirichlet_3_",
+        "dirichlet_3_1e-05", "dirichlet_3_0.5.5", "dirichlet_3_0.0", "laplace_3",
+    ],
+)  # fmt: skip
+def test_names_that_are_no_kinds_are_refused(kind):
+    with pytest.raises(FedstageError, match=re.escape(f"members = {kind!r}")) as raised:
+        parse_sampled(kind)
+    assert "\n" not in str(raised.value)
+
+
+def test_members_of_an_ensemble():
+    assert member_kinds(Clients(name="clients", weights="samples")) == ("clients",)
+    assert member_kinds(Aggregated(name="aggregated", checkpoints=3)) == ("aggregated",)
+    assert member_kinds(bayesian(samples=3)) == ("aggregated", "clients", "gaussian_3")
+
+
+def test_only_temporal_ensembles_reach_back():
+    assert checkpoints(Aggregated(name="aggregated", checkpoints=3)) == 3
+    assert checkpoints(Clients(name="clients")) == checkpoints(bayesian()) == 1

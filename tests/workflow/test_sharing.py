@@ -1,0 +1,107 @@
+"""What the rows of the papers' tables share, counted in jobs."""
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.workflow
+
+
+def temporal(checkpoints):
+    return {"aggregated": {"checkpoints": checkpoints}}
+
+
+ENSEMBLES = {
+    "none": "global_model",
+    "clients": "clients",
+    "clients by samples": {"clients": {"weights": "samples"}},
+    "Gaussian": {"bayesian": {"distribution": "gaussian"}},
+    "Dirichlet": {"bayesian": {"distribution": "dirichlet"}},
+}
+#: FedEED, Table 1 (FedSDD, Table 5 has all but the ensemble weighted by samples).
+ROWS = {
+    **{f"{name}, K = 1": {"evaluate": what} for name, what in ENSEMBLES.items()},
+    "none, K = 4": {"global_models": 4, "evaluate": "global_model"},
+    "clients, K = 4": {"global_models": 4, "evaluate": "clients"},
+    **{f"R = {r}, K = 4": {"global_models": 4, "evaluate": temporal(r)} for r in (1, 2, 4)},
+}
+SDD = {"local": "fedavg", "global_models": 2}
+
+
+def sdd(checkpoints):
+    return SDD | {"ensemble": temporal(checkpoints), "global": "designated"}
+
+
+def warm(rounds):
+    return SDD | {"ensemble": temporal(1), "global": {"basic": {"warm_up": rounds}}}
+
+
+@pytest.fixture
+def configured(project):
+    """A function that makes the methods of the table the runs of the tiny experiment."""
+
+    def configure(rows, **base):
+        project.configure(**base)
+        path = project.path / "config.yaml"
+        config = yaml.safe_load(path.read_text())
+        tiny = config["experiments"]["tiny"]
+        tiny["methods"] = rows
+        tiny["grid"] = {"method": list(rows)}
+        path.write_text(yaml.safe_dump(config))
+        return project
+
+    return configure
+
+
+def test_ten_rows_of_ensembles_train_two_lines(configured):
+    run = configured(ROWS, participants=4, rounds=3).plan()
+    assert len(ROWS) == run.jobs["evaluation"] == 10
+    assert len({line for _, _, line in run.trained()}) == 2
+    assert run.jobs["local_training"] == 2 * 3 * 4  # lines x rounds x participants
+    assert run.jobs["aggregation"] == 3 * (1 + 4)
+    assert run.jobs["distillation"] == 0
+    # A round's clients, average, Gaussian and Dirichlet; the four groups' clients and averages.
+    assert run.jobs["logits"] == 3 * (4 + 2 * 4)
+
+
+def test_warm_up_shares_its_rounds_with_the_undistilled_line(configured):
+    run = configured({"none": SDD, "1": warm(1), "2": warm(2)}, rounds=4).plan()
+    by_line = {}
+    for round, _, line in run.trained():
+        by_line.setdefault(line, []).append(round)
+    # Warm-up of W rounds has W + 1 rounds of training in common with the line without distillation.
+    assert sorted(by_line.values()) == [[1, 1, 2, 2, 3, 3, 4, 4], [3, 3, 4, 4], [4, 4]]
+    # Both students of each round, in the last only the main model, which is evaluated.
+    assert run.jobs["distillation"] == (2 + 2 + 1) + (2 + 1)
+
+
+def test_checkpoints_share_the_groups_that_are_not_distilled(configured):
+    rows = {"none": SDD, **{f"R = {r}": sdd(r) for r in (1, 2, 4)}}
+    run = configured(rows, rounds=3).plan()
+    slots = {}
+    for round, slot, line in run.trained():
+        slots.setdefault(line, set()).add((round, slot))
+    everything = {(round, slot) for round in (1, 2, 3) for slot in (0, 1)}
+    students = {(2, 0), (3, 0)}
+    assert sorted(slots.values(), key=len) == [students, students, students, everything]
+    assert run.jobs["distillation"] == 3 * 3
+
+
+def test_one_more_ensemble_or_checkpoint_trains_nothing(copy):
+    config = yaml.safe_load((copy.path / "config.yaml").read_text())
+    tiny = config["experiments"]["tiny"]
+    # Of the lines that are there: fedavg with K = 1, and fedsdd's groups without distillation.
+    more = {
+        "gaussian": {"local": "fedavg", "evaluate": ENSEMBLES["Gaussian"]},
+        "probabilities": {"local": "fedavg", "evaluate": {"clients": {"average": "probabilities"}}},
+        "temporal": sdd(1) | {"evaluate": temporal(2)},
+        "longer": sdd(1) | {"evaluate": temporal(4)},
+    }
+    tiny["methods"] |= more
+    tiny["grid"]["method"] += list(more)
+    (copy.path / "config.yaml").write_text(yaml.safe_dump(config))
+    plan = copy.plan()
+    assert plan.jobs["evaluation"] == 4
+    assert plan.trained() == []
+    assert plan.jobs["aggregation"] == plan.jobs["distillation"] == 0
+    # Two rounds of: clients, average and drawn models; the averages of fedsdd's two groups.
+    assert plan.jobs["logits"] == 2 * (3 + 2)

@@ -22,4 +22,6 @@ STAGES = {
     "local_evaluation": "score models that were trained without federation",
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
+    "comparison": "draw measured against published accuracy",
+    "claims": "judge a paper's claims by the metrics of an experiment",
 }

@@ -13,6 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.stages.tables import tables
 from fedstage.tables.html import render_html
+from fedstage.tables.layout import lay_out
 
 ACCURACIES = {
     ("scaffold", 1.0): [70.1, 72.3],
@@ -72,6 +73,7 @@ def make(runs, name="table"):
             ("parquet", "parquet"),
             ("markdown", "md"),
             ("html", "html"),
+            ("latex", "tex"),
         )
     }
     tables(runs=runs, **paths)
@@ -140,21 +142,22 @@ def test_titles_and_cells_are_escaped_in_the_page():
     table = pd.DataFrame(
         {"a": ["x<y"], "b": [1], "top1_accuracy": [1.0], "std": [1.0], "seeds": [2], "rounds": [1]}
     )
-    page = render_html(table, ["a"], ["b"], "A & B", "of `code`")
+    page = render_html(lay_out(table, ["a"], ["b"]), "A & B", "of `code`")
     assert "<h2>A &amp; B</h2>" in page
     assert '<td class="key">x&lt;y</td>' in page
     assert "<code>code</code>" in page
 
 
-def test_the_command_makes_the_four_files(runs, tmp_path):
+def test_the_command_makes_the_five_files(runs, tmp_path):
     arguments = [
         "tables",
         *("--runs", str(runs), "--csv", str(tmp_path / "t.csv")),
         *("--parquet", str(tmp_path / "t.parquet"), "--markdown", str(tmp_path / "t.md")),
-        *("--html", str(tmp_path / "t.html")),
+        *("--html", str(tmp_path / "t.html"), "--latex", str(tmp_path / "t.tex")),
     ]
     assert main(arguments) == 0
-    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in ("csv", "parquet", "md", "html"))
+    suffixes = ("csv", "parquet", "md", "html", "tex")
+    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in suffixes)
 
 
 @pytest.mark.parametrize("accuracies", [[], [9.0, float("nan")]])

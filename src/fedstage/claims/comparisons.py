@@ -54,7 +54,7 @@ def label_pair(claim: Claim, pair: Pair, pairs: Sequence[Pair]) -> str:
     """Write what is compared, and at which values of the axes that differ between pairs."""
     left = pair[0]
     named = [axis for axis in left.axes if any(axis in side for side in sides(claim))]
-    sides = [" ".join(as_text(cell.axes[axis]) for axis in named) for cell in pair]
+    names = [" ".join(as_text(cell.axes[axis]) for axis in named) for cell in pair]
     varied = [
         axis
         for axis in left.axes
@@ -62,7 +62,7 @@ def label_pair(claim: Claim, pair: Pair, pairs: Sequence[Pair]) -> str:
     ]
     sign = "/" if claim.ratio is not None else "−"
     at = ", ".join(f"{axis} = {as_text(left.axes[axis])}" for axis in varied)
-    return f"{sides[0]} {sign} {sides[1]}" + (f" at {at}" if at else "")
+    return f"{names[0]} {sign} {names[1]}" + (f" at {at}" if at else "")
 
 
 def _selected(cells: Iterable[Cell], where: Cells, side: Cells) -> list[Cell]:

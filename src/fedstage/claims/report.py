@@ -14,11 +14,11 @@ _COMPARISONS = ["Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", 
 _LEGEND = [
     "**Published numbers**: whether the claim holds in the paper's own means, over those of the "
     f"comparisons below that it has numbers for; {NOTHING} where it has none.",
-    "**Measured**: *holds* if the 95 % confidence interval (Student's t over seeds) is wholly on "
-    "the claimed side in every comparison, *contradicted* if it is wholly on the other side in "
-    "one, else *undecided*; one seed decides nothing.",
-    "A claim about many comparisons meets one by chance on the wrong side more often than a claim "
-    "about one: 2.5 % each.",
+    "**Measured**: `holds` if the 95 % confidence interval (Student's t over seeds) is wholly on "
+    "the claimed side in every comparison, `contradicted` if it is wholly on the other side in "
+    "one, else `undecided`; one seed decides nothing. `not measured`: no cells at this scale.",
+    "With many comparisons, one is on the wrong side by chance more often than with one: each with "
+    "2.5 % where there is no difference.",
     "Comparisons are paired: with the same seed, both sides have the same partition, participants "
     "and initial weights.",
 ]
@@ -32,7 +32,7 @@ def render_report(
     parts = [
         f"# {title}",
         source,
-        markdown.grid(_SUMMARY, _summary(judgements), 2),
+        markdown.grid(_SUMMARY, _summary(judgements), len(_SUMMARY)),
         "\n".join(f"- {line}" for line in _texts(judgements)),
         "## Comparisons",
         markdown.grid(_COMPARISONS, _comparisons(judgements), 2),
@@ -47,7 +47,7 @@ def render_report_html(
     """Return the report as an HTML document."""
     parts = [
         f"<p>{html.inline(source)}</p>",
-        html.grid(_SUMMARY, _summary(judgements), 2),
+        html.grid(_SUMMARY, _summary(judgements), len(_SUMMARY)),
         html.items(_texts(judgements)),
         "<h3>Comparisons</h3>",
         html.grid(_COMPARISONS, _comparisons(judgements), 2),
@@ -57,15 +57,7 @@ def render_report_html(
 
 
 def _summary(judgements: Sequence[Judgement]) -> Lines:
-    return [
-        [
-            one.claim.id,
-            one.claim.place,
-            _published(one),
-            one.verdict,
-        ]
-        for one in judgements
-    ]
+    return [[one.claim.id, one.claim.place, _published(one), one.verdict] for one in judgements]
 
 
 def _texts(judgements: Sequence[Judgement]) -> list[str]:

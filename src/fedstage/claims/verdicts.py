@@ -120,13 +120,17 @@ def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair]) -> Effec
 
 
 def _by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[float]:
-    """Return the effect with each seed that all cells were measured with, averaged over pairs."""
+    """Return the effect with each seed that all cells were measured with, averaged over pairs.
+
+    A seed with a ratio to nothing does not count.
+    """
     cells = [cell for pair in pairs for cell in pair]
-    return [
+    seeds = [seed for seed in cells[0].values if all(seed in cell.values for cell in cells)]
+    effects = [
         fmean(_contrast(claim, left.values[seed], right.values[seed]) for left, right in pairs)
-        for seed in cells[0].values
-        if all(seed in cell.values for cell in cells)
+        for seed in seeds
     ]
+    return [effect for effect in effects if not isnan(effect)]
 
 
 def _published(claim: Claim, pairs: Sequence[Pair]) -> float:

@@ -74,6 +74,8 @@ def _rows(text: str, path: Path) -> Iterator[Row]:
         raise FedstageError(f"{path}: columns = {','.join(header)}: must be {','.join(HEADER)}")
     for cells in lines:
         try:
+            if len(cells) != len(HEADER):
+                raise ValueError(f"{len(cells)} columns: must be {len(HEADER)}")
             yield _row(dict(zip(HEADER, cells, strict=True)))
         except ValueError as error:
             raise FedstageError(f"{path}: line {lines.line_num}: {error}") from None
@@ -87,10 +89,17 @@ def _row(cells: Mapping[str, str]) -> Row:
         table=cells["table"],
         metric=cells["metric"],
         keys=settings | columns,
-        value=percent * float(cells["value"]),
-        std=percent * float(cells["std"]) if cells["std"] else None,
-        seeds=int(cells["n_seeds"]) if cells["n_seeds"] else None,
+        value=percent * _number(cells, "value"),
+        std=percent * _number(cells, "std") if cells["std"] else None,
+        seeds=int(_number(cells, "n_seeds")) if cells["n_seeds"] else None,
     )
+
+
+def _number(cells: Mapping[str, str], column: str) -> float:
+    try:
+        return float(cells[column])
+    except ValueError:
+        raise ValueError(f"{column} = {cells[column]!r}: must be a number") from None
 
 
 def _pair(text: str) -> tuple[str, str]:

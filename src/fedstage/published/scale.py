@@ -10,6 +10,9 @@ from fedstage.lines import canonical
 from fedstage.published.rows import Paper, Row
 from fedstage.published.settings import Published
 
+#: Keys of a published row's setting that say something else than the paper's scale.
+_OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")
+
 
 def name_source(paper: Paper, published: Published) -> str:
     """Name where numbers stand: ``FedSDD, Table 2``."""
@@ -35,20 +38,19 @@ def measured_at(scale: str, runs: Sequence[Run]) -> str:
 def published_at(source: str, paper: Paper, rows: Iterable[Row | None]) -> str:
     """Say of which data, models, lengths and seeds the published numbers of a table are."""
     found = [row for row in rows if row is not None]
-    parts = [
-        *(
-            _listed(row.keys[key] for row in found if key in row.keys)
-            for key in ("dataset", "model")
-        ),
-        paper.scale,
-        *(
-            [f"{_listed(seeds)} seeds"]
-            if (seeds := [row.seeds for row in found if row.seeds])
-            else []
-        ),
-    ]
+    data = _listed(row.keys["dataset"] for row in found if "dataset" in row.keys)
+    models = _listed(row.keys["model"] for row in found if "model" in row.keys)
+    seeds = _listed(row.seeds for row in found if row.seeds)
+    parts = [data, models, paper.scale, *_by_row(found), _count(seeds, "seed") if seeds else ""]
     text = ", ".join(part for part in parts if part)
     return f"Published in {source}: {text}. {paper.title}."
+
+
+def _by_row(rows: Sequence[Row]) -> list[str]:
+    """Name the settings of the scale that rows state for themselves."""
+    stated = {key: [row.keys[key] for row in rows if key in row.keys] for key in _OF_SCALE}
+    said = [f"{key} = {_listed(values)}" for key, values in stated.items() if values]
+    return [f"by row {'; '.join(said)}"] if said else []
 
 
 def _participation(lines: Sequence[Line]) -> list[str]:

@@ -57,7 +57,7 @@ def draw_comparison(
     palette = _palette(list(shown[_COLOUR].unique()))
     markers = dict(zip(shown[_MARKER].unique(), cycle(_MARKERS), strict=False))
     with style():
-        beside = 0.7 + 0.09 * max(map(len, [*palette, *markers]))
+        beside = 0.4 + 0.08 * max(map(len, [*palette, *markers]))
         figure, (axes,) = facet_grid(1, 1, (4.6, 4.4), beside)
         _draw(axes, shown, palette, markers)
         set_legend(figure, colours, _handles(palette, markers, others))

@@ -182,11 +182,11 @@ def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
 
 
 def _published_columns(runs: Sequence[ResultRun]) -> dict[str, pd.Series]:
-    numbers = [run.published or PublishedNumber(value=np.nan) for run in runs]
+    numbers = [run.published for run in runs]
     return {
-        PUBLISHED: pd.Series([number.value for number in numbers], dtype="float64"),
-        PUBLISHED_STD: pd.Series([number.std for number in numbers], dtype="float64"),
-        PUBLISHED_SEEDS: pd.Series([number.seeds for number in numbers], dtype="Int64"),
+        PUBLISHED: pd.Series([n and n.value for n in numbers], dtype="float64"),
+        PUBLISHED_STD: pd.Series([n and n.std for n in numbers], dtype="float64"),
+        PUBLISHED_SEEDS: pd.Series([n and n.seeds for n in numbers], dtype="Int64"),
     }
 
 

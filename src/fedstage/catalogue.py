@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from fedstage import graph
+from fedstage.claims.library import Sourced, check_claims, load_claims
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
@@ -27,6 +28,7 @@ from fedstage.lines import (
     undistilled,
 )
 from fedstage.merging import Raw
+from fedstage.published.library import PublishedTable, find_published
 from fedstage.validation import validate
 
 T = TypeVar("T")
@@ -48,6 +50,8 @@ class Catalogue:
     config: Config
     experiments: dict[str, Experiment]
     runs: dict[tuple[str, str], list[Run]]
+    published: dict[tuple[str, str], PublishedTable]
+    claims: list[Sourced]
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
     plans: dict[str, Line]
@@ -80,8 +84,11 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     }
     for target in checked.targets:
         _check_target(target, runs)
+    published = find_published(experiments, runs, folder / "published")
+    claims = load_claims(checked.claims, folder / "claims")
+    check_claims(claims, _grids(runs))
     every = [run.line for resolved in runs.values() for run in resolved]
-    return Catalogue(checked, experiments, runs, **_index(every))
+    return Catalogue(checked, experiments, runs, published, claims, **_index(every))
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
@@ -117,22 +124,37 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return what tables and figures need to know of an experiment, ready for JSON."""
     definition = find(catalogue.experiments, experiment, "experiment")
     table = definition.table
-    return {
+    runs = [
+        {
+            "settings": run.axes,
+            "metrics": metrics_of(run),
+            "partition": graph.label_histogram(run.line),
+        }
+        for run in catalogue.runs[experiment, scale]
+    ]
+    about = {
         "experiment": experiment,
         "scale": scale,
         "title": definition.title,
         "rows": table.rows,
         "columns": table.columns,
         "metric": table.metric,
-        "runs": [
-            {
-                "settings": run.axes,
-                "metrics": metrics_of(run),
-                "partition": graph.label_histogram(run.line),
-            }
-            for run in catalogue.runs[experiment, scale]
-        ],
     }
+    published = catalogue.published.get((experiment, scale))
+    if published is None:
+        return {**about, "runs": runs}
+    paired = zip(runs, published.numbers, strict=True)
+    beside = {"published": published.source, "notes": published.notes}
+    return {**about, **beside, "runs": [{**run, "published": number} for run, number in paired]}
+
+
+def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
+    """Return the claims on an experiment, ready for JSON."""
+    return [
+        one.claim.model_dump(mode="json", exclude_defaults=True)
+        for one in catalogue.claims
+        if one.claim.experiment == experiment
+    ]
 
 
 def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
@@ -191,6 +213,14 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
     lasts = {run.length.rounds for runs in catalogue.runs.values() for run in runs}
     every = catalogue.config.state_every
     return sorted(lasts | set(range(every, max(lasts) + 1, every)))
+
+
+def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the axes of all runs of an experiment, of all scales."""
+    grids: dict[str, list[Mapping[str, Any]]] = {}
+    for (experiment, _), resolved in runs.items():
+        grids.setdefault(experiment, []).extend(run.axes for run in resolved)
+    return grids
 
 
 def _check_target(target: str, runs: Mapping[tuple[str, str], Any]) -> None:

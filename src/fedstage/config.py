@@ -17,6 +17,12 @@ Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a file's name
+
+#: A value of an axis of an experiment's grid.
+Axis = str | int | float | bool | None
+#: Cells of a table: ``{method: [fedavg, feddf], partition.alpha: 0.1}`` are all with these values.
+Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
 
 #: Local trainers that keep state from round to round.
 STATEFUL_TRAINERS = ("scaffold",)

@@ -9,24 +9,36 @@ from typing import Annotated, Any, Literal, cast
 import yaml
 from pydantic import Field, model_validator
 
-from fedstage.config import Count, Evaluated, GlobalModel, Line, LocalLine, Positive, Role, Settings
+from fedstage.claims.settings import Claim
+from fedstage.config import (
+    Axis,
+    Count,
+    Evaluated,
+    GlobalModel,
+    Line,
+    LocalLine,
+    Name,
+    Positive,
+    Role,
+    Settings,
+)
 from fedstage.errors import FedstageError
 from fedstage.lines import alone
 from fedstage.merging import Raw, assign, merge, plain
+from fedstage.published.settings import Published
 from fedstage.validation import validate
-
-Axis = str | int | float | bool | None
 
 
 class Table(Settings):
-    """Which axes of the grid are the rows and the columns of the result table."""
+    """Which axes of the grid are the rows and the columns of the result table.
+
+    `published` says where the numbers of a paper stand that its cells are compared with.
+    """
 
     rows: list[str] = ["method"]
     columns: list[str] = []
     metric: Literal["top1_accuracy"] = "top1_accuracy"
-
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+    published: Published | None = None
 
 
 class Scale(Settings):
@@ -87,6 +99,7 @@ class Config(Settings):
 
     targets: Annotated[list[str], Field(min_length=1)]
     experiments: dict[Name, Experiment] = {}
+    claims: list[Claim] = []
     data_folder: str | None = None
     keep: Keep = "all"
     state_every: Positive = 10

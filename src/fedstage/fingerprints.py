@@ -39,9 +39,13 @@ DECLARATIONS = frozenset(
         "fedstage.stages",
         # Names, bounds and defaults of settings. Their values are in line.yaml and in params; a
         # changed default raises `lines.SCHEMA_VERSION`, which is part of every folder's name.
+        "fedstage.claims",
+        "fedstage.claims.settings",
         "fedstage.config",
         "fedstage.models.settings",
         "fedstage.partitions.settings",
+        "fedstage.published",
+        "fedstage.published.settings",
         # From YAML to settings: what is refused, and in which words.
         "fedstage.errors",
         "fedstage.experiments",

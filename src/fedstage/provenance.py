@@ -34,8 +34,10 @@ OUTPUTS = {
     "evaluation": ("output",),
     "local_model": ("output",),
     "local_evaluation": ("output",),
-    "tables": ("csv", "parquet", "markdown", "html"),
+    "tables": ("csv", "parquet", "markdown", "html", "latex"),
     "figures": ("accuracy", "partition"),
+    "comparison": ("figure",),
+    "claims": ("csv", "parquet", "markdown", "html"),
 }
 
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian

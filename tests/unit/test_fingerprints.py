@@ -76,6 +76,8 @@ LINES = {
         }
     ),
 }
+#: The stages that make of metrics what people read.
+RESULTS = {"tables", "figures", "comparison", "claims"}
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)
 
@@ -249,7 +251,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
 def test_what_all_models_share_reaches_all_that_use_it(changed):
     changes = changed("models/norms.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
     assert lines_of(changes) >= LINES.keys()
-    assert not stages_of(changes) & {"dataset", "partition", "participation", "tables", "figures"}
+    assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
 
 
 def test_a_scheme_reaches_its_own_partitions_only(changed):
@@ -275,7 +277,7 @@ def test_a_data_module_reaches_its_own_data_sets_only(changed):
 
 def test_tables_and_figures_reach_no_training(changed):
     changes = changed("tables/runs.py", "SEED = ", "SEEDS = SEED = ")
-    assert stages_of(changes) == {"tables", "figures"}
+    assert stages_of(changes) == RESULTS
 
 
 def test_how_metrics_are_scored_reaches_evaluations_only(changed):

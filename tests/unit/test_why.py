@@ -369,7 +369,9 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     runs.parent.mkdir(parents=True)
     content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}
     runs.write_text(json.dumps(content))
-    outputs = {name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html")}
+    outputs = {
+        name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html", "latex")
+    }
     source = stage_fingerprint("tables")
     call("tables", "tables/x/default", source, runs=runs, markdown=table, **outputs)
     told = shown(table)

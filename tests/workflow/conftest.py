@@ -186,6 +186,12 @@ def copy(finished, tmp_path):
     return Project(tmp_path / "copy")
 
 
+@pytest.fixture(scope="session")
+def new_project(tmp_path_factory):
+    """A function that makes an empty working folder, for runs that several tests look at."""
+    return lambda: Project(tmp_path_factory.mktemp("project"))
+
+
 @pytest.fixture
 def project(tmp_path):
     """An empty working folder."""

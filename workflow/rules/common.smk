@@ -9,8 +9,8 @@ from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
 from fedstage import graph, kinds, segments
-from fedstage.catalogue import asked_runs, cohorts_of, describe_runs, find, load_catalogue
-from fedstage.catalogue import metrics_of, split_target, state_rounds
+from fedstage.catalogue import asked_runs, claims_on, cohorts_of, describe_runs, find
+from fedstage.catalogue import load_catalogue, metrics_of, split_target, state_rounds
 from fedstage.config import HeldOut, re_estimates
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
@@ -90,12 +90,14 @@ def runs_of(target):
 def results_of(target):
     """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
     experiment, scale = split_target(target)
-    tables = [
-        f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md", "html")
-    ]
-    return tables + [
-        f"results/figures/{experiment}/{scale}_{figure}.png" for figure in ("accuracy", "partition")
-    ]
+    kinds = ("csv", "parquet", "md", "html")
+    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in (*kinds, "tex")]
+    drawn = ["accuracy", "partition"]
+    if (experiment, scale) in CATALOGUE.published:
+        drawn.append("published")
+    figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
+    claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in kinds]
+    return tables + figures + (claims if claims_on(CATALOGUE, experiment) else [])
 
 
 def hide_reasons():

@@ -23,6 +23,8 @@ STAGES = {
     "local_evaluation": "score models that were trained without federation",
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
+    "comparison": "draw measured against published accuracy",
+    "claims": "judge a paper's claims by the metrics of an experiment",
 }
 
 #: The stages that compute on the device which the settings name, aggregations only where they

@@ -88,9 +88,9 @@ def support(claim: Claim, effect: float) -> float:
 
 
 def decide(claim: Claim, interval: Interval) -> str:
-    """Return the verdict on one effect; a single seed decides nothing."""
-    if interval.n < 2:
-        return UNDECIDED if interval.n else NOT_MEASURED
+    """Return the verdict on one effect; a single seed has no interval, and decides nothing."""
+    if not interval.n:
+        return NOT_MEASURED
     ends = [support(claim, end) for end in (interval.low, interval.high)]
     if min(ends) > 0:
         return HOLDS

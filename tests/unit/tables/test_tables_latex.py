@@ -162,7 +162,11 @@ def test_every_line_has_as_many_cells():
     ]
     assert len(lines) == 3
     assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {3}
-    assert not any(line.strip().startswith("[") for line in full().splitlines())
+
+
+def test_a_line_that_begins_with_a_bracket_is_no_argument_of_the_line_before():
+    text = drawn(layout([("a",), ("[b]",)], [column([1.0, 2.0])]))
+    assert r"{[}b{]} & \textbf{2.0} \\" in text
 
 
 def test_characters_of_our_own_texts_are_latex():

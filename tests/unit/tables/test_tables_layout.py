@@ -51,6 +51,11 @@ def test_each_group_has_measured_published_and_difference():
     ]
 
 
+def test_beside_published_numbers_each_cell_says_its_seeds():
+    layout = pivot(compared(seeds=[3] * 4))
+    assert layout.columns[3].texts == ["60.50 ± 2.00 (n = 3)", "50.00 ± 3.00 (n = 3)"]
+
+
 def test_what_is_ranked_is_exact():
     means = {(c.group, c.head): list(c.means) for c in pivot().columns}
     assert means["alpha = 0.1", "measured"] == [60.5, 50.0]

@@ -4,6 +4,7 @@ Every line of every experiment and scale is in it, so that a job which sees one 
 one on another machine, finds the settings behind the folder's name. No torch, no pandas here.
 """
 
+import fnmatch
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -82,8 +83,8 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
         for name, experiment in experiments.items()
         for scale in experiment.scales
     }
-    for target in checked.targets:
-        _check_target(target, runs)
+    targets = [found for target in checked.targets for found in _expand(target, runs)]
+    checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
     published = find_published(experiments, runs, folder / "published")
     claims = load_claims(checked.claims, folder / "claims")
     check_claims(claims, _grids(runs))
@@ -223,10 +224,14 @@ def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[
     return grids
 
 
-def _check_target(target: str, runs: Mapping[tuple[str, str], Any]) -> None:
-    if split_target(target) not in runs:
-        known = ", ".join(sorted("/".join(key).removesuffix("/default") for key in runs))
-        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {known}")
+def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
+    """Return the targets that a pattern such as ``*/smoke`` names; at least one."""
+    known = {"/".join(key): "/".join(key).removesuffix("/default") for key in runs}
+    found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
+    if not found:
+        listed = ", ".join(sorted(known.values()))
+        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {listed}")
+    return found
 
 
 def _index(lines: Iterable[Line | LocalLine]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Experiments: a base, a grid and scales, resolved into runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -13,6 +13,7 @@ from fedstage.config import Count, Evaluated, GlobalModel, Line, LocalLine, Posi
 from fedstage.errors import FedstageError
 from fedstage.lines import alone
 from fedstage.merging import Raw, assign, merge, plain
+from fedstage.simulation.settings import Simulation
 from fedstage.validation import validate
 
 Axis = str | int | float | bool | None
@@ -29,6 +30,11 @@ class Table(Settings):
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
+#: What an experiment can make; of `MEASURED` its runs have to be trained.
+Result = Literal["table", "figures", "properties", "simulation", "round_times"]
+MEASURED: frozenset[Result] = frozenset({"table", "figures", "round_times"})
+
+
 class Scale(Settings):
     """What a scale changes in the base, and which axes of the grid it replaces."""
 
@@ -40,7 +46,8 @@ class Experiment(Settings):
     """An experiment file.
 
     `methods` adds to the library of methods, or changes them here. `like` names another experiment
-    whose base and methods this one starts from.
+    whose base and methods this one starts from. `results` says what is made of the runs;
+    `properties` and `simulation` follow from settings alone, so that nothing is trained for them.
     """
 
     title: str
@@ -49,6 +56,8 @@ class Experiment(Settings):
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     methods: dict[str, Raw] = {}
     table: Table = Table()
+    results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
+    simulation: Simulation = Simulation()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
 
@@ -201,7 +210,20 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
     _check_methods(name, methods)
     _check_table(f"{name}/{scale}", experiment.table, grid)
     points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
-    return [_run(f"{name}/{scale}", base, methods, point) for point in points]
+    runs = [_run(f"{name}/{scale}", base, methods, point) for point in points]
+    _check_results(f"{name}/{scale}", experiment.results, runs)
+    return runs
+
+
+def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
+    """Refuse runs without rounds where a result is about rounds."""
+    about_rounds = [result for result in results if result not in ("table", "figures")]
+    for run in runs if about_rounds else ():
+        if isinstance(run.line, LocalLine):
+            raise FedstageError(
+                f"{where}: results = {about_rounds[0]!r}: method {run.axes['method']} has training "
+                f"= {run.length.training!r}; only federated"
+            )
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:

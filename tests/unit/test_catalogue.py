@@ -15,6 +15,7 @@ from fedstage.catalogue import (
     metrics_of,
     split_target,
     state_rounds,
+    trained_runs,
 )
 from fedstage.config import Line, LocalLine
 from fedstage.errors import FedstageError
@@ -316,3 +317,24 @@ def test_parsing_the_workflow_imports_no_heavy_package():
     code += "catalogue = load_catalogue(config, pathlib.Path('workflow'))\n"
     code += "[describe_runs(catalogue, *key) for key in catalogue.runs]"
     assert loaded_by(code) == "[]"
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("results", "trained"),
+    [
+        (["table"], True),
+        (["figures"], True),
+        (["round_times"], True),
+        (["properties", "simulation"], False),
+        (["simulation", "table"], True),
+    ],
+)
+def test_runs_are_trained_for_results_that_read_metrics(tmp_path, results, trained):
+    grid = {"method": ["fedavg", "fed_ensemble"], "seed": [0, 1]}
+    catalogue = load(tmp_path, {"b": experiment(grid=grid, results=results)})
+    found = trained_runs(catalogue, "b/mini")
+    assert found == (catalogue.runs["b", "mini"] if trained else [])
+    assert trained_runs(catalogue, "a") == catalogue.runs["a", "default"]

@@ -10,8 +10,9 @@ from snakemake.settings.enums import Quietness
 
 from fedstage import graph, segments
 from fedstage.catalogue import asked_runs, cohorts_of, describe_runs, find, load_catalogue
-from fedstage.catalogue import metrics_of, split_target, state_rounds
+from fedstage.catalogue import metrics_of, split_target, state_rounds, trained_runs
 from fedstage.config import STATEFUL_TRAINERS, HeldOut
+from fedstage.definitions import define
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
@@ -83,8 +84,8 @@ def gpus(line):
 
 
 def runs_of(target):
-    """Return the runs of a target such as quickstart or fedsdd_table2/mini."""
-    return CATALOGUE.runs[split_target(target)]
+    """Return the runs that are trained for a target such as quickstart or fedsdd_table2/mini."""
+    return trained_runs(CATALOGUE, target)
 
 
 def results_of(target):
@@ -93,9 +94,16 @@ def results_of(target):
     tables = [
         f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md", "html")
     ]
-    return tables + [
+    figures = [
         f"results/figures/{experiment}/{scale}_{figure}.png" for figure in ("accuracy", "partition")
     ]
+    computed = {
+        result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
+        for result in ("properties", "simulation", "round_times")
+    }
+    computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
+    every = {"table": tables, "figures": figures} | computed
+    return [path for result in CATALOGUE.experiments[experiment].results for path in every[result]]
 
 
 def hide_reasons():

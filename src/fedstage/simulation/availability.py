@@ -36,6 +36,17 @@ def available_seconds(intervals: Iterator[Window], until: float) -> float:
     return sum(min(end, until) - begin for begin, end in begun)
 
 
+def away_before(intervals: Iterator[Window], until: float) -> Iterator[Window]:
+    """Yield the intervals before `until` in which a client is not available."""
+    last = 0.0
+    for begin, end in intervals:
+        if min(begin, until) > last:
+            yield last, min(begin, until)
+        if end >= until:
+            return
+        last = end
+
+
 @dataclass
 class Calendar:
     """A client's intervals from the present on.

@@ -23,4 +23,7 @@ STAGES = {
     "local_evaluation": "score models that were trained without federation",
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
+    "properties": "compute properties of methods from their edges",
+    "simulation": "simulate when the jobs of rounds run on clients and a server",
+    "round_times": "put the seconds that a round's jobs took into a table",
 }

@@ -3,7 +3,12 @@ from math import inf
 
 import pytest
 
-from fedstage.simulation.availability import Calendar, available_seconds, windows
+from fedstage.simulation.availability import (
+    Calendar,
+    available_seconds,
+    away_before,
+    windows,
+)
 from fedstage.simulation.settings import Availability
 
 HALF = Availability(share=0.5, interval=10.0)
@@ -50,6 +55,23 @@ def test_available_seconds_are_cut_at_the_end():
     intervals = [(1.0, 3.0), (5.0, 8.0), (9.0, inf)]
     found = [available_seconds(iter(intervals), until) for until in (0.5, 2.0, 4.0, 6.0, 10.0)]
     assert found == [0.0, 1.0, 2.0, 3.0, 6.0]
+
+
+def test_a_client_is_away_between_its_intervals():
+    intervals = [(1.0, 3.0), (5.0, 8.0), (9.0, inf)]
+    found = {until: list(away_before(iter(intervals), until)) for until in (0.5, 3.0, 6.0, 20.0)}
+    assert found == {
+        0.5: [(0.0, 0.5)],
+        3.0: [(0.0, 1.0)],
+        6.0: [(0.0, 1.0), (3.0, 5.0)],
+        20.0: [(0.0, 1.0), (3.0, 5.0), (8.0, 9.0)],
+    }
+    assert list(away_before(windows(None, 0, 0), 5.0)) == []
+
+
+def test_there_and_away_add_up():
+    away = sum(end - begin for begin, end in away_before(windows(HALF, 0, 3), 500.0))
+    assert away + available_seconds(windows(HALF, 0, 3), 500.0) == pytest.approx(500.0)
 
 
 def test_a_calendar_opens_at_the_next_interval():

@@ -235,19 +235,14 @@ def logits_outputs(segment: LogitsSegment) -> list[str]:
 
 
 def read_updates(runs: Iterable[Run], logits: Iterable[LogitsSegment]) -> set[str]:
-    """Return the updates that some job reads by itself.
+    """Return the updates that some job reads by itself: for logits of clients, or of what is drawn.
 
-    These are the members of ensembles of clients, what is drawn from them, and what is averaged
-    anew at the first distillation where the worst clients are left out.
+    A first distillation that leaves out the worst clients averages updates of these anew.
     """
     paths = {path for segment in logits for path in logits_models(segment)}
     for run in runs:
         if not isinstance(run.line, LocalLine):
             paths.update(_evaluated_updates(run.line, run.length))
-            if run.line.global_trainer is not None:
-                fork = first_distillation(run.line)
-                groups = students(run.line)
-                paths.update(p for k in groups for p in graph.fused_updates(run.line, fork, k))
     return paths
 
 

@@ -22,7 +22,7 @@ SUFFIX = ".record.json"
 #: writes what `fedstage.graph` says.
 OUTPUTS = {
     "line": ("output",),
-    "dataset": ("train", "test", "held_out", "info"),
+    "dataset": ("train", "test", "held_out", "server_validation", "info"),
     "partition": ("output", "histogram"),
     "participation": ("output",),
     "initial_model": ("output",),

@@ -1,6 +1,6 @@
 """Aggregation: the weighted average of a group's client models (FedSDD, Eq. 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -34,6 +34,28 @@ def _average(tensors: Sequence[torch.Tensor], shares: Sequence[float]) -> torch.
         mean += share * tensor.double()
     kind = tensors[0].dtype
     return (mean if kind.is_floating_point else mean.round()).to(kind)
+
+
+def move_towards(
+    start: Weights, average: Weights, rate: float, parameters: Iterable[str]
+) -> Weights:
+    """Return the average with the parameters at w_start + eta_g (average - w_start).
+
+    Computed in float64. Buffers stay as averaged: a running variance that is moved beyond the
+    average may become negative. eta_g = 1 gives the average itself, bit for bit.
+
+    Parameters
+    ----------
+    rate : float
+        eta_g, SCAFFOLD's global learning rate (Karimireddy et al. 2020, Algorithm 1).
+    parameters : iterable of str
+        The names of the tensors that are no buffers.
+    """
+    if rate == 1:
+        return average
+    begun = {name: start[name].double() for name in parameters}
+    moved = {name: value + rate * (average[name] - value) for name, value in begun.items()}
+    return average | {name: value.to(average[name].dtype) for name, value in moved.items()}
 
 
 def payload_bytes(*groups: Mapping[str, torch.Tensor]) -> int:

@@ -336,18 +336,33 @@ class FedProx(Settings):
 
 
 class Scaffold(Settings):
-    """Control variates, option II (Karimireddy et al. 2020), one set per global model."""
+    """Control variates (Karimireddy et al. 2020).
+
+    A client's new variate is, by `option`, the gradient of all its data at the model that the round
+    starts from (I), or the mean of its steps (II). `control` is kept for each global model, or
+    shared by all of them.
+    """
 
     name: Literal["scaffold"]
+    option: Literal["I", "II"] = "II"
+    control: Literal["per_model", "shared"] = "per_model"
 
 
 LocalTrainer = Annotated[FedAvg | FedProx | Scaffold, _BY_NAME, _IN_SHORT]
 
 
 class Aggregation(Settings):
-    """The average over the participants of a group."""
+    """The average over the participants of a group.
+
+    The parameters go `learning_rate` times the way from the model that the round started from to
+    the average: eta_g of SCAFFOLD. `batch_norm` says which running statistics of batch
+    normalisation the new model has: the clients' average; those of the model that the round started
+    from, while each client keeps its own (`local`); or new ones of the public images.
+    """
 
     weights: Literal["samples", "uniform"] = "samples"
+    learning_rate: Rate = 1.0
+    batch_norm: Literal["average", "local", "re_estimate"] = "average"
 
 
 class Ensemble(Settings):
@@ -427,7 +442,9 @@ class Numerics(Settings):
 class Line(Settings):
     """A training line: all that determines the weights of a federated run, and nothing else.
 
-    Not in it: the number of rounds, what is evaluated, and how the work is scheduled.
+    Not in it: the number of rounds, what is evaluated, and how the work is scheduled. Where
+    `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
+    each, or to the main model's group.
     """
 
     data: Data
@@ -437,6 +454,7 @@ class Line(Settings):
     participants: Positive
     model: Model
     global_models: Positive = 1
+    remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
     aggregation: Aggregation = Aggregation()
@@ -461,6 +479,11 @@ class Line(Settings):
             )
         if self.global_trainer is not None:
             self._check_distillation()
+        if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
+            raise ValueError(
+                "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
+                "needs at least 1 sample"
+            )
         if self.local.name == "scaffold" and (
             self.client.optimiser != "sgd" or self.client.momentum
         ):
@@ -479,21 +502,38 @@ class Line(Settings):
             raise ValueError("server = null: global needs the server's distillation settings")
         if self.public.name == "held_out" and not self.data.held_out:
             raise ValueError("data.held_out = 0: public = held_out needs at least 1 sample")
-        if self.server.drop_worst != "none" and self.ensemble.name != "clients":
-            raise ValueError(
-                f"server.drop_worst = {self.server.drop_worst!r}: only for ensemble = clients, "
-                "whose members it judges"
-            )
+        if self.server.drop_worst != "none":
+            self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
         if needs_validation(self.server) and not self.data.server_validation:
             raise ValueError(
                 "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
                 "least 1 sample"
             )
 
+    def _check_drop_worst(self, where: str) -> None:
+        """Refuse what would make the average of who is kept another one than the aggregation's."""
+        if self.ensemble is None or self.ensemble.name != "clients":
+            raise ValueError(f"{where}: only for ensemble = clients, whose members it judges")
+        how = self.aggregation
+        if how.learning_rate != 1.0:
+            raise ValueError(f"{where}: only for aggregation.learning_rate = 1")
+        if how.batch_norm != "average" and has_batch_norm(self.model):
+            raise ValueError(f"{where}: only for aggregation.batch_norm = average")
+
 
 def needs_validation(server: Server) -> bool:
     """Whether a distillation reads the server's validation set."""
     return server.early_stopping is not None or server.drop_worst != "none"
+
+
+def has_batch_norm(model: Model) -> bool:
+    """Whether a model has running statistics of batch normalisation."""
+    return getattr(model, "norm", "none") == "batch"
+
+
+def re_estimates(line: Line) -> bool:
+    """Whether running statistics are estimated anew, on public images, in every aggregation."""
+    return line.aggregation.batch_norm == "re_estimate" and has_batch_norm(line.model)
 
 
 class LocalLine(Settings):

@@ -16,6 +16,7 @@ from fedstage.config import (
     LocalLine,
     Model,
     needs_validation,
+    re_estimates,
 )
 from fedstage.kinds import checkpoints, member_kinds, parse_sampled
 from fedstage.lines import (
@@ -23,12 +24,14 @@ from fedstage.lines import (
     group_slots,
     initial_id,
     is_distilled,
+    keeps_state,
     line_id,
     local_id,
     normalised,
     owner,
     participation_id,
     partition_id,
+    shares_control,
 )
 from fedstage.rounds import block_of
 
@@ -104,8 +107,22 @@ def participants_table(line: Line, round: int, group: int) -> str:
 
 
 def round_state(line: Line, round: int, group: int) -> str:
-    """Return what a stateful local trainer carries from this round to the next."""
+    """Return what a group's clients and server remember of this round in the next."""
     return f"{round_folder(line, round, group)}/state.safetensors"
+
+
+def own_state_before(line: Line, round: int, group: int) -> list[str]:
+    """Return the round state that the aggregation of a round and group goes on from, if any."""
+    return [round_state(line, round - 1, group)] if round > 1 and keeps_state(line) else []
+
+
+def states_before(line: Line, round: int, group: int) -> list[str]:
+    """Return the round states that the participants of a round and group read, if any.
+
+    Where control variates are shared, a client may have been in any group before: those of all.
+    """
+    groups = range(line.global_models) if shares_control(line) else [group]
+    return [path for other in groups for path in own_state_before(line, round, other)]
 
 
 def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
@@ -136,6 +153,11 @@ def public_file(line: Line) -> str:
     if isinstance(line.public, HeldOut):
         return data_file(line.data, "held_out")
     return data_file(line.public, "train")
+
+
+def statistics_images(line: Line) -> list[str]:
+    """Return the images that an aggregation estimates running statistics on, if it does."""
+    return [public_file(line)] if re_estimates(line) else []
 
 
 def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str) -> list[str]:

@@ -15,9 +15,23 @@ import re
 from functools import cache
 from typing import Any
 
-from fedstage.config import Client, Data, HeldOut, Line, LocalLine, Model, Settings
+from fedstage.config import (
+    STATEFUL_TRAINERS,
+    Client,
+    Data,
+    HeldOut,
+    Line,
+    LocalLine,
+    Model,
+    Settings,
+    has_batch_norm,
+    re_estimates,
+)
 
 SCHEMA_VERSION = 1
+
+#: In the names of lines whose clients keep running statistics of their own.
+_LOCAL_STATISTICS = "local_bn"
 
 
 def canonical(settings: Settings) -> dict[str, Any]:
@@ -59,10 +73,22 @@ def is_distilled(line: Line, round: int, group: int) -> bool:
 def owner(line: Line, round: int, group: int) -> Line:
     """Return the line that the training and aggregation of a round and group belong to.
 
-    Distillation reaches w_{t,k} only through w*_{t-1,k}; where that was not distilled, neither the
-    teacher nor the server's settings can matter, and the file is the undistilled line's.
+    Distillation reaches w_{t,k} only through what its participants start from; where that was not
+    distilled, neither the teacher nor the server's settings can matter, and the file is the
+    undistilled line's.
     """
-    return normalised(line) if is_distilled(line, round - 1, group) else undistilled(line)
+    return normalised(line) if _is_reached(line, round, group) else undistilled(line)
+
+
+def _is_reached(line: Line, round: int, group: int) -> bool:
+    """Whether a distillation reaches what the participants of a round and group start from.
+
+    That is w*_{t-1,k}, and with shared control variates what the participants of any group sent in
+    round t-1: the students' were reached if they had started from a distilled model.
+    """
+    if is_distilled(line, round - 1, group):
+        return True
+    return shares_control(line) and 0 < first_distillation(line) <= round - 2
 
 
 @cache
@@ -74,10 +100,34 @@ def undistilled(line: Line) -> Line:
 @cache
 def normalised(line: Line) -> Line:
     """Return the line without settings that nothing reads."""
-    if line.global_trainer is not None:
-        return line
-    unread = {"ensemble": None, "server": None, "public": HeldOut(name="held_out")}
+    unread: dict[str, Any] = {}
+    if line.global_trainer is None:
+        unread = {"ensemble": None, "server": None}
+        if not re_estimates(line):
+            unread["public"] = HeldOut(name="held_out")
+    if line.participants % line.global_models < 2:
+        unread["remainder"] = "spread"  # a remainder of one is group 0's in any case
+    if not has_batch_norm(line.model):
+        unread["aggregation"] = line.aggregation.model_copy(update={"batch_norm": "average"})
+    if line.local.name == "scaffold" and line.global_models == 1:
+        unread["local"] = line.local.model_copy(update={"control": "per_model"})
     return line.model_copy(update=unread)
+
+
+def shares_control(line: Line) -> bool:
+    """Whether a round reads what the clients of all groups sent in the round before."""
+    local = normalised(line).local
+    return local.name == "scaffold" and local.control == "shared"
+
+
+def keeps_state(line: Line) -> bool:
+    """Whether clients or the server remember anything from round to round but the model."""
+    return line.local.name in STATEFUL_TRAINERS or keeps_statistics(line)
+
+
+def keeps_statistics(line: Line) -> bool:
+    """Whether clients keep running statistics of batch normalisation of their own."""
+    return normalised(line).aggregation.batch_norm == "local"
 
 
 def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
@@ -100,10 +150,17 @@ def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
 
 
 def group_slots(line: Line, group: int) -> range:
-    """Return the slots of a round that train a group: equal shares, the remainder from group 0."""
+    """Return the slots of a round that train a group: equal shares and, by setting, a remainder.
+
+    Of 8 participants three groups have 3, 3 and 2 (``spread``), or 4, 2 and 2 (``main``).
+    """
     share, remainder = divmod(line.participants, line.global_models)
-    start = group * share + min(group, remainder)
-    return range(start, start + share + (group < remainder))
+    if line.remainder == "main":
+        before, own = remainder * (group > 0), remainder * (group == 0)
+    else:
+        before, own = min(group, remainder), group < remainder
+    start = group * share + before
+    return range(start, start + share + own)
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -149,6 +206,8 @@ def initial_id(data: Data, model: Model, seed: int) -> str:
 def line_id(line: Line) -> str:
     """Name the folder of a training line."""
     method: str = line.local.name
+    if keeps_statistics(line):
+        method += f"-{_LOCAL_STATISTICS}"
     if line.global_models > 1:
         method += f"-K{line.global_models}"
     if line.global_trainer is not None:
@@ -164,10 +223,8 @@ def local_id(line: LocalLine) -> str:
 
 
 def is_stateful_name() -> str:
-    """Return a pattern for the ids of lines whose local trainer keeps state between rounds."""
-    from fedstage.config import STATEFUL_TRAINERS
-
-    return rf"[^/]+-(?:{'|'.join(STATEFUL_TRAINERS)})-[^/]+"
+    """Return a pattern for the ids of lines that keep state between rounds."""
+    return rf"[^/]+-(?:{'|'.join((*STATEFUL_TRAINERS, _LOCAL_STATISTICS))})-[^/]+"
 
 
 def _common_name(line: Line | LocalLine) -> str:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from fedstage import graph
-from fedstage.config import STATEFUL_TRAINERS, Line
+from fedstage.config import Line
 from fedstage.lines import is_distilled
 
 _PLACE = re.compile(r"(results/training/[^/]+)/round_(\d{4})/group_(\d+)/(.+)\.(?:\w+)")
@@ -76,11 +76,16 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
                 "data": [graph.data_file(line.data, "train")],
                 "clients": [graph.clients_table(line)],
                 "participation": [graph.participation_table(line, round)],
-                **_from_round_before(line, round, group),
+                "start": [graph.global_model(line, round - 1, group)],
+                **_if_any("state", graph.states_before(line, round, group)),
             }
         case "aggregation":
-            updates = {"updates": graph.updates(line, round, group)}
-            return common | updates | _from_round_before(line, round, group)
+            return common | {
+                "start": [graph.global_model(line, round - 1, group)],
+                "updates": graph.updates(line, round, group),
+                **_if_any("state", graph.own_state_before(line, round, group)),
+                **_if_any("public", graph.statistics_images(line)),
+            }
         case "distillation":
             read = {
                 "start": [graph.aggregated_model(line, round, group)],
@@ -94,11 +99,8 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
     return common | _members(line, origin)
 
 
-def _from_round_before(line: Line, round: int, group: int) -> dict[str, list[str]]:
-    start = {"start": [graph.global_model(line, round - 1, group)]}
-    if line.local.name in STATEFUL_TRAINERS and round > 1:
-        return start | {"state": [graph.round_state(line, round - 1, group)]}
-    return start
+def _if_any(option: str, files: list[str]) -> dict[str, list[str]]:
+    return {option: files} if files else {}
 
 
 def _members(line: Line, origin: Origin) -> dict[str, list[str]]:

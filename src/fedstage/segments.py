@@ -18,15 +18,18 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from fedstage import graph
-from fedstage.config import STATEFUL_TRAINERS, Bayesian, Clients, Line, LocalLine
+from fedstage.config import Bayesian, Clients, Line, LocalLine
+from fedstage.errors import FedstageError
 from fedstage.experiments import Run, RunLength
 from fedstage.kinds import checkpoints
 from fedstage.lines import (
     first_distillation,
     is_distilled,
+    keeps_state,
     line_id,
     normalised,
     owner,
+    shares_control,
     students,
     undistilled,
 )
@@ -91,10 +94,17 @@ class _Demand:
 
 
 def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSegment]]:
-    """Return the segments of at most `length` rounds that the runs need, each once."""
+    """Return the segments of at most `length` rounds that the runs need, each once.
+
+    Raises
+    ------
+    FedstageError
+        If groups that a segment would train alone need one another in every round.
+    """
     demand = _Demand()
     for run in runs:
         if isinstance(run.line, Line):
+            _refuse_shared_control(run.line, length)
             _ask(demand, normalised(run.line), run.length.rounds)
     segments = [
         Segment(line, (group,), first, last)
@@ -107,6 +117,14 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
         for first, last in cut(first_distillation(line), stops, length)
     ]
     return segments + taught, list(_logits_segments(demand, segments))
+
+
+def _refuse_shared_control(line: Line, length: int) -> None:
+    if shares_control(line) and (length > 1 or line.global_trainer is not None):
+        raise FedstageError(
+            "execution.granularity: local = scaffold with control = shared: must be participant "
+            "(or round, without a global trainer), because each round reads all groups"
+        )
 
 
 def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
@@ -157,8 +175,7 @@ def segment_inputs(segment: Segment) -> list[str]:
         begins_with_training = owner(line, first, group) == line
         if begins_with_training:
             paths.append(graph.global_model(line, first - 1, group))
-            if line.local.name in STATEFUL_TRAINERS and first > 1:
-                paths.append(graph.round_state(line, first - 1, group))
+            paths.extend(graph.states_before(line, first, group))
         else:
             paths.append(graph.aggregated_model(line, first, group))
     rounds = range(first, segment.last + 1)
@@ -189,7 +206,7 @@ def segment_outputs(segment: Segment, kept: Collection[str] | None = None) -> li
             paths.extend(path for path in updates if kept is None or path in kept)
             paths.append(graph.aggregated_model(line, round, group))
             paths.append(graph.participants_table(line, round, group))
-            if line.local.name in STATEFUL_TRAINERS and round == segment.last:
+            if keeps_state(line) and round == segment.last:
                 paths.append(graph.round_state(line, round, group))
         if line.global_trainer is not None:
             for group in own:

@@ -9,7 +9,7 @@ from torch import nn
 from fedstage.config import Client, CnnSmall, FedAvg, FedProx
 from fedstage.engine.batches import client_batches
 from fedstage.engine.training import train
-from fedstage.local_trainers import fedavg, fedprox, local_trainer
+from fedstage.local_trainers import Trained, fedavg, fedprox, local_trainer
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -151,6 +151,6 @@ def test_the_term_pulls_parameters_only_and_towards_the_start():
 @pytest.mark.parametrize("name", ["fedavg", "fedprox"])
 def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(name):
     trainer, weights = local_trainer(name), {"w": torch.ones(2)}
-    assert trainer.payload(weights, weights, {}, 0, None) == {}
+    assert trainer.payload(None, Trained(weights, weights, None, None), {}, 0) == {}
     assert trainer.sent_down(weights, {}) == {}
     assert trainer.next_state({}, {0: {}}, 5) == {}

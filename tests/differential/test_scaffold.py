@@ -3,21 +3,29 @@
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from torch import nn
 
-from fedstage.aggregation import average_weights
+from fedstage.aggregation import average_weights, move_towards
+from fedstage.artefacts import save_tensors
 from fedstage.config import Client, FedAvg, LogisticRegression, Scaffold
 from fedstage.engine.batches import client_batches
-from fedstage.engine.training import train
-from fedstage.local_trainers import local_trainer, scaffold
+from fedstage.engine.training import full_gradient, train
+from fedstage.local_trainers import Trained, local_trainer, scaffold
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.round_state import read_state
 
 INFO = {"mean": [0.5], "std": [0.25]}
 CLASSES, CLIENTS = 3, 4
 SIZES = [9, 14, 6, 11]
-METHODS = {"fedavg": FedAvg(name="fedavg"), "scaffold": Scaffold(name="scaffold")}
+METHODS = {
+    "fedavg": FedAvg(name="fedavg"),
+    "scaffold": Scaffold(name="scaffold"),
+    "scaffold_i": Scaffold(name="scaffold", option="I"),
+}
+OPTIONS = {"I": "scaffold_i", "II": "scaffold"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -58,7 +66,7 @@ def local_round(method, chosen, weights, state, client, round):
     """Train one participant; return its weights and its payload."""
     model = build(LogisticRegression(name="logistic_regression"), (1, 2, 2), CLASSES)
     model.load_state_dict(weights)
-    trainer = local_trainer(method)
+    trainer, loss = local_trainer(METHODS[method].name), nn.functional.cross_entropy
     images, labels = client_data(client)
     outcome = train(
         model,
@@ -66,24 +74,32 @@ def local_round(method, chosen, weights, state, client, round):
         labels,
         batches(chosen, client, round),
         chosen,
-        nn.functional.cross_entropy,
+        loss,
         INFO,
         torch_generator(0, "augmentation"),
         rate=chosen.round_decay ** (round - 1),
         gradient_term=trainer.gradient_term(METHODS[method], weights, state, client),
     )
-    trained = {name: value.clone() for name, value in model.state_dict().items()}
-    return trained, trainer.payload(weights, trained, state, client, outcome)
+    end = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def gradient_at_start():
+        model.load_state_dict(weights)
+        return dict(zip(end, full_gradient(model, images, labels, chosen, loss, INFO), strict=True))
+
+    trained = Trained(weights, end, outcome, gradient_at_start)
+    return end, trainer.payload(METHODS[method], trained, state, client)
 
 
-def federated(method, chosen, participants, weights=None):
+def federated(method, chosen, participants, weights=None, rate=1.0):
     """Run rounds with the given participants; yield weights and state after each."""
     weights, state = start_weights() if weights is None else weights, {}
+    trainer = local_trainer(METHODS[method].name)
     for round, chosen_clients in enumerate(participants, start=1):
         sent = {i: local_round(method, chosen, weights, state, i, round) for i in chosen_clients}
-        weights = average_weights([sent[i][0] for i in chosen_clients], [1.0] * len(sent))
+        average = average_weights([sent[i][0] for i in chosen_clients], [1.0] * len(sent))
+        weights = move_towards(weights, average, rate, weights)
         payloads = {i: sent[i][1] for i in chosen_clients}
-        state = local_trainer(method).next_state(state, payloads, CLIENTS)
+        state = trainer.next_state(state, payloads, CLIENTS)
         yield weights, state
 
 
@@ -120,8 +136,8 @@ def gradient(w, client, index=None, decay=0.0):
     return np.concatenate([(wrong.T @ pixels).ravel(), wrong.sum(0)]) + decay * w
 
 
-def slow_scaffold(chosen, participants, factors=None):
-    """The published algorithm, option II, with eta_g = 1; yields x, c and all c_i."""
+def slow_scaffold(chosen, participants, factors=None, option="II", global_rate=1.0):
+    """The published algorithm; yields x, c and all c_i."""
     x, c = vector(start_weights()), np.zeros(15)
     own = {client: np.zeros(15) for client in range(CLIENTS)}
     for round, chosen_clients in enumerate(participants, start=1):
@@ -136,10 +152,12 @@ def slow_scaffold(chosen, participants, factors=None):
                 y = y - rate * (slope - own[client] + c)
                 rates += rate
             after = own[client] - c + (x - y) / rates
+            if option == "I":
+                after = gradient(x, client, decay=chosen.weight_decay)
             ends.append(y)
             changes.append(after - own[client])
             own[client] = after
-        x = x + np.mean([y - x for y in ends], axis=0)
+        x = x + global_rate * np.mean([y - x for y in ends], axis=0)
         c = c + np.sum(changes, axis=0) / CLIENTS
         yield x, c, {client: value.copy() for client, value in own.items()}
 
@@ -147,6 +165,8 @@ def slow_scaffold(chosen, participants, factors=None):
 PARTIAL = [(0, 2), (3, 2), (1, 0)]
 
 
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("global_rate", [1.0, 0.5, 1.5])
 @pytest.mark.parametrize(
     ("change", "factors"),
     [
@@ -161,12 +181,13 @@ PARTIAL = [(0, 2), (3, 2), (1, 0)]
     ],
     ids=["plain", "weight_decay", "round_decay", "schedule", "steps"],
 )
-def test_three_rounds_of_partial_participation_are_the_plain_loop(change, factors):
+def test_three_rounds_of_partial_participation_are_the_plain_loop(
+    change, factors, global_rate, option
+):
     chosen = settings(**change)
-    ours = federated("scaffold", chosen, PARTIAL)
-    for (weights, state), (x, c, own) in zip(
-        ours, slow_scaffold(chosen, PARTIAL, factors), strict=True
-    ):
+    ours = federated(OPTIONS[option], chosen, PARTIAL, rate=global_rate)
+    plain = slow_scaffold(chosen, PARTIAL, factors, option, global_rate)
+    for (weights, state), (x, c, own) in zip(ours, plain, strict=True):
         assert np.allclose(vector(weights), x, rtol=1e-4, atol=1e-5)
         assert np.allclose(variate(state, "server"), c, rtol=1e-4, atol=1e-5)
         for client in range(CLIENTS):
@@ -207,10 +228,12 @@ def test_state_of_clients_that_did_not_answer_stays():
 ALL = tuple(range(CLIENTS))
 
 
+@pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("participants", [ALL, (1, 3)])
-def test_first_round_is_fedavg_with_the_plain_mean(participants):
+def test_first_round_is_fedavg_with_the_plain_mean(participants, option):
     (ours, _), (plain, _) = (
-        next(federated(method, settings(), [participants])) for method in ("scaffold", "fedavg")
+        next(federated(method, settings(), [participants]))
+        for method in (OPTIONS[option], "fedavg")
     )
     assert all(torch.equal(ours[name], plain[name]) for name in plain)
 
@@ -222,52 +245,158 @@ def test_second_round_is_not_fedavg():
     assert not np.allclose(vector(ours), vector(plain), atol=1e-3)
 
 
-def test_under_full_participation_c_is_the_mean_of_all_c_i():
-    for _, state in federated("scaffold", settings(), [ALL] * 4):
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(
+    "participants",
+    [[ALL] * 4, [*PARTIAL, (2,), (1, 3, 0)]],
+    ids=["full_participation", "partial_participation"],
+)
+def test_c_is_the_mean_of_the_c_i_of_all_clients_after_every_round(participants, option):
+    for _, state in federated(OPTIONS[option], settings(), participants):
         mean = np.mean([variate(state, f"client/{client}") for client in ALL], axis=0)
         assert np.allclose(variate(state, "server"), mean, atol=1e-6)
+        assert np.abs(mean).max() > 0.01
 
 
-def test_one_full_batch_step_is_a_gradient_step_on_the_mean_loss():
+@pytest.mark.parametrize("option", OPTIONS)
+def test_one_full_batch_step_is_a_gradient_step_on_the_mean_loss(option):
     chosen = settings(batch_size=20, epochs=None, steps=1)
     x = vector(start_weights())
-    for weights, _ in federated("scaffold", chosen, [ALL] * 5):
+    for weights, _ in federated(OPTIONS[option], chosen, [ALL] * 5):
         x = x - 0.2 * np.mean([gradient(x, client) for client in ALL], axis=0)
         assert np.allclose(vector(weights), x, rtol=1e-4, atol=1e-5)
 
 
-def test_after_one_full_batch_step_c_i_is_the_clients_gradient():
-    chosen = settings(batch_size=20, epochs=None, steps=1)
-    rounds = list(federated("scaffold", chosen, [ALL] * 3))
+@pytest.mark.parametrize(("option", "steps"), [("I", 1), ("I", 7), ("II", 1)])
+def test_c_i_is_the_clients_gradient_at_the_start_in_option_i_or_after_one_step(option, steps):
+    chosen = settings(batch_size=20 if option == "II" else 4, epochs=None, steps=steps)
+    rounds = list(federated(OPTIONS[option], chosen, [ALL] * 3))
     before = vector(rounds[1][0])
     for client in ALL:
         own = variate(rounds[2][1], f"client/{client}")
         assert np.allclose(own, gradient(before, client), rtol=1e-3, atol=1e-5)
 
 
-def test_identical_clients_have_identical_variates(monkeypatch):
+@pytest.mark.parametrize("option", OPTIONS)
+def test_identical_clients_have_identical_variates(monkeypatch, option):
     data, cut = client_data(1), settings(batch_size=20)
     monkeypatch.setattr(f"{__name__}.client_data", lambda client: data)
-    for _, state in federated("scaffold", cut, [ALL] * 3):
+    for _, state in federated(OPTIONS[option], cut, [ALL] * 3):
         for client in ALL:
             own = variate(state, f"client/{client}")
             assert np.allclose(own, variate(state, "server"), atol=1e-6)
 
 
+# --- several global models ----------------------------------------------------------------------
+
+#: By round the clients of two groups; every client but 2 changes its group.
+GROUPS = [((0, 2), (3,)), ((3, 2), (1,)), ((1,), (0,)), ((2, 0), (1, 3))]
+
+
+def two_models():
+    second = {name: value + 0.1 for name, value in start_weights().items()}
+    return [start_weights(), second]
+
+
+def federated_groups(folder, chosen, shared):
+    """Run rounds of two groups through files; yield the models, and the state that each reads."""
+    models, states = two_models(), [{}, {}]
+    for round, groups in enumerate(GROUPS, start=1):
+        known, paths = states, [folder / f"{round}_{group}" for group in (0, 1)]
+        if round > 1:
+            before = [folder / f"{round - 1}_{group}" for group in (0, 1)]
+            known = [read_state(before if shared else [before[k]], k) for k in (0, 1)]
+            yield models, known
+        for group, clients in enumerate(groups):
+            sent = {
+                i: local_round("scaffold", chosen, models[group], known[group], i, round)
+                for i in clients
+            }
+            models[group] = average_weights([sent[i][0] for i in clients], [1.0] * len(clients))
+            payloads = {i: sent[i][1] for i in clients}
+            states[group] = scaffold.next_state(states[group], payloads, CLIENTS)
+            save_tensors(paths[group], states[group], {"group": group})
+
+
+def slow_groups(chosen, shared):
+    """The same with plain vectors: one set of variates, or one for each model."""
+    models = [vector(weights) for weights in two_models()]
+    one = {"c": np.zeros(15), "own": {client: np.zeros(15) for client in ALL}}
+    other = {"c": np.zeros(15), "own": {client: np.zeros(15) for client in ALL}}
+    sets = [one, one if shared else other]
+    for round, groups in enumerate(GROUPS, start=1):
+        moves = []
+        before = [known["c"].copy() for known in sets]
+        for group, clients in enumerate(groups):
+            ends = []
+            for client in clients:
+                y, indices = models[group].copy(), batches(chosen, client, round)
+                for index in indices:
+                    slope = gradient(y, client, index.numpy())
+                    y = y - 0.2 * (slope - sets[group]["own"][client] + before[group])
+                change = (models[group] - y) / (0.2 * len(indices)) - before[group]
+                sets[group]["own"][client] = sets[group]["own"][client] + change
+                moves.append((group, change))
+                ends.append(y)
+            models[group] = np.mean(ends, axis=0)
+        for group, change in moves:
+            sets[group]["c"] = sets[group]["c"] + change / CLIENTS
+        if round < len(GROUPS):
+            yield models, sets
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["per_model", "shared"])
+def test_variates_of_two_global_models_are_those_of_the_plain_loop(tmp_path, shared):
+    chosen, compared = settings(), 0
+    ours, plain = federated_groups(tmp_path, chosen, shared), slow_groups(chosen, shared)
+    for (models, states), (expected, sets) in zip(ours, plain, strict=True):
+        for group in (0, 1):
+            assert np.allclose(vector(models[group]), expected[group], rtol=1e-4, atol=1e-5)
+            c = variate(states[group], "server")
+            assert np.allclose(c, sets[group]["c"], rtol=1e-4, atol=1e-5)
+            own = [variate(states[group], f"client/{client}") for client in ALL]
+            assert np.allclose(own, list(sets[group]["own"].values()), rtol=1e-4, atol=1e-5)
+            assert np.allclose(c, np.mean(own, axis=0), atol=1e-6), "the identity of c"
+            compared += 1
+    assert compared == 2 * (len(GROUPS) - 1)
+    same = np.allclose(variate(states[0], "server"), variate(states[1], "server"), atol=1e-6)
+    assert same == shared
+
+
 # --- what it is for -----------------------------------------------------------------------------
 
+DECAY = 0.1
 
-def global_gradient_norm(weights, decay):
-    w = vector(weights)
-    return np.linalg.norm(np.mean([gradient(w, client, decay=decay) for client in ALL], axis=0))
+
+def mean_loss(w):
+    """The clients' mean of the cross entropy, plus decay/2 ||w||^2, and its gradient; float64."""
+    losses = []
+    for client in ALL:
+        pixels, wanted = pixels_of(client)
+        logits = pixels @ w[:12].reshape(CLASSES, 4).T + w[12:]
+        shifted = logits - logits.max(1, keepdims=True)
+        right = (shifted * wanted).sum(1) - np.log(np.exp(shifted).sum(1))
+        losses.append(-right.mean())
+    slope = np.mean([gradient(w, client, decay=DECAY) for client in ALL], axis=0)
+    return np.mean(losses) + DECAY / 2 * w @ w, slope
+
+
+def optimum():
+    found = minimize(mean_loss, np.zeros(15), jac=True, method="BFGS", options={"gtol": 1e-10})
+    assert np.abs(mean_loss(found.x)[1]).max() < 1e-8
+    return found.x
 
 
 def test_scaffold_reaches_the_optimum_where_fedavg_stalls():
-    chosen = settings(batch_size=20, epochs=None, steps=8, learning_rate=0.3, weight_decay=0.1)
-    norms = {}
+    chosen = settings(batch_size=20, epochs=None, steps=8, learning_rate=0.3, weight_decay=DECAY)
+    best = optimum()
+    begun = np.linalg.norm(vector(start_weights()) - best)
+    distances = {}
     for method in METHODS:
-        *_, (weights, _) = federated(method, chosen, [ALL] * 60)
-        norms[method] = global_gradient_norm(weights, decay=0.1)
-    assert global_gradient_norm(start_weights(), decay=0.1) > 0.5
-    assert norms["fedavg"] > 1e-2
-    assert norms["scaffold"] < 1e-5
+        weights = [vector(weights) for weights, _ in federated(method, chosen, [ALL] * 60)]
+        distances[method] = [np.linalg.norm(w - best) for w in (weights[29], weights[59])]
+    assert begun > 0.5
+    assert distances["fedavg"][1] > 0.02
+    assert distances["fedavg"][1] == pytest.approx(distances["fedavg"][0], rel=0.01), "stalled"
+    assert distances["scaffold"][1] < 1e-5
+    assert distances["scaffold_i"][1] < 1e-5

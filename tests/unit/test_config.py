@@ -20,6 +20,8 @@ from fedstage.config import (
     Server,
     Settings,
     expand_choice,
+    has_batch_norm,
+    re_estimates,
 )
 from fedstage.experiments import RunLength
 
@@ -303,6 +305,18 @@ def test_the_worst_are_left_out_of_ensembles_of_clients_only(ensemble):
     assert "server.drop_worst = 'as_published': only for ensemble = clients" in refusal(**settings)
 
 
+def test_the_worst_are_left_out_of_plain_averages_only():
+    judged = JUDGED | server(drop_worst="as_published")
+    moved = {"aggregation": {"learning_rate": 0.5}}
+    assert "only for aggregation.learning_rate = 1" in refusal(**judged | moved)
+    statistics = {"aggregation": {"batch_norm": "local"}}
+    assert line(**judged | statistics)  # a model without them
+    with_norms = {"model": {"cnn_small": {"norm": "batch"}}}
+    assert line(**judged | with_norms)
+    message = refusal(**judged | with_norms | statistics)
+    assert "drop_worst = 'as_published': only for aggregation.batch_norm = average" in message
+
+
 def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
     every = server(drop_worst="as_published", early_stopping={"every": 2}, sharpening=2.0)
     assert line(**JUDGED | every).server.early_stopping.patience == 1000
@@ -331,6 +345,44 @@ def test_weights_are_averaged_at_least_once(start, every, fits):
 )
 def test_a_bayesian_ensemble_has_settings_of_its_distribution_only(settings, told):
     assert told in refusal(**DISTILLED | {"ensemble": {"bayesian": settings}})
+
+
+def test_statistics_are_estimated_on_public_data():
+    model = {"cnn_small": {"norm": "batch"}}
+    estimated = {"model": model, "aggregation": {"batch_norm": "re_estimate"}}
+    nothing = {"digits": {"held_out": 0}}
+    message = refusal(**estimated, data=nothing)
+    assert "data.held_out = 0: aggregation.batch_norm = re_estimate" in message
+    assert re_estimates(line(**estimated, data=nothing, public="svhn"))
+    assert re_estimates(line(**estimated))
+    without = line(**estimated | {"model": {"cnn_small": {"norm": "group"}}}, data=nothing)
+    assert not re_estimates(without)
+
+
+def test_models_with_running_statistics():
+    def has(model):
+        return has_batch_norm(line(model=model).model)
+
+    assert [has(model) for model in ("resnet8", "wrn16_2")] == [True, True]
+    assert [has(model) for model in ("cnn_small", "logistic_regression")] == [False, False]
+    assert has({"cnn_small": {"norm": "batch"}})
+    assert not has({"resnet8": {"norm": "group"}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("remainder", "last"),
+        ("local", {"scaffold": {"option": "III"}}),
+        ("local", {"scaffold": {"control": "none"}}),
+        ("aggregation", {"batch_norm": "drop"}),
+        ("aggregation", {"learning_rate": 0}),
+    ],
+    ids=str,
+)
+def test_other_values_are_refused(key, value):
+    with pytest.raises(ValidationError, match=key):
+        line(**{key: value})
 
 
 def test_settings_of_a_distillation_may_stand_there_unused():

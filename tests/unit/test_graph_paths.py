@@ -45,7 +45,7 @@ def fedsdd(checkpoints=1, temperature=4.0, **changes):
 # `content_of` says what an un-shared run would compute: each file as a digest of the settings that
 # its stage reads and of the files that it reads, written down without any function of the package.
 
-LOCAL_FIELDS = ("model", "local", "client", "on_divergence", "numerics", "validation")
+LOCAL_FIELDS = ("model", "client", "on_divergence", "numerics", "validation")
 ROUNDS = range(1, 7)
 
 
@@ -58,25 +58,35 @@ def content_of(line):
     groups, trainer, ensemble = line.global_models, settings["global"], settings["ensemble"]
     common = [settings[name] for name in ("data", "clients", "partition", "validation", "seed")]
     training = [settings[name] for name in LOCAL_FIELDS]
-    shares = [line.participants // groups + (k < line.participants % groups) for k in range(groups)]
+    local = {key: value for key, value in settings["local"].items() if key != "control"}
+    shared = settings["local"].get("control") == "shared"
+    average, statistics = settings["aggregation"], None
+    if settings["model"].get("norm") == "batch":
+        statistics = average["batch_norm"]
+    rest = line.participants % groups
+    extra = {"spread": [1] * rest + [0] * groups, "main": [rest] + [0] * groups}[line.remainder]
+    shares = [line.participants // groups + extra[k] for k in range(groups)]
     first_slots = [sum(shares[:k]) for k in range(groups)]
 
     @cache
     def state(t, k):
-        if t == 0 or line.local.name != "scaffold":
+        if t == 0 or (line.local.name != "scaffold" and statistics != "local"):
             return None
         return mark("state", state(t - 1, k), updates(t, k))
 
     @cache
     def updates(t, k):
         slots = range(first_slots[k], first_slots[k] + shares[k])
-        before = [global_model(t - 1, k), state(t - 1, k)]
+        states = [state(t - 1, other) for other in (range(groups) if shared else [k])]
+        before = [global_model(t - 1, k), states, local]
         return [mark("update", common, training, line.participants, before, t, s) for s in slots]
 
     @cache
     def aggregated(t, k):
-        weights = settings["aggregation"]
-        return mark("aggregated", weights, updates(t, k), global_model(t - 1, k))
+        how = [average["weights"], average["learning_rate"], statistics]
+        if statistics == "re_estimate":
+            how.append(settings["public"])
+        return mark("aggregated", how, updates(t, k), global_model(t - 1, k))
 
     def drawn(t, k, what):
         """What a Bayesian ensemble draws from; the released Gaussian is about the start."""
@@ -175,9 +185,41 @@ OTHER_SETTINGS = [
 ]
 
 
+BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
+#: What decides on groups, states and running statistics; each has no effect in some lines.
+BETWEEN_ROUNDS = [
+    {"remainder": "main"},
+    {"local": {"scaffold": {"control": "shared"}}},
+    {"local": {"scaffold": {"control": "shared"}}, "remainder": "main"},
+    {"aggregation": {"learning_rate": 0.5}},
+    *({"aggregation": {"batch_norm": kind}} for kind in ("local", "re_estimate")),
+    *({**BATCH_NORM, "aggregation": {"batch_norm": kind}} for kind in ("local", "re_estimate")),
+    {
+        **BATCH_NORM,
+        "aggregation": {"batch_norm": "local"},
+        "local": {"scaffold": {"control": "shared", "option": "I"}},
+    },
+]
+
+
+WARM = {"designated": {"warm_up": 1}}
+
+
+def few_distillations(groups):
+    yield {"global_models": groups}
+    yield {"global_models": groups, "public": "svhn"}
+    for kind, warm_up in product(("basic", "designated"), range(3)):
+        trainer = {kind: {"warm_up": warm_up}}
+        method = {"global_models": groups, "global": trainer, "ensemble": "aggregated"}
+        yield {**method, "server": SERVER}
+        yield {**method, "server": SERVER, "public": "svhn"}
+
+
 def all_lines():
     for groups in (1, 2, 3, 4):
         yield from (line(**method) for method in distillations(groups))
+    for groups, changes in product((1, 2, 3, 4), BETWEEN_ROUNDS):
+        yield from (line(**changes, **method) for method in few_distillations(groups))
     for changes in OTHER_SETTINGS:
         yield line(**changes)
         yield line(**{**FEDDF, **changes})
@@ -186,6 +228,8 @@ def all_lines():
 
 def beside_distillation(line):
     unread = {"global_trainer", "ensemble", "server", "public"}
+    if line.aggregation.batch_norm == "re_estimate" and line.model.norm == "batch":
+        unread.remove("public")
     return line.model_dump_json(exclude=unread)
 
 
@@ -225,6 +269,55 @@ def test_what_no_distillation_reaches_is_there_once_for_all_distillations(every_
 def kind(path):
     """Tell apart files of one content that have names of their own, such as slot_0."""
     return path.rpartition("/")[2]
+
+
+def states_read(settings, t, k):
+    return [path.split("/", 3)[3] for path in graph.states_before(settings, t, k)]
+
+
+def test_shared_control_variates_are_read_from_all_groups():
+    shared = {"scaffold": {"control": "shared"}}
+    own = ["round_0004/group_1/state.safetensors"]
+    every = [f"round_0004/group_{group}/state.safetensors" for group in range(3)]
+    assert states_read(line(global_models=3, local="scaffold"), 5, 1) == own
+    assert states_read(line(global_models=3, local=shared), 5, 1) == every
+    assert states_read(line(global_models=3, local=shared), 1, 1) == []
+    assert states_read(line(global_models=1, local=shared), 5, 0) == every[:1]
+    for local in ("scaffold", shared):
+        (before,) = graph.own_state_before(line(global_models=3, local=local), 5, 1)
+        assert before.endswith(own[0])
+    assert graph.own_state_before(line(global_models=3, local="scaffold"), 1, 1) == []
+    assert graph.own_state_before(line(global_models=3), 5, 1) == []
+
+
+def test_shared_control_variates_carry_a_distillation_to_all_groups_a_round_later():
+    plain = line(global_models=4, local={"scaffold": {"control": "shared"}})
+    taught = fedsdd(local={"scaffold": {"control": "shared"}}, **{"global": WARM})
+    for t in range(1, 7):
+        same = [
+            graph.aggregated_model(taught, t, k) == graph.aggregated_model(plain, t, k)
+            for k in range(4)
+        ]
+        # Round 2 ends in a distillation; round 3 of group 0 starts from it; round 4 of all groups
+        # reads what round 3 of group 0 sent.
+        assert same == [t < 3] + [t < 4] * 3
+
+
+def test_running_statistics_of_their_own_make_a_state():
+    kept = {"aggregation": {"batch_norm": "local"}, "global_models": 3}
+    own = ["round_0004/group_1/state.safetensors"]
+    assert states_read(line(**BATCH_NORM, **kept), 5, 1) == own
+    assert states_read(line(**kept), 5, 1) == []
+
+
+def test_public_images_are_read_by_aggregations_that_estimate_statistics():
+    estimated = {"aggregation": {"batch_norm": "re_estimate"}}
+    held_out = graph.data_file(line().data, "held_out")
+    assert graph.statistics_images(line(**BATCH_NORM, **estimated)) == [held_out]
+    settings = line(**BATCH_NORM, **estimated, public="svhn")
+    assert graph.statistics_images(settings) == [graph.data_file(settings.public, "train")]
+    assert graph.statistics_images(line(**estimated)) == []
+    assert graph.statistics_images(line(**BATCH_NORM)) == []
 
 
 # --- what published methods share -----------------------------------------------------------------
@@ -297,15 +390,17 @@ def test_methods_of_a_seed_share_partition_participation_and_initial_models():
 # --- paths ----------------------------------------------------------------------------------------
 
 
-def test_uneven_groups_of_eight_participants():
-    settings = line(global_models=3)
+@pytest.mark.parametrize(
+    ("remainder", "groups"),
+    [("spread", ((0, 1, 2), (3, 4, 5), (6, 7))), ("main", ((0, 1, 2, 3), (4, 5), (6, 7)))],
+)
+def test_uneven_groups_of_eight_participants(remainder, groups):
+    settings = line(global_models=3, remainder=remainder)
     slots = [
         [path.rpartition("/")[2] for path in graph.updates(settings, 2, group)]
         for group in range(3)
     ]
-    assert slots == [
-        [f"slot_{slot}.safetensors" for slot in group] for group in ((0, 1, 2), (3, 4, 5), (6, 7))
-    ]
+    assert slots == [[f"slot_{slot}.safetensors" for slot in group] for group in groups]
 
 
 def test_paths_of_a_round():

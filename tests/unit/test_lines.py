@@ -20,6 +20,8 @@ from fedstage.lines import (
     initial_id,
     is_distilled,
     is_stateful_name,
+    keeps_state,
+    keeps_statistics,
     line_id,
     local_id,
     normalised,
@@ -60,8 +62,9 @@ BAYESIAN = {"as_published": "bayesian", "as_released": {"bayesian": {"variant": 
 ENSEMBLES = ["clients", *BAYESIAN, *range(1, 5)]
 
 
-def combination(groups, trainer, ensemble):
-    changes = {"global_models": groups, "ensemble": "clients", "server": SERVER}
+def combination(groups, trainer, ensemble, control="per_model"):
+    local = {"scaffold": {"control": control}}
+    changes = {"global_models": groups, "ensemble": "clients", "server": SERVER, "local": local}
     if ensemble in BAYESIAN:
         changes["ensemble"] = BAYESIAN[ensemble]
     elif ensemble != "clients":
@@ -71,7 +74,7 @@ def combination(groups, trainer, ensemble):
     return line(**changes)
 
 
-def nodes_read(node, groups, trainer, ensemble):
+def nodes_read(node, groups, trainer, ensemble, control="per_model"):
     """Name what a file of an unshared run is made from, by the definitions of the method alone."""
     kind, t, k = node
     if kind == "initial":
@@ -82,7 +85,8 @@ def nodes_read(node, groups, trainer, ensemble):
         student = trainer is not None and (trainer[0] == "basic" or k == 0) and t > trainer[1]
         return [("distillation" if student else "aggregated", t, k)]
     if kind == "update":
-        return [("global", t - 1, k), *([("state", t - 1, k)] if t > 1 else [])]
+        variates = range(groups) if control == "shared" else [k]
+        return [("global", t - 1, k), *(("state", t - 1, j) for j in variates if t > 1)]
     if kind == "aggregated":
         return [("update", t, k), ("global", t - 1, k)]
     if kind == "state":
@@ -101,10 +105,10 @@ def nodes_read(node, groups, trainer, ensemble):
     return [("aggregated", t, k), *members]
 
 
-def reached_by_distillation(groups, trainer, ensemble):
+def reached_by_distillation(*method):
     @cache
     def reached(node):
-        parents = nodes_read(node, groups, trainer, ensemble)
+        parents = nodes_read(node, *method)
         return any(parent[0] == "distillation" or reached(parent) for parent in parents)
 
     return reached
@@ -113,11 +117,12 @@ def reached_by_distillation(groups, trainer, ensemble):
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])
 @pytest.mark.parametrize("trainer", TRAINERS, ids=str)
 @pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: e if isinstance(e, str) else f"R{e}")
+@pytest.mark.parametrize("control", ["per_model", "shared"])
 def test_owner_is_undistilled_exactly_where_no_distillation_is_an_ancestor(
-    groups, trainer, ensemble
+    groups, trainer, ensemble, control
 ):
-    settings = combination(groups, trainer, ensemble)
-    reached = reached_by_distillation(groups, trainer, ensemble)
+    settings = combination(groups, trainer, ensemble, control)
+    reached = reached_by_distillation(groups, trainer, ensemble, control)
     for t, k in product(ROUNDS, range(groups)):
         expected = settings if reached(("aggregated", t, k)) else undistilled(settings)
         assert owner(settings, t, k) == normalised(expected), (t, k)
@@ -140,6 +145,9 @@ def test_reachability_of_this_test_sees_what_it_should():
     reached = reached_by_distillation(2, ("designated", 0), 2)
     assert [reached(("aggregated", t, 0)) for t in ROUNDS] == [False, *[True] * 5]
     assert not any(reached(("aggregated", t, 1)) for t in ROUNDS)
+    # With shared control variates group 1 is from round 3 on: what group 0 sent in round 2 counts.
+    reached = reached_by_distillation(2, ("designated", 0), 2, "shared")
+    assert [reached(("aggregated", t, 1)) for t in ROUNDS] == [False, False, *[True] * 4]
 
 
 def test_students():
@@ -168,24 +176,30 @@ def test_normalised_keeps_a_distilled_line_and_clears_what_an_undistilled_one_do
 # --- slots ----------------------------------------------------------------------------------------
 
 
-def test_slots_of_all_groups_partition_the_participants_as_evenly_as_possible():
+@pytest.mark.parametrize("remainder", ["spread", "main"])
+def test_every_slot_is_in_one_group(remainder):
     for participants in range(1, 21):
         for groups in range(1, participants + 1):
-            settings = line(clients=20, participants=participants, global_models=groups)
+            settings = line(
+                clients=20, participants=participants, global_models=groups, remainder=remainder
+            )
             slots = [list(group_slots(settings, group)) for group in range(groups)]
             assert list(chain(*slots)) == list(range(participants))
             sizes = [len(group) for group in slots]
-            assert max(sizes) - min(sizes) <= 1
             assert sizes == sorted(sizes, reverse=True)
+            if remainder == "spread":
+                assert max(sizes) - min(sizes) <= 1
+            else:
+                assert set(sizes[1:]) <= {participants // groups}
 
 
-def test_eight_participants_in_three_groups():
-    settings = line(participants=8, global_models=3)
-    assert [list(group_slots(settings, group)) for group in range(3)] == [
-        [0, 1, 2],
-        [3, 4, 5],
-        [6, 7],
-    ]
+@pytest.mark.parametrize(
+    ("remainder", "groups"),
+    [("spread", [[0, 1, 2], [3, 4, 5], [6, 7]]), ("main", [[0, 1, 2, 3], [4, 5], [6, 7]])],
+)
+def test_eight_participants_in_three_groups(remainder, groups):
+    settings = line(participants=8, global_models=3, remainder=remainder)
+    assert [list(group_slots(settings, group)) for group in range(3)] == groups
 
 
 # --- digests: what they depend on -----------------------------------------------------------------
@@ -289,6 +303,7 @@ REACH = {
     "participants": (7, {"participation", *TRAINED}),
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
     "global_models": (2, TRAINED),
+    "remainder": ("main", set()),  # of one group; see below
     "local": ("fedprox", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
     "aggregation": ({"weights": "uniform"}, TRAINED),
@@ -312,6 +327,47 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
 def test_every_field_of_a_line_is_in_the_table_above():
     fields = {field.alias or name for name, field in Line.model_fields.items()}
     assert set(REACH) == fields
+
+
+BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
+SHARED = {"local": {"scaffold": {"control": "shared"}}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed", "reaches"),
+    [
+        # Of eight participants, as far as nothing else is said.
+        ({"global_models": 3}, {"remainder": "main"}, True),
+        ({"global_models": 4}, {"remainder": "main"}, False),
+        ({"global_models": 4, "participants": 9}, {"remainder": "main"}, False),
+        ({"global_models": 4, "participants": 10}, {"remainder": "main"}, True),
+        ({"local": "scaffold"}, SHARED, False),
+        ({"local": "scaffold", "global_models": 2}, SHARED, True),
+        (BATCH_NORM, {"aggregation": {"batch_norm": "local"}}, True),
+        (BATCH_NORM, {"aggregation": {"batch_norm": "re_estimate"}}, True),
+        ({}, {"aggregation": {"batch_norm": "local"}}, False),
+        ({}, {"aggregation": {"batch_norm": "re_estimate"}}, False),
+        ({"model": "logistic_regression"}, {"aggregation": {"batch_norm": "local"}}, False),
+        ({"model": "resnet8"}, {"aggregation": {"batch_norm": "local"}}, True),
+        (
+            {"model": {"resnet8": {"norm": "group"}}},
+            {"aggregation": {"batch_norm": "local"}},
+            False,
+        ),
+        ({**BATCH_NORM, "aggregation": {"batch_norm": "re_estimate"}}, {"public": "svhn"}, True),
+        ({**BATCH_NORM, "aggregation": {"batch_norm": "local"}}, {"public": "svhn"}, False),
+        ({"aggregation": {"batch_norm": "re_estimate"}}, {"public": "svhn"}, False),
+    ],
+    ids=str,
+)
+def test_settings_count_where_they_can_reach_anything(settings, changed, reaches):
+    one, other = line(**settings), line(**settings | changed)
+    assert (line_id(one) != line_id(other)) == reaches
+    distilled = [settings | DISTILLED, settings | changed | DISTILLED]
+    ids = {line_id(line(**changes)) for changes in distilled}
+    assert (len(ids) == 2) == (reaches or "public" in changed)
+    bases = {undistilled(line(**changes)) for changes in distilled}
+    assert (len(bases) == 2) == reaches
 
 
 def settings_classes():
@@ -382,8 +438,8 @@ OTHER = {
     "EarlyStopping": {"every": 1, "patience": 1},
     "FedAvg": {},
     "FedProx": {"mu": 0.01},
-    "Scaffold": {},
-    "Aggregation": {"weights": "uniform"},
+    "Scaffold": {"option": "I", "control": "shared"},
+    "Aggregation": {"weights": "uniform", "learning_rate": 0.5, "batch_norm": "local"},
     "Ensemble": {"average": "probabilities"},
     "Clients": {"weights": "samples", "average": "probabilities"},
     "Aggregated": {"checkpoints": 2, "average": "probabilities"},
@@ -502,7 +558,11 @@ PINNED_DEFAULTS = {
     "EarlyStopping.every": 100,
     "EarlyStopping.patience": 1000,
     "FedProx.mu": 0.001,
+    "Scaffold.option": "II",
+    "Scaffold.control": "per_model",
     "Aggregation.weights": "samples",
+    "Aggregation.learning_rate": 1.0,
+    "Aggregation.batch_norm": "average",
     "Ensemble.average": "logits",
     "Clients.weights": "uniform",
     "Aggregated.checkpoints": 1,
@@ -517,7 +577,8 @@ PINNED_DEFAULTS = {
     "Line.validation": 0.0,
     "Line.global_models": 1,
     "Line.local": {"name": "fedavg"},
-    "Line.aggregation": {"weights": "samples"},
+    "Line.remainder": "spread",
+    "Line.aggregation": {"weights": "samples", "learning_rate": 1.0, "batch_norm": "average"},
     "Line.ensemble": None,
     "Line.global_trainer": None,
     "Line.server": None,
@@ -612,6 +673,20 @@ def test_data_of_different_folders_have_different_names_even_if_they_read_the_sa
 def test_pattern_of_stateful_lines_fits_their_ids_only(extra, trainer):
     fits = re.fullmatch(is_stateful_name(), line_id(line(**extra, local=trainer)))
     assert bool(fits) == (trainer == "scaffold")
+
+
+@pytest.mark.parametrize("trainer", ["fedavg", "scaffold"])
+@pytest.mark.parametrize("norm", ["batch", "group"])
+@pytest.mark.parametrize("kind", ["average", "local", "re_estimate"])
+def test_lines_with_statistics_of_their_clients_are_named_as_stateful(trainer, norm, kind):
+    settings = line(
+        local=trainer, model={"cnn_small": {"norm": norm}}, aggregation={"batch_norm": kind}
+    )
+    own = (norm, kind) == ("batch", "local")
+    assert (keeps_statistics(settings), keeps_state(settings)) == (own, own or trainer != "fedavg")
+    assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == keeps_state(settings)
+    name = f"digits-dirichlet0.1-cnn_small-{trainer}{'-local_bn' if own else ''}-seed0-"
+    assert line_id(settings).startswith(name)
 
 
 def test_pattern_of_stateful_lines_is_not_misled_by_the_name_of_a_data_folder():

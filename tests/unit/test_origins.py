@@ -1,4 +1,4 @@
-"""What `fedstage why` says of the files that only some methods make."""
+"""What the equation of a file reads; tests of `why` compare it with what jobs have read."""
 
 import pytest
 
@@ -7,39 +7,84 @@ from fedstage.config import Line
 from fedstage.lines import undistilled
 from fedstage.origins import find_origin, made_in_segment, read_by
 
-LINE = Line.model_validate(
-    {
+BASE = {
+    "data": "digits",
+    "clients": 6,
+    "partition": "iid",
+    "participants": 4,
+    "model": {"cnn_small": {"norm": "batch"}},
+    "global_models": 2,
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "seed": 0,
+}
+SHARED = {"local": {"scaffold": {"control": "shared"}}}
+
+
+def read(path, line):
+    found = read_by(line, find_origin(path))
+    return {option: found[option] for option in ("start", "state", "public") if option in found}
+
+
+@pytest.mark.parametrize(
+    ("changes", "participant", "aggregation"),
+    [
+        ({}, [], []),
+        ({"local": "scaffold"}, [1], [1]),
+        (SHARED, [0, 1], [1]),
+        ({"aggregation": {"batch_norm": "local"}}, [1], [1]),
+        ({"aggregation": {"batch_norm": "re_estimate"}}, [], []),
+        (SHARED | {"aggregation": {"batch_norm": "local"}}, [0, 1], [1]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("round", [1, 4])
+def test_states_that_a_round_goes_on_from(changes, participant, aggregation, round):
+    line = Line.model_validate(BASE | changes)
+    start = {"start": [graph.global_model(line, round - 1, 1)]}
+
+    def states(groups):
+        files = [graph.round_state(line, round - 1, group) for group in groups if round > 1]
+        return {"state": files} if files else {}
+
+    update = graph.updates(line, round, 1)[0]
+    assert read(update, line) == start | states(participant)
+    public = {}
+    if line.aggregation.batch_norm == "re_estimate":
+        public = {"public": [graph.data_file(line.data, "held_out")]}
+    expected = start | states(aggregation) | public
+    assert read(graph.aggregated_model(line, round, 1), line) == expected
+    assert read(graph.round_state(line, round, 1), line) == expected
+
+
+# --- files that only some methods make ------------------------------------------------------------
+
+JUDGED = Line.model_validate(
+    BASE
+    | {
         "data": {"digits": {"server_validation": 20}},
-        "clients": 8,
-        "partition": "iid",
-        "participants": 4,
-        "model": "cnn_small",
-        "global_models": 2,
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
         "ensemble": "clients",
         "global": "designated",
         "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"},
-        "seed": 0,
     }
 )
-OWN = graph.data_file(LINE.data, "server_validation")
+OWN = graph.data_file(JUDGED.data, "server_validation")
 
 
-def read(path):
-    return read_by(LINE, find_origin(path))
+def inputs_of(path):
+    return read_by(JUDGED, find_origin(path))
 
 
 def test_a_distillation_that_judges_reads_what_it_judges_by():
-    inputs = read(graph.global_model(LINE, 3, 0))
-    assert inputs["judged"] == graph.judged_logits(LINE, 3)
-    assert inputs["updates"] == graph.updates(LINE, 3, 0)
+    inputs = inputs_of(graph.global_model(JUDGED, 3, 0))
+    assert inputs["judged"] == graph.judged_logits(JUDGED, 3)
+    assert inputs["updates"] == graph.updates(JUDGED, 3, 0)
     assert inputs["server_validation"] == [OWN]
 
 
 def test_logits_on_the_servers_images():
-    inputs = read(graph.logits_file(LINE, 3, 0, "clients", "server_validation"))
+    inputs = inputs_of(graph.logits_file(JUDGED, 3, 0, "clients", "server_validation"))
     assert inputs["data"] == [OWN]
-    assert inputs["models"] == graph.updates(LINE, 3, 0)
+    assert inputs["models"] == graph.updates(JUDGED, 3, 0)
     assert "aggregated" not in inputs
 
 
@@ -48,10 +93,10 @@ def test_logits_on_the_servers_images():
     [("gaussian_3", False), ("dirichlet_3_0.5", False), ("gaussian_3_as_released", True)],
 )
 def test_logits_of_models_that_are_drawn(kind, about_start):
-    inputs = read(graph.logits_file(LINE, 3, 0, kind, "test"))
-    assert inputs["models"] == graph.updates(LINE, 3, 0)
-    assert inputs["aggregated"] == [graph.aggregated_model(LINE, 3, 0)]
-    assert inputs.get("start") == ([graph.global_model(LINE, 2, 0)] if about_start else None)
+    inputs = inputs_of(graph.logits_file(JUDGED, 3, 0, kind, "test"))
+    assert inputs["models"] == graph.updates(JUDGED, 3, 0)
+    assert inputs["aggregated"] == [graph.aggregated_model(JUDGED, 3, 0)]
+    assert inputs.get("start") == ([graph.global_model(JUDGED, 2, 0)] if about_start else None)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +109,6 @@ def test_logits_of_models_that_are_drawn(kind, about_start):
     ],
 )
 def test_a_segment_makes_the_logits_that_it_teaches_and_judges_with(members, images, made):
-    origin = find_origin(graph.logits_file(LINE, 3, 0, members, images))
-    assert made_in_segment(LINE, origin, 1, 4, [0]) is made
-    assert not made_in_segment(undistilled(LINE), origin, 1, 4, [0])
+    origin = find_origin(graph.logits_file(JUDGED, 3, 0, members, images))
+    assert made_in_segment(JUDGED, origin, 1, 4, [0]) is made
+    assert not made_in_segment(undistilled(JUDGED), origin, 1, 4, [0])

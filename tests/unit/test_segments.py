@@ -2,6 +2,7 @@ import pytest
 
 from fedstage import graph, segments
 from fedstage.config import Line
+from fedstage.errors import FedstageError
 from fedstage.experiments import Run, RunLength
 from fedstage.lines import alone, owner, undistilled
 
@@ -21,6 +22,10 @@ RELEASED = {"bayesian": {"variant": "as_released", "samples": 2}}
 LINES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
+    "statistics": {
+        "model": {"cnn_small": {"norm": "batch"}}, "aggregation": {"batch_norm": "local"},
+        "global_models": 2,
+    },
     "feddf": {"ensemble": "clients", "global": "basic"},
     "ensemble": {"global_models": 3},
     "fedsdd": {"global_models": 3, "ensemble": AGGREGATED, "global": "designated"},
@@ -133,6 +138,46 @@ def test_outputs_stand_in_the_order_in_which_they_are_made():
     for part in trained:
         rounds = [path.partition("/round_")[2][:4] for path in segments.segment_outputs(part)]
         assert rounds == sorted(rounds)
+
+
+SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
+
+
+def shared_run(**changes):
+    return Run({}, Line.model_validate(BASE | SHARED | changes), RunLength(rounds=4))
+
+
+def test_rounds_with_shared_control_variates_read_the_states_of_all_groups():
+    trained, _ = segments.plan([shared_run()], 1)
+    assert len(trained) == 3 * 4
+    for part in trained:
+        states = [path for path in segments.segment_inputs(part) if "/state." in path]
+        before = [graph.round_state(part.line, part.first - 1, group) for group in range(3)]
+        assert states == (before if part.first > 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("length", "changes"),
+    [(2, {}), (1, {"ensemble": "clients", "global": "basic"})],
+    ids=["segment", "round of a distilled line"],
+)
+def test_shared_control_variates_are_refused_where_groups_are_trained_alone(length, changes):
+    with pytest.raises(FedstageError, match="control = shared: must be participant") as raised:
+        segments.plan([run("fedavg", 3), shared_run(**changes)], length)
+    assert "\n" not in str(raised.value)
+    segments.plan([shared_run(global_models=1, **changes)], length)
+
+
+def test_statistics_of_clients_are_kept_as_state():
+    trained, _ = segments.plan([run("statistics", 6)], 4)
+    states = [
+        path for part in trained for path in segments.segment_outputs(part) if "/state." in path
+    ]
+    assert len(states) == 2 * 2
+    reads = [
+        path for part in trained for path in segments.segment_inputs(part) if "/state." in path
+    ]
+    assert sorted(reads) == sorted(path for path in states if "round_0004" in path)
 
 
 def test_state_is_kept_after_the_last_round_only():

@@ -14,6 +14,7 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 METHODS = ["fedavg", "fedsdd", "scaffold"]
+BATCH_NORM = {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}}
 
 
 def tiny_config(**changes):
@@ -55,6 +56,18 @@ def tiny_config(**changes):
                     "feddf_original": {
                         "global_models": 2,
                         "server": {"early_stopping": {"every": 2, "patience": 2}},
+                    },
+                    "shared_variates": {
+                        "local": {"scaffold": {"control": "shared"}},
+                        "global_models": 2,
+                    },
+                    "own_statistics": {
+                        "model": BATCH_NORM,
+                        "aggregation": {"batch_norm": "local"},
+                    },
+                    "new_statistics": {
+                        "model": BATCH_NORM,
+                        "aggregation": {"batch_norm": "re_estimate"},
                     },
                 },
                 "grid": {"method": methods},

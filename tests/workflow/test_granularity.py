@@ -38,6 +38,22 @@ def test_every_granularity_gives_the_same_bytes(by_participant, project, executi
     assert without_state(project.results()) == without_state(by_participant.results())
 
 
+def test_states_and_statistics_pass_between_rounds_in_every_granularity(project, tmp_path):
+    """With shared control variates a participant reads the states of all groups."""
+    methods = ["shared_variates", "own_statistics", "new_statistics"]
+    single = project.configure(methods=methods)
+    single.make()
+    kept = {path.parts[2].split("-")[3] for path in single.files("results/training/*/*/*/state.*")}
+    assert kept == {"scaffold", "fedavg"}  # the latter with statistics of the clients' own
+    rounds = type(project)(tmp_path / "rounds")
+    rounds.path.mkdir()
+    rounds.configure(methods=methods, execution=ROUND).make()
+    assert without_state(rounds.results()) == without_state(single.results())
+    refused = rounds.configure(methods=methods, execution=SEGMENT).call()
+    assert refused.code == 1
+    assert "control = shared: must be participant" in refused.output
+
+
 def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):
     project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep_updates=False).make()
     updates = [str(path) for path in project.files("results/training/*/round_*/group_*/slot_*")]

@@ -11,7 +11,7 @@ from snakemake.settings.enums import Quietness
 from fedstage import graph, kinds, segments
 from fedstage.catalogue import asked_runs, describe_runs, find, load_catalogue, metrics_of
 from fedstage.catalogue import split_target, state_rounds
-from fedstage.config import STATEFUL_TRAINERS, HeldOut
+from fedstage.config import HeldOut, re_estimates
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated

@@ -34,11 +34,13 @@ def previous_model(wildcards):
 
 
 def previous_state(wildcards):
-    """Return the round state of round t-1, where the local trainer keeps any."""
-    line, round = line_of(wildcards), int(wildcards.round)
-    if line.local.name not in STATEFUL_TRAINERS or round == 1:
-        return []
-    return graph.round_state(line, round - 1, int(wildcards.group))
+    """Return the group's own round state of round t-1, where any is kept."""
+    return graph.own_state_before(line_of(wildcards), int(wildcards.round), int(wildcards.group))
+
+
+def previous_states(wildcards):
+    """Return the round states of round t-1 that a participant reads, where any are kept."""
+    return graph.states_before(line_of(wildcards), int(wildcards.round), int(wildcards.group))
 
 
 def member_models(wildcards):

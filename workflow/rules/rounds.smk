@@ -11,7 +11,7 @@ rule local_training:
         clients=lambda w: graph.clients_table(line_of(w)),
         participation=lambda w: graph.participation_table(line_of(w), int(w.round)),
         start=previous_model,
-        state=previous_state,
+        state=previous_states,
     output:
         UPDATE if CATALOGUE.config.keep_updates else temp(UPDATE),
     log:
@@ -35,6 +35,7 @@ AGGREGATE = (
     "fedstage aggregation --log {log} --fingerprint {params.source}"
     " --line {input.line} --info {input.info}"
     " --start {input.start} --updates {input.updates} --state {input.state}"
+    " --public {input.public}"
     " --output {output.model} --participants {output.participants}"
 )
 
@@ -46,6 +47,7 @@ rule aggregation:
         start=previous_model,
         updates=lambda w: graph.updates(line_of(w), int(w.round), int(w.group)),
         state=previous_state,
+        public=lambda w: graph.statistics_images(line_of(w)),
     output:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",
@@ -53,6 +55,9 @@ rule aggregation:
         "results/logs/aggregation/{line}/round_{round}/group_{group}.log",
     wildcard_constraints:
         line=rf"(?!{STATEFUL_LINE}/)[^/]+",
+    threads: lambda w: line_of(w).numerics.threads if re_estimates(line_of(w)) else 1
+    resources:
+        gpu=lambda w: gpus(line_of(w)) if re_estimates(line_of(w)) else 0,
     params:
         source=lambda w: source_of(line_of(w), "aggregation"),
     message:
@@ -61,7 +66,7 @@ rule aggregation:
         AGGREGATE
 
 
-# The same stage for local trainers that keep state between rounds, such as SCAFFOLD. The state is
+# The same stage for lines that keep state between rounds, such as SCAFFOLD's. The state is
 # temporary, except in the rounds from which a run may go on.
 rule aggregation_with_state:
     input:
@@ -70,6 +75,7 @@ rule aggregation_with_state:
         start=previous_model,
         updates=lambda w: graph.updates(line_of(w), int(w.round), int(w.group)),
         state=previous_state,
+        public=lambda w: graph.statistics_images(line_of(w)),
     output:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",
@@ -79,6 +85,9 @@ rule aggregation_with_state:
     wildcard_constraints:
         line=STATEFUL_LINE,
         round=rf"(?!(?:{KEPT_STATE})/)\d{{4}}",
+    threads: lambda w: line_of(w).numerics.threads if re_estimates(line_of(w)) else 1
+    resources:
+        gpu=lambda w: gpus(line_of(w)) if re_estimates(line_of(w)) else 0,
     params:
         source=lambda w: source_of(line_of(w), "aggregation"),
     message:

@@ -7,7 +7,10 @@ that a run can go on in another granularity.
 
 ASKED = asked_runs(CATALOGUE, sys.argv)
 LENGTH = CATALOGUE.config.execution.segment_rounds if GRANULARITY == "segment" else 1
-SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
+try:
+    SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
+except FedstageError as error:
+    raise WorkflowError(str(error)) from None
 KEPT = None if CATALOGUE.config.keep_updates else segments.read_updates(ASKED, LOGITS_SEGMENTS)
 
 for part in SEGMENTS:
@@ -20,7 +23,11 @@ for part in SEGMENTS:
             data=graph.data_file(part.line.data, "train"),
             info=graph.data_file(part.line.data, "info"),
             clients=graph.clients_table(part.line),
-            public=graph.public_file(part.line) if part.line.global_trainer else [],
+            public=(
+                graph.public_file(part.line)
+                if part.line.global_trainer
+                else graph.statistics_images(part.line)
+            ),
             validation=graph.server_validation(part.line) or [],
             # Made round by round they may be younger than this segment's first rounds. Their bytes
             # follow from settings and source, which the params of this rule hold.

@@ -29,6 +29,11 @@ def client_batches(samples: int, client: Client, generator: torch.Generator) -> 
     return [batch for epoch in islice(epochs, client.epochs) for batch in epoch]
 
 
+def all_batches(samples: int, size: int) -> list[torch.Tensor]:
+    """Return every sample once, in order; a last batch of one joins the batch before it."""
+    return _treat_last(list(torch.arange(samples).split(size)), size, "merge_single")
+
+
 def public_batches(
     samples: int, batch_size: int, steps: int, generator: torch.Generator
 ) -> list[torch.Tensor]:

@@ -30,7 +30,7 @@ def _sgd(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunctio
 
     @torch.no_grad()
     def step(rate: float) -> None:
-        gradients = _gradients(parameters, settings.weight_decay)
+        gradients = gradients_of(parameters, settings.weight_decay)
         if settings.momentum:
             if momenta:
                 torch._foreach_mul_(momenta, settings.momentum)
@@ -56,7 +56,7 @@ def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFuncti
     def step(rate: float) -> None:
         nonlocal count
         count += 1
-        gradients = _gradients(parameters, settings.weight_decay)
+        gradients = gradients_of(parameters, settings.weight_decay)
         torch._foreach_lerp_(first, gradients, 1 - BETA1)
         torch._foreach_mul_(second, BETA2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - BETA2)
@@ -68,7 +68,8 @@ def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFuncti
     return step
 
 
-def _gradients(parameters: Sequence[nn.Parameter], decay: float) -> list[torch.Tensor]:
+def gradients_of(parameters: Sequence[nn.Parameter], decay: float) -> list[torch.Tensor]:
+    """Return the parameters' gradients, with the weight decay that joins them."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     assert len(gradients) == len(parameters), "every parameter takes part in the loss"
     if decay:

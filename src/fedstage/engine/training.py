@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from fedstage.config import Optimiser
+from fedstage.engine.batches import all_batches
 from fedstage.engine.images import augment, normalise
-from fedstage.engine.optimisers import optimiser_step
+from fedstage.engine.optimisers import gradients_of, optimiser_step
 from fedstage.engine.schedules import factor
 
 #: Loss of logits [b, classes] against targets (labels [b], or teacher logits [b, classes]).
@@ -100,6 +101,41 @@ def train(
             losses = losses[: step + 1]
             break
     return _outcome(model, losses.cpu(), rate_sum)
+
+
+def full_gradient(
+    model: nn.Module,
+    images: torch.Tensor,
+    targets: torch.Tensor,
+    settings: Optimiser,
+    loss: Loss,
+    info: Mapping[str, Any],
+) -> list[torch.Tensor]:
+    """Return the gradient of the mean loss of all samples, as a step would take it.
+
+    In batches of the training's size, each weighted by its samples, without augmentation. Norms use
+    the batch, as in training: the model's running statistics move. `clip_norm` and `weight_decay`
+    apply to the whole, as they do to each step's gradient.
+
+    Parameters
+    ----------
+    images : torch.Tensor
+        uint8 [n, C, H, W], on the model's device.
+    targets : torch.Tensor
+        Labels [n] or teacher logits [n, classes], on the model's device.
+    """
+    model.train()
+    parameters = list(model.parameters())
+    for parameter in parameters:
+        parameter.grad = None
+    for batch in all_batches(len(images), settings.batch_size):
+        index = batch.to(images.device)
+        value = loss(model(normalise(images[index], info)), targets[index])
+        (value * (len(batch) / len(images))).backward()
+    if settings.clip_norm is not None:
+        nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
+    with torch.no_grad():
+        return gradients_of(parameters, settings.weight_decay)
 
 
 def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:

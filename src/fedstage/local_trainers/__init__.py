@@ -4,12 +4,33 @@ A local trainer is a module of the functions below, found by the name of its set
 what a trainer remembers from round to round is the group's round state, a dictionary of tensors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 from fedstage.artefacts import Weights
 from fedstage.engine.training import GradientTerm, Outcome
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a client did in a round.
+
+    Attributes
+    ----------
+    start, end : dict
+        The parameters before and after.
+    outcome : Outcome
+        Steps, loss and learning rates.
+    gradient_at_start : Callable
+        Computes the gradient of all of the client's data at `start`, in one more pass over it.
+    """
+
+    start: Weights
+    end: Weights
+    outcome: Outcome
+    gradient_at_start: Callable[[], Weights]
 
 
 class LocalTrainer(Protocol):
@@ -28,9 +49,7 @@ class LocalTrainer(Protocol):
         the first round).
         """
 
-    def payload(
-        self, start: Weights, trained: Weights, state: Weights, client: int, outcome: Outcome
-    ) -> Weights:
+    def payload(self, settings: Any, trained: Trained, state: Weights, client: int) -> Weights:
         """Return what the client sends beside its weights."""
 
     def sent_down(self, start: Weights, state: Weights) -> Weights:

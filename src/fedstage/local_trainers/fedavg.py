@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from fedstage.artefacts import Weights
-from fedstage.config import FedAvg
-from fedstage.engine.training import GradientTerm, Outcome
+from fedstage.config import FedAvg, LocalTrainer
+from fedstage.engine.training import GradientTerm
+from fedstage.local_trainers import Trained
 
 
 def gradient_term(
@@ -14,9 +15,7 @@ def gradient_term(
     return None
 
 
-def payload(
-    start: Weights, trained: Weights, state: Weights, client: int, outcome: Outcome
-) -> Weights:
+def payload(settings: LocalTrainer, trained: Trained, state: Weights, client: int) -> Weights:
     """Return nothing: only weights are sent."""
     return {}
 

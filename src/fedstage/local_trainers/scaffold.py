@@ -1,12 +1,18 @@
-"""SCAFFOLD, option II (Karimireddy et al. 2020), with control variates per global model.
+"""SCAFFOLD (Karimireddy et al. 2020, Algorithm 1).
 
     local step      w <- w - eta (g_i(w) - c_i + c)
-    after E steps   c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta
-    server          c <- c + (1/N) sum over participants of (c_i+ - c_i)
+    after E steps   option I   c_i+ = g_i(w_start), of all of the client's data
+                    option II  c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta
+    server          c <- c + (1/N) sum over participants of (c_i+ - c_i), of N clients in all
 
-All variates start at 0. The state holds c as ``server/NAME`` and each c_i as ``client/ID/NAME``;
-variates belong to parameters, never to buffers. With a schedule, E eta is the sum of the steps'
-rates. A client that diverged and was dropped leaves c and its c_i as they were.
+All variates start at 0, so that c is the mean of all N clients' c_i after every round. They belong
+to parameters, never to buffers. With a schedule, E eta is the sum of the steps' rates. A client
+that diverged and was dropped leaves c and its c_i as they were.
+
+There is one set of variates a global model (`control` = ``per_model``), as if each group were a run
+of its own, or one for all (``shared``): a client's c_i is then that of its last round, whatever
+model it was trained on. Neither FedEED nor FedSDD says which. See `fedstage.round_state` for files.
+The server's step w <- w_start + eta_g mean(w_end - w_start) is the aggregation's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +22,8 @@ from torch import nn
 
 from fedstage.artefacts import Weights
 from fedstage.config import Scaffold
-from fedstage.engine.training import GradientTerm, Outcome
+from fedstage.engine.training import GradientTerm
+from fedstage.local_trainers import Trained
 
 
 def gradient_term(
@@ -35,12 +42,14 @@ def gradient_term(
     return add
 
 
-def payload(
-    start: Weights, trained: Weights, state: Weights, client: int, outcome: Outcome
-) -> Weights:
-    """Return c_i+ - c_i = -c + (w_start - w_end) / (E eta)."""
-    server, _ = _variates(start, state, client)
-    return {name: (start[name] - trained[name]) / outcome.rate_sum - server[name] for name in start}
+def payload(settings: Scaffold, trained: Trained, state: Weights, client: int) -> Weights:
+    """Return c_i+ - c_i: g_i(w_start) - c_i, or -c + (w_start - w_end) / (E eta)."""
+    start, end, rates = trained.start, trained.end, trained.outcome.rate_sum
+    server, own = _variates(start, state, client)
+    if settings.option == "I":
+        gradient = trained.gradient_at_start()
+        return {name: gradient[name] - own[name] for name in start}
+    return {name: (start[name] - end[name]) / rates - server[name] for name in start}
 
 
 def sent_down(start: Weights, state: Weights) -> Weights:

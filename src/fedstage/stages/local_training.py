@@ -9,9 +9,9 @@ from fedstage.artefacts import Weights, load_table, load_tensors, save_tensors
 from fedstage.config import Line
 from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
-from fedstage.engine.training import Outcome, train
+from fedstage.engine.training import Outcome, full_gradient, train
 from fedstage.errors import FedstageError
-from fedstage.local_trainers import local_trainer
+from fedstage.local_trainers import Trained, local_trainer
 from fedstage.randomness import torch_generator
 from fedstage.reading import (
     fill_model,
@@ -23,6 +23,7 @@ from fedstage.reading import (
     read_samples,
     state_of,
 )
+from fedstage.round_state import own_statistics, read_state
 
 
 def local_training(
@@ -36,7 +37,7 @@ def local_training(
     clients: Path,
     participation: Path,
     start: Path,
-    state: Path | None = None,
+    state: list[Path] | None = None,
     output: Path,
 ) -> None:
     """Train the client that is slot `slot` of round `round`, and write its update.
@@ -44,6 +45,11 @@ def local_training(
     The update holds the trained weights as ``model/NAME`` and what the local trainer sends beside
     them as ``payload/NAME``. After a divergence that `on_divergence` drops, it holds nothing, and
     says so in its notes.
+
+    Parameters
+    ----------
+    state : list of Path, optional
+        The group's round state, or with shared control variates those of all groups.
 
     Raises
     ------
@@ -57,9 +63,9 @@ def local_training(
     notes = read_info(info)
     model = new_model(settings.model, notes, device)
     weights, _ = load_tensors(start)
-    fill_model(model, weights, start)
+    known = read_state(state or [], group)
+    fill_model(model, weights | own_statistics(known, client), start)
     trainer = local_trainer(settings.local.name)
-    known = load_tensors(state)[0] if state else {}
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     on_device = {name: value.to(device) for name, value in known.items()}
     key = (settings.seed, "local_training", round, client)
@@ -80,10 +86,20 @@ def local_training(
         _refuse_divergence(settings, about, outcome)
         save_tensors(output, {}, about | {"diverged_at": outcome.diverged_at})
         return
-    start_parameters = parameters_of(model, weights)
-    trained = state_of(model)
-    sent = trainer.payload(start_parameters, parameters_of(model, trained), known, client, outcome)
-    save_tensors(output, _update(trained, sent), about | _progress(outcome))
+    ended = state_of(model)
+
+    def gradient_at_start() -> Weights:
+        fill_model(model, weights, start)
+        loss = nn.functional.cross_entropy
+        gradient = full_gradient(model, images, labels, settings.client, loss, notes)
+        names = [name for name, _ in model.named_parameters()]
+        return dict(zip(names, (value.cpu() for value in gradient), strict=True))
+
+    trained = Trained(
+        parameters_of(model, weights), parameters_of(model, ended), outcome, gradient_at_start
+    )
+    sent = trainer.payload(settings.local, trained, known, client)
+    save_tensors(output, _update(ended, sent), about | _progress(outcome))
 
 
 def _client_of(participation: Path, round: int, slot: int) -> int:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from fedstage import graph
-from fedstage.config import STATEFUL_TRAINERS, Line
-from fedstage.lines import group_slots, is_distilled, normalised, owner
+from fedstage.config import Line
+from fedstage.lines import group_slots, is_distilled, keeps_state, normalised, owner
 from fedstage.reading import read_line
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.distillation import distillation
@@ -42,7 +42,8 @@ def segment(
             if kept_updates is not None and round not in kept_updates:
                 for path in graph.updates(settings, round, group):
                     Path(path).unlink()
-            if round > first:
+            # What another line owns, before this one takes over, others may go on from.
+            if round > first and owner(settings, round - 1, group) == settings:
                 Path(graph.round_state(settings, round - 1, group)).unlink(missing_ok=True)
 
 
@@ -50,8 +51,8 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
     """Train the participants of a group and aggregate their updates."""
     info = Path(graph.data_file(settings.data, "info"))
     start = Path(graph.global_model(settings, round - 1, group))
-    stateful = settings.local.name in STATEFUL_TRAINERS
-    state = Path(graph.round_state(settings, round - 1, group)) if stateful and round > 1 else None
+    before = [Path(path) for path in graph.own_state_before(settings, round, group)]
+    public = [Path(path) for path in graph.statistics_images(settings)]
     updates = [Path(path) for path in graph.updates(settings, round, group)]
     for slot, update in zip(group_slots(settings, group), updates, strict=True):
         local_training(
@@ -64,18 +65,20 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
             clients=Path(graph.clients_table(settings)),
             participation=Path(graph.participation_table(settings, round)),
             start=start,
-            state=state,
+            state=[Path(path) for path in graph.states_before(settings, round, group)],
             output=update,
         )
+    state = Path(graph.round_state(settings, round, group))
     aggregation(
         line=line,
         info=info,
         start=start,
         updates=updates,
-        state=state,
+        state=next(iter(before), None),
+        public=next(iter(public), None),
         output=Path(graph.aggregated_model(settings, round, group)),
         participants=Path(graph.participants_table(settings, round, group)),
-        new_state=Path(graph.round_state(settings, round, group)) if stateful else None,
+        new_state=state if keeps_state(settings) else None,
     )
 
 

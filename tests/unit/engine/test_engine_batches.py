@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from fedstage.config import Client
-from fedstage.engine.batches import client_batches, public_batches
+from fedstage.engine.batches import all_batches, client_batches, public_batches
 from fedstage.randomness import torch_generator
 
 
@@ -108,6 +108,15 @@ def test_same_key_same_batches_whatever_the_global_generator():
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
     assert torch.equal(torch.get_rng_state(), state), "the global generator is left alone"
     assert not torch.equal(torch.cat(first), torch.cat(drawn(10, seed=1, epochs=2)))
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"), [(8, [4, 4]), (10, [4, 4, 2]), (9, [4, 5]), (3, [3]), (1, [1])]
+)
+def test_all_batches_are_every_sample_once_in_order(samples, expected):
+    batches = all_batches(samples, 4)
+    assert sizes(batches) == expected
+    assert torch.cat(batches).tolist() == list(range(samples))
 
 
 def public(samples, batch_size, steps):

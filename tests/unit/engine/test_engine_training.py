@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from fedstage.config import CnnSmall, Optimiser
-from fedstage.engine.training import train
+from fedstage.engine.training import full_gradient, train
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -284,3 +284,57 @@ def test_targets_may_be_logits():
     generator = torch_generator(0, "augmentation")
     train(model, images, teacher, batches(), settings(), loss, INFO, generator)
     assert torch.equal(torch.cat(seen), teacher)
+
+
+# --- the gradient of all samples ----------------------------------------------------------------
+
+
+def gradient_of_all(model, chosen, n=12, size=2):
+    images, labels = data(n, size)
+    return full_gradient(model, images, labels, chosen, nn.functional.cross_entropy, INFO)
+
+
+def slow_gradient_of_all(weight, n):
+    images, labels = data(n)
+    pixels = ((images.double() / 255 - 0.4) / 0.3).flatten(1)
+    odds = torch.softmax(pixels @ weight.detach().double().T, dim=1)
+    return (odds - nn.functional.one_hot(labels, CLASSES)).T @ pixels / n
+
+
+@pytest.mark.parametrize("n", [12, 13, 15])
+@pytest.mark.parametrize("batch_size", [4, 100])
+def test_the_gradient_of_all_samples_does_not_depend_on_how_they_are_cut(n, batch_size):
+    model = Linear()
+    (gradient,) = gradient_of_all(model, settings(batch_size=batch_size, augmentation="flip"), n)
+    assert not gradient.requires_grad
+    assert torch.allclose(gradient.double(), slow_gradient_of_all(model.weight, n), atol=1e-6)
+
+
+def test_the_gradient_of_all_samples_is_clipped_as_a_whole_and_then_decayed():
+    model = Linear()
+    expected = slow_gradient_of_all(model.weight, 12)
+    norm = float(expected.norm())
+    chosen = settings(clip_norm=norm / 3, weight_decay=0.1)
+    (gradient,) = gradient_of_all(model, chosen)
+    expected = expected / 3 + 0.1 * model.weight.detach().double()
+    assert torch.allclose(gradient.double(), expected, atol=1e-5)
+
+
+def test_gradients_of_before_are_not_added():
+    model = Linear()
+    (first,) = gradient_of_all(model, settings())
+    before = first.clone()
+    (second,) = gradient_of_all(model, settings())
+    assert torch.equal(second, before)
+
+
+def test_the_gradient_of_all_samples_sees_norms_as_training_does():
+    """A last sample alone would be normalised to nothing; the gradient is that of the mode."""
+    chosen, model = settings(), cnn().eval()
+    gradients = gradient_of_all(model, chosen, n=5, size=8)
+    images, labels = data(5, 8)
+    other = cnn().train()
+    pixels = (images.float() / 255 - 0.4) / 0.3
+    nn.functional.cross_entropy(other(pixels), labels).backward()
+    for found, parameter in zip(gradients, other.parameters(), strict=True):
+        assert torch.allclose(found, parameter.grad, rtol=1e-4, atol=1e-6)

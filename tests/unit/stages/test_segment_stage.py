@@ -10,7 +10,7 @@ from fedstage.artefacts import load_tensors
 from fedstage.cli import main
 from fedstage.config import Line
 from fedstage.experiments import Run, RunLength
-from fedstage.lines import as_json, canonical, normalised, partition_settings
+from fedstage.lines import as_json, canonical, normalised, partition_settings, undistilled
 
 BASE = {
     "data": {"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
@@ -72,14 +72,14 @@ def prepare(tmp_path, monkeypatch):
     return make
 
 
-def run_all(line, rounds, length, **options):
+def run_all(line, rounds, length, skip=lambda part: False, **options):
     """Run all segments of a line in an order that their inputs allow; return what they declare."""
     run = Run({}, line, RunLength(rounds=rounds))
     trained, logits = segments.plan([run], length)
     for part in trained:
         settings = as_json(canonical(normalised(part.line)))
         call("line", settings=settings, output=graph.line_file(part.line))
-    waiting = [*trained, *logits]
+    waiting = [part for part in (*trained, *logits) if not skip(part)]
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
@@ -137,6 +137,20 @@ def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, change
         path.unlink()
     run_all(line, 3, 1)
     assert (tmp_path / graph.global_model(line, 3, 0)).read_bytes() == long
+
+
+def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tmp_path):
+    """Lines that differ in their teacher share the first round, with its state."""
+    taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
+    first = prepare(**taught)
+    run_all(first, 3, 3)
+    state = tmp_path / graph.round_state(undistilled(first), 1, 0)
+    before = state.read_bytes()
+    server = BASE["server"] | {"temperature": 2.0}
+    second = Line.model_validate(BASE | taught | {"server": server})
+    run_all(second, 3, 3, skip=lambda part: part.line == undistilled(second))
+    assert (tmp_path / graph.global_model(second, 3, 0)).exists()
+    assert state.read_bytes() == before
 
 
 def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):

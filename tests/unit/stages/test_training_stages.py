@@ -123,7 +123,7 @@ def trained(world, folder, line_file, slot, round=1, group=0, start=None, state=
     local_training(
         line=line_file, round=round, group=group, slot=slot, data=world.train, info=world.info,
         clients=world.clients, participation=world.participation,
-        start=start or world.initial(LINEAR), state=state, output=output,
+        start=start or world.initial(LINEAR), state=[state] if state else None, output=output,
     )  # fmt: skip
     return output
 
@@ -1286,7 +1286,8 @@ def calls(world, tmp_path_factory):
         "local_training": (
             local_training,
             {"round": 1, "group": 0, "slot": 0, "participation": world.participation}
-            | common | stateful | {"data": world.train, "start": world.initial(LINEAR)},
+            | common | stateful | {"state": [scaffold.state]}
+            | {"data": world.train, "start": world.initial(LINEAR)},
         ),
         "aggregation": (
             aggregation,

@@ -1,0 +1,322 @@
+"""What goes from round to round beside the average: eta_g, running statistics, round state."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedstage.aggregation import average_weights
+from fedstage.artefacts import load_tensors, save_table, save_tensors
+from fedstage.config import CnnSmall
+from fedstage.engine.batch_norm import re_estimate
+from fedstage.errors import FedstageError
+from fedstage.files import save_json
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.participation import SCHEMA as PLAN_SCHEMA
+from fedstage.partitions import CLIENTS_SCHEMA
+from fedstage.randomness import torch_generator
+from fedstage.stages.aggregation import aggregation
+from fedstage.stages.line import line
+from fedstage.stages.local_training import local_training
+
+CLIENTS, PER_CLIENT = 4, 10
+INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
+SETTINGS = {
+    "data": {"digits": {"held_out": 5}},
+    "clients": CLIENTS,
+    "partition": "iid",
+    "participants": 3,
+    "model": {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}},
+    "client": {"learning_rate": 0.1, "batch_size": 5, "epochs": 1},
+    "aggregation": {"weights": "uniform"},
+    "on_divergence": "drop",
+    "numerics": {"device": "cpu"},
+    "seed": 0,
+}
+STEPS = 2
+#: By round the clients of the slots 0, 1 and 2.
+PLAN = {1: (0, 1, 2), 2: (2, 3, 0)}
+
+
+def pictures(number, key):
+    generator = torch_generator(0, key)
+    return torch.randint(0, 256, (number, 1, 8, 8), generator=generator, dtype=torch.uint8)
+
+
+def network(group=0):
+    model = build(CnnSmall(name="cnn_small", width=2, hidden=4, norm="batch"), (1, 8, 8), 3)
+    initialise(model, torch_generator(group, "weights"))
+    return model
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder with the files that rounds start from."""
+
+    folder: Path
+
+    def path(self, name):
+        return self.folder / name
+
+    def write_line(self, **changes):
+        chosen = dict(SETTINGS)
+        for key, value in changes.items():
+            merged = isinstance(value, dict) and key in ("aggregation", "client")
+            chosen[key] = chosen[key] | value if merged else value
+        line(settings=json.dumps(chosen), output=self.path("line.yaml"))
+
+    def train(self, slot, round=1, start="initial.safetensors", states=(), group=0):
+        output = self.path(f"{group}_{round}_{slot}.safetensors")
+        local_training(
+            line=self.path("line.yaml"), round=round, group=group, slot=slot,
+            data=self.path("train.safetensors"), info=self.path("info.json"),
+            clients=self.path("clients.parquet"), participation=self.path("plan.parquet"),
+            start=self.path(start), state=[self.path(name) for name in states], output=output,
+        )  # fmt: skip
+        return output
+
+    def aggregate(self, updates, start="initial.safetensors", state=None, public=None, name="next"):
+        aggregation(
+            line=self.path("line.yaml"), info=self.path("info.json"), start=self.path(start),
+            updates=updates, state=state and self.path(state), public=public,
+            output=self.path(f"{name}.safetensors"), participants=self.path(f"{name}.parquet"),
+            new_state=self.path(f"{name}_state.safetensors"),
+        )  # fmt: skip
+        model, _ = load_tensors(self.path(f"{name}.safetensors"))
+        return model, load_tensors(self.path(f"{name}_state.safetensors"))[0]
+
+
+@pytest.fixture
+def world(tmp_path):
+    torch.set_num_threads(1)
+    samples = CLIENTS * PER_CLIENT
+    labels = torch.randint(0, 3, (samples,), generator=torch_generator(0, "labels"))
+    images = {"images": pictures(samples, "train"), "labels": labels}
+    save_tensors(tmp_path / "train.safetensors", images)
+    save_tensors(tmp_path / "public.safetensors", {"images": pictures(30, "public")})
+    save_tensors(tmp_path / "initial.safetensors", network().state_dict())
+    save_json(tmp_path / "info.json", INFO)
+    owners = [number // PER_CLIENT for number in range(samples)]
+    rows = {"client": owners, "sample": range(samples), "role": ["train"] * samples}
+    save_table(tmp_path / "clients.parquet", rows, CLIENTS_SCHEMA)
+    plan = [(t, slot, who) for t, row in PLAN.items() for slot, who in enumerate(row)]
+    columns = dict(zip(("round", "slot", "client"), zip(*plan, strict=True), strict=True))
+    save_table(tmp_path / "plan.parquet", columns, PLAN_SCHEMA)
+    return World(tmp_path)
+
+
+def model_in(update):
+    tensors, _ = load_tensors(update)
+    prefix = "model/"
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+PARAMETERS = [name for name, _ in network().named_parameters()]
+BUFFERS = [name for name, _ in network().named_buffers()]
+
+
+def equal(one, other, names):
+    return all(torch.equal(one[name], other[name]) for name in names)
+
+
+# --- the server's step ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25, 2.0])
+def test_the_server_goes_its_rate_towards_the_average(world, rate):
+    world.write_line(aggregation={"learning_rate": rate})
+    updates = [world.train(slot) for slot in range(3)]
+    model, _ = world.aggregate(updates)
+    start, sent = network().state_dict(), [model_in(update) for update in updates]
+    for name in PARAMETERS:
+        mean = torch.stack([weights[name].double() for weights in sent]).mean(0)
+        expected = start[name].double() + rate * (mean - start[name].double())
+        assert torch.allclose(model[name].double(), expected, rtol=1e-5, atol=1e-7), name
+    average = average_weights(sent, [1.0] * 3)
+    assert equal(model, average, BUFFERS), "a variance that is moved too far may become negative"
+    assert equal(model, average, PARAMETERS) == (rate == 1.0)
+
+
+# --- running statistics ---------------------------------------------------------------------------
+
+
+def test_statistics_are_averaged_by_default(world):
+    world.write_line()
+    updates = [world.train(slot) for slot in range(3)]
+    model, state = world.aggregate(updates)
+    average = average_weights([model_in(update) for update in updates], [1.0] * 3)
+    assert equal(model, average, [*PARAMETERS, *BUFFERS])
+    assert state == {}
+
+
+def test_local_statistics_stay_with_client_and_server(world):
+    world.write_line(aggregation={"batch_norm": "local"})
+    updates = [world.train(slot) for slot in range(3)]
+    model, state = world.aggregate(updates)
+    sent = [model_in(update) for update in updates]
+    assert equal(model, average_weights(sent, [1.0] * 3), PARAMETERS)
+    assert equal(model, network().state_dict(), BUFFERS)
+    expected = {
+        f"statistics/{client}/{name}": weights[name]
+        for client, weights in zip(PLAN[1], sent, strict=True)
+        for name in BUFFERS
+    }
+    assert state.keys() == expected.keys()
+    assert equal(state, expected, expected)
+    second = [
+        world.train(slot, 2, "next.safetensors", ["next_state.safetensors"]) for slot in (0, 1)
+    ]
+    _, later = world.aggregate(second, "next.safetensors", "next_state.safetensors", name="later")
+    for client, changed in {0: False, 1: False, 2: True, 3: True}.items():
+        name = f"statistics/{client}/norm1.running_mean"
+        assert (name not in state or not torch.equal(state[name], later[name])) == changed
+
+
+def test_a_client_goes_on_from_its_own_statistics(world):
+    """Running statistics r become (1 - 0.1) r + 0.1 (batch) a step: linear in what they were."""
+    world.write_line(aggregation={"batch_norm": "local"})
+    client = PLAN[2][0]
+    known = {f"statistics/{client}/{n}": v.clone() for n, v in network().state_dict().items()}
+    known = {name: value for name, value in known.items() if name.split("/")[2] in BUFFERS}
+    save_tensors(world.path("known"), known, {"group": 0})
+    moved = {n: v + 5.0 if v.dtype.is_floating_point else v + 40 for n, v in known.items()}
+    save_tensors(world.path("moved"), moved, {"group": 0})
+    without = model_in(world.train(0, 2))
+    one = model_in(world.train(0, 2, states=["known"]))
+    other = model_in(world.train(0, 2, states=["moved"]))
+    assert equal(one, without, [*PARAMETERS, *BUFFERS]), "the start's, where it has none"
+    assert equal(one, other, PARAMETERS), "training itself uses the statistics of the batch"
+    for name in BUFFERS:
+        step = 40 if "num_batches" in name else 5.0 * 0.9**STEPS
+        assert torch.allclose((other[name] - one[name]).double(), torch.tensor(step).double())
+
+
+def test_statistics_of_another_group_are_not_a_clients_own(world):
+    world.write_line(aggregation={"batch_norm": "local"}, local={"scaffold": {"control": "shared"}})
+    client = PLAN[2][0]
+    names = {name: value + 3 for name, value in network().state_dict().items() if name in BUFFERS}
+    kept = {f"statistics/{client}/{name}": value for name, value in names.items()}
+    save_tensors(world.path("own"), kept, {"group": 1})
+    save_tensors(world.path("empty"), {}, {"group": 0})
+    states = ["empty", "own"]
+    fresh = model_in(world.train(0, 2))
+    assert equal(model_in(world.train(0, 2, states=states)), fresh, BUFFERS)
+    assert not equal(model_in(world.train(0, 2, states=states, group=1)), fresh, BUFFERS)
+
+
+def test_a_dropped_client_keeps_its_statistics(world):
+    world.write_line(aggregation={"batch_norm": "local"})
+    updates = [world.train(slot) for slot in range(3)]
+    world.aggregate(updates)
+    world.write_line(aggregation={"batch_norm": "local"}, client={"learning_rate": 1e38})
+    options = ("next.safetensors", ["next_state.safetensors"])
+    updates = [world.train(slot, 2, *options) for slot in range(3)]
+    _, later = world.aggregate(updates, "next.safetensors", "next_state.safetensors", name="later")
+    state, _ = load_tensors(world.path("next_state.safetensors"))
+    assert later.keys() == state.keys()
+    assert equal(later, state, state)
+
+
+def test_statistics_are_estimated_on_public_images_for_the_averaged_weights(world):
+    world.write_line(aggregation={"batch_norm": "re_estimate", "learning_rate": 0.5})
+    updates = [world.train(slot) for slot in range(3)]
+    public = world.path("public.safetensors")
+    model, state = world.aggregate(updates, public=public)
+    world.write_line(aggregation={"learning_rate": 0.5})
+    average, _ = world.aggregate(updates, name="average")
+    assert equal(model, average, PARAMETERS)
+    by_hand = network()
+    by_hand.load_state_dict(average)
+    re_estimate(by_hand, pictures(30, "public"), INFO)
+    assert equal(model, by_hand.state_dict(), BUFFERS)
+    assert not equal(model, average, BUFFERS)
+    assert state == {}
+
+
+def test_statistics_cannot_be_estimated_on_nothing(world):
+    world.write_line(aggregation={"batch_norm": "re_estimate"})
+    with pytest.raises(FedstageError, match="batch_norm = re_estimate needs images"):
+        world.aggregate([world.train(0)])
+
+
+@pytest.mark.parametrize("kind", ["local", "re_estimate"])
+def test_where_nobody_answered_the_start_model_stays_with_its_statistics(world, kind):
+    world.write_line(aggregation={"batch_norm": kind}, client={"learning_rate": 1e38})
+    model, state = world.aggregate([world.train(0)], public=world.path("public.safetensors"))
+    assert equal(model, network().state_dict(), [*PARAMETERS, *BUFFERS])
+    assert state == {}
+
+
+# --- SCAFFOLD -------------------------------------------------------------------------------------
+
+
+def slow_gradient(weights, client):
+    """Gradient of the mean loss of a client's samples, in its two batches of five."""
+    model = network()
+    model.load_state_dict(weights)
+    model.train()
+    images = load_tensors_of(client)
+    for pixels, labels in images:
+        (torch.nn.functional.cross_entropy(model(pixels), labels) / len(images)).backward()
+    return {name: value.grad for name, value in model.named_parameters()}
+
+
+def load_tensors_of(client):
+    own = slice(client * PER_CLIENT, (client + 1) * PER_CLIENT)
+    images = (pictures(CLIENTS * PER_CLIENT, "train")[own].float() / 255 - 0.5) / 0.25
+    generator = torch_generator(0, "labels")
+    labels = torch.randint(0, 3, (CLIENTS * PER_CLIENT,), generator=generator)[own]
+    return list(zip(images.split(5), labels.split(5), strict=True))
+
+
+def test_option_i_sends_the_change_to_the_gradient_at_the_start(world):
+    world.write_line(local={"scaffold": {"option": "I"}})
+    updates = [world.train(slot) for slot in range(3)]
+    start = network().state_dict()
+    for client, update in zip(PLAN[1], updates, strict=True):
+        payload, expected = load_tensors(update)[0], slow_gradient(start, client)
+        for name in PARAMETERS:
+            assert torch.allclose(payload[f"payload/{name}"], expected[name], atol=1e-6), name
+    model, state = world.aggregate(updates)
+    update = world.train(0, 2, "next.safetensors", ["next_state.safetensors"])
+    payload, expected = load_tensors(update)[0], slow_gradient(model, PLAN[2][0])
+    for name in PARAMETERS:
+        change = expected[name] - state[f"client/{PLAN[2][0]}/{name}"]
+        assert torch.allclose(payload[f"payload/{name}"], change, atol=1e-6), name
+
+
+def test_option_i_trains_as_option_ii_does_in_the_first_round(world):
+    """The extra pass over the data leaves the trained weights and statistics alone."""
+    models = []
+    for option in ("I", "II"):
+        world.write_line(local={"scaffold": {"option": option}})
+        models.append(model_in(world.train(0)))
+    assert equal(*models, [*PARAMETERS, *BUFFERS])
+
+
+def test_shared_variates_are_the_sum_of_what_all_groups_added(world):
+    world.write_line(local={"scaffold": {"control": "shared"}}, global_models=2)
+    for group, slots in enumerate([(0, 1), (2,)]):
+        updates = [world.train(slot, group=group) for slot in slots]
+        world.aggregate(updates, name=f"group_{group}")
+    names = ["group_0_state.safetensors", "group_1_state.safetensors"]
+    parts = [load_tensors(world.path(name))[0] for name in names]
+    both = {
+        name: sum(part[name] for part in parts if name in part)
+        for name in parts[0].keys() | parts[1].keys()
+    }
+    save_tensors(world.path("both"), both, {"group": 0})
+    start = "group_0.safetensors"
+    found = world.train(0, 2, start, names).read_bytes()
+    assert found == world.train(0, 2, start, ["both"]).read_bytes()
+    assert found != world.train(0, 2, start, names[:1]).read_bytes()
+    # Client 2 was in group 1: what it added is in that group's file.
+    assert not any(name.startswith("client/2/") for name in parts[0])
+    assert any(name.startswith("client/2/") for name in parts[1])

@@ -22,7 +22,18 @@ STATEFUL_TRAINERS = ("scaffold",)
 
 #: Settings whose value is a choice; merging replaces them where the name differs.
 CHOICES = frozenset(
-    {"data", "public", "partition", "model", "local", "ensemble", "global", "evaluate", "schedule"}
+    {
+        "data",
+        "public",
+        "partition",
+        "model",
+        "architectures",  # several of them
+        "local",
+        "ensemble",
+        "global",
+        "evaluate",
+        "schedule",
+    }
 )
 
 
@@ -420,10 +431,15 @@ class Basic(Settings):
 
 
 class Designated(Settings):
-    """Only the main model, group 0, is a student: the others stay diverse."""
+    """Only the main model is a student: the others stay diverse.
+
+    It is that of group 0 or, where groups have different architectures, by choice that of the first
+    group of each.
+    """
 
     name: Literal["designated"]
     warm_up: Count = 0
+    main: Literal["first", "per_architecture"] = "first"
 
 
 GlobalTrainer = Annotated[Basic | Designated, _BY_NAME, _IN_SHORT]
@@ -444,7 +460,8 @@ class Line(Settings):
 
     Not in it: the number of rounds, what is evaluated, and how the work is scheduled. Where
     `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
-    each, or to the main model's group.
+    each, or to the main model's group. `architectures` are the models of groups 0 to K-1 where they
+    are not all `model`, which is the main one's.
     """
 
     data: Data
@@ -454,6 +471,7 @@ class Line(Settings):
     participants: Positive
     model: Model
     global_models: Positive = 1
+    architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
@@ -477,6 +495,8 @@ class Line(Settings):
                 f"participants = {self.participants}: at least global_models = "
                 f"{self.global_models}, one for each group"
             )
+        if self.architectures:
+            self._check_architectures()
         if self.global_trainer is not None:
             self._check_distillation()
         if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
@@ -492,6 +512,19 @@ class Line(Settings):
                 "its control variates are mean gradients"
             )
         return self
+
+    def _check_architectures(self) -> None:
+        if len(self.architectures) != self.global_models:
+            raise ValueError(
+                f"architectures: {len(self.architectures)} of them: must be global_models = "
+                f"{self.global_models}, one for each group"
+            )
+        if self.architectures[0] != self.model:
+            raise ValueError(
+                f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
+            )
+        if self.local.name == "scaffold" and self.local.control == "shared":
+            raise ValueError("local.control = 'shared': only without architectures")
 
     def _check_distillation(self) -> None:
         if self.ensemble is None:
@@ -517,7 +550,7 @@ class Line(Settings):
         how = self.aggregation
         if how.learning_rate != 1.0:
             raise ValueError(f"{where}: only for aggregation.learning_rate = 1")
-        if how.batch_norm != "average" and has_batch_norm(self.model):
+        if how.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
             raise ValueError(f"{where}: only for aggregation.batch_norm = average")
 
 
@@ -533,7 +566,13 @@ def has_batch_norm(model: Model) -> bool:
 
 def re_estimates(line: Line) -> bool:
     """Whether running statistics are estimated anew, on public images, in every aggregation."""
-    return line.aggregation.batch_norm == "re_estimate" and has_batch_norm(line.model)
+    estimated = line.aggregation.batch_norm == "re_estimate"
+    return estimated and any(map(has_batch_norm, models_of(line)))
+
+
+def models_of(line: Line) -> tuple[Model, ...]:
+    """Return the architectures of a line, the main one first, some perhaps several times."""
+    return line.architectures or (line.model,)
 
 
 class LocalLine(Settings):

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from fedstage import graph
 from fedstage.catalogue import Catalogue, split_target
-from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine
+from fedstage.config import STATEFUL_TRAINERS, Data, LocalLine, Model
 from fedstage.experiments import Run
+from fedstage.lines import model_of
 from fedstage.models.size import state_size
 
 GIGABYTE = 1e9
@@ -31,12 +32,13 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
 
 
 def _files(run: Run, keep_updates: bool) -> Iterator[tuple[str, int]]:
-    size = _model_size(run.line)
     if isinstance(run.line, LocalLine):
+        size = _model_size(run.line.data, run.line.model)
         yield from ((path, size) for path in graph.local_models(run.line))
         return
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
+            size = _model_size(run.line.data, model_of(run.line, group))
             yield graph.aggregated_model(run.line, round, group), size
             yield graph.global_model(run.line, round, group), size
             if keep_updates:
@@ -44,9 +46,8 @@ def _files(run: Run, keep_updates: bool) -> Iterator[tuple[str, int]]:
                 yield from ((path, update) for path in graph.updates(run.line, round, group))
 
 
-def _model_size(line: Line | LocalLine) -> int:
-    data: Data = line.data
+def _model_size(data: Data, model: Model) -> int:
     if data.name not in SHAPES:
         return 0
     shape, classes = SHAPES[data.name]
-    return state_size(line.model, shape, classes)
+    return state_size(model, shape, classes)

@@ -385,6 +385,31 @@ def test_other_values_are_refused(key, value):
         line(**{key: value})
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"architectures": ["cnn_small"]},
+            "architectures: 1 of them: must be global_models = 2, one for each group",
+        ),
+        (
+            {"architectures": ["resnet8", "cnn_small"]},
+            "architectures.0 = 'resnet8': must be model, the main one's",
+        ),
+        (
+            {
+                "architectures": ["cnn_small", "resnet8"],
+                "local": {"scaffold": {"control": "shared"}},
+            },
+            "local.control = 'shared': only without architectures",
+        ),
+    ],
+    ids=["too few", "another main one", "shared variates"],
+)
+def test_architectures_are_one_a_group_the_main_one_first(change, told):
+    assert told in refusal(global_models=2, **change)
+
+
 def test_settings_of_a_distillation_may_stand_there_unused():
     settings = line(ensemble="clients", server=SERVER)
     assert settings.global_trainer is None

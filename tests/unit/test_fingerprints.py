@@ -430,6 +430,11 @@ def test_parts_of_an_evaluation_are_those_of_the_evaluated_ensemble():
     assert parts_of(line, "evaluation", "aggregated_3") == ("ensemble_trainers.aggregated", model)
 
 
+def test_a_line_reaches_the_models_of_all_its_groups():
+    mixed = a_line(global_models=2, architectures=["cnn_small", "resnet20"])
+    assert parts_of(mixed, "logits") == ("models.cnn_small", "models.resnet")
+
+
 def test_parts_of_what_a_server_may_do():
     def of_server(name):
         parts = parts_of(LINES[name], "distillation")

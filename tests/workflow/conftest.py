@@ -57,6 +57,13 @@ def tiny_config(**changes):
                         "global_models": 2,
                         "server": {"early_stopping": {"every": 2, "patience": 2}},
                     },
+                    "two_architectures": {
+                        "local": "fedavg",
+                        "global_models": 2,
+                        "architectures": ["logistic_regression", "cnn_small"],
+                        "ensemble": {"aggregated": {"checkpoints": 2}},
+                        "global": {"designated": {"main": "per_architecture"}},
+                    },
                     "shared_variates": {
                         "local": {"scaffold": {"control": "shared"}},
                         "global_models": 2,

@@ -66,7 +66,7 @@ def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, proje
 
 
 def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, tmp_path_factory):
-    methods = ["bayesian", "fedbe_as_released", "feddf_original"]
+    methods = ["bayesian", "fedbe_as_released", "feddf_original", "two_architectures"]
     project.configure(rounds=3, methods=methods).make()
     other = type(project)(tmp_path_factory.mktemp("segment"))
     run = other.configure(rounds=3, methods=methods, execution=SEGMENT, keep_updates=False).make()

@@ -28,6 +28,13 @@ include: "workflow/rules/logits.smk"
 
 if GRANULARITY == "participant":
 
+    if CLIENTS_PER_JOB == 1:
+
+        include: "workflow/rules/local_training.smk"
+
+    else:
+
+        include: "workflow/rules/cohorts.smk"
     include: "workflow/rules/rounds.smk"
     include: "workflow/rules/distillation.smk"
 

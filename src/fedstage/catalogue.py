@@ -4,17 +4,21 @@ Every line of every experiment and scale is in it, so that a job which sees one 
 one on another machine, finds the settings behind the folder's name. No torch, no pandas here.
 """
 
+import fnmatch
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fedstage import graph
+from fedstage.claims.library import Sourced, check_claims, load_claims
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
 from fedstage.experiments import Config, Experiment, Run, load_experiments, load_yaml, resolve
 from fedstage.lines import (
+    cohorts,
     data_id,
     initial_id,
     line_id,
@@ -25,6 +29,7 @@ from fedstage.lines import (
     undistilled,
 )
 from fedstage.merging import Raw
+from fedstage.published.library import PublishedTable, find_published
 from fedstage.validation import validate
 
 T = TypeVar("T")
@@ -46,6 +51,8 @@ class Catalogue:
     config: Config
     experiments: dict[str, Experiment]
     runs: dict[tuple[str, str], list[Run]]
+    published: dict[tuple[str, str], PublishedTable]
+    claims: list[Sourced]
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
     plans: dict[str, Line]
@@ -76,10 +83,13 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
         for name, experiment in experiments.items()
         for scale in experiment.scales
     }
-    for target in checked.targets:
-        _check_target(target, runs)
+    targets = [found for target in checked.targets for found in _expand(target, runs)]
+    checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
+    published = find_published(experiments, runs, folder / "published")
+    claims = load_claims(checked.claims, folder / "claims")
+    check_claims(claims, _grids(runs))
     every = [run.line for resolved in runs.values() for run in resolved]
-    return Catalogue(checked, experiments, runs, **_index(every))
+    return Catalogue(checked, experiments, runs, published, claims, **_index(every))
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
@@ -115,42 +125,82 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return what tables and figures need to know of an experiment, ready for JSON."""
     definition = find(catalogue.experiments, experiment, "experiment")
     table = definition.table
-    return {
+    runs = [
+        {
+            "settings": run.axes,
+            "metrics": metrics_of(run),
+            "partition": graph.label_histogram(run.line),
+        }
+        for run in catalogue.runs[experiment, scale]
+    ]
+    about = {
         "experiment": experiment,
         "scale": scale,
         "title": definition.title,
         "rows": table.rows,
         "columns": table.columns,
         "metric": table.metric,
-        "runs": [
-            {
-                "settings": run.axes,
-                "metrics": metrics_of(run),
-                "partition": graph.label_histogram(run.line),
-            }
-            for run in catalogue.runs[experiment, scale]
-        ],
     }
+    published = catalogue.published.get((experiment, scale))
+    if published is None:
+        return {**about, "runs": runs}
+    paired = zip(runs, published.numbers, strict=True)
+    beside = {"published": published.source, "notes": published.notes}
+    return {**about, **beside, "runs": [{**run, "published": number} for run, number in paired]}
+
+
+def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
+    """Return the claims on an experiment, ready for JSON."""
+    return [
+        one.claim.model_dump(mode="json", exclude_defaults=True)
+        for one in catalogue.claims
+        if one.claim.experiment == experiment
+    ]
 
 
 def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
-    """Return the runs that a command line is about, beside those of the configured targets.
+    """Return the runs that a command line is about, and those that share rounds with them.
 
-    That is every run whose experiment and scale, or whose line's id, stands in the arguments: a
-    job on another machine names its files or its rule, and these name the line.
+    A run is asked for where its experiment and scale, or its line's id, stands in the arguments: a
+    job on another machine names its files or its rule, and these name the line. The configured
+    targets are always asked for. What shares rounds decides with them how these are cut into
+    segments and which of their files stay; so every process must see the same of it.
     """
     text = " ".join(arguments)
-    targets = {split_target(target) for target in catalogue.config.targets}
-    return [
-        run
-        for key, runs in catalogue.runs.items()
-        for run in runs
-        if key in targets
-        or any(
-            mark in text for mark in ("{}/{}".format(*key), "experiment={},scale={}".format(*key))
-        )
-        or any(name in text for name in _ids(run.line))
-    ]
+    every = [(key, run) for key, runs in catalogue.runs.items() for run in runs]
+    shared = {_shared(run.line) for key, run in every if _is_asked(catalogue, key, run, text)}
+    return [run for _, run in every if _shared(run.line) in shared]
+
+
+def cohorts_of(
+    runs: Iterable[Run], size: int | Literal["all"]
+) -> dict[tuple[int, tuple[int, ...]], list[str]]:
+    """Return each cohort, group and slots, with the ids of the lines that have it.
+
+    Parameters
+    ----------
+    size : int or "all"
+        At most so many participants make a cohort.
+    """
+    found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
+    lines = [run.line for run in runs if isinstance(run.line, Line)]
+    for line in dict.fromkeys(kind(line) for line in lines for kind in (normalised, undistilled)):
+        for group in range(line.global_models):
+            for slots in cohorts(line, group, None if size == "all" else size):
+                found[group, slots].append(line_id(line))
+    return dict(found)
+
+
+def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
+    if key in {split_target(target) for target in catalogue.config.targets}:
+        return True
+    marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *_ids(run.line))
+    return any(mark in text for mark in marks)
+
+
+def _shared(line: Line | LocalLine) -> Line | LocalLine:
+    """Return the line whose rounds a run may share with others."""
+    return line if isinstance(line, LocalLine) else undistilled(line)
 
 
 def _ids(line: Line | LocalLine) -> list[str]:
@@ -166,10 +216,22 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
     return sorted(lasts | set(range(every, max(lasts) + 1, every)))
 
 
-def _check_target(target: str, runs: Mapping[tuple[str, str], Any]) -> None:
-    if split_target(target) not in runs:
-        known = ", ".join(sorted("/".join(key).removesuffix("/default") for key in runs))
-        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {known}")
+def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the axes of all runs of an experiment, of all scales."""
+    grids: dict[str, list[Mapping[str, Any]]] = {}
+    for (experiment, _), resolved in runs.items():
+        grids.setdefault(experiment, []).extend(run.axes for run in resolved)
+    return grids
+
+
+def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
+    """Return the targets that a pattern such as ``*/smoke`` names; at least one."""
+    known = {"/".join(key): "/".join(key).removesuffix("/default") for key in runs}
+    found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
+    if not found:
+        listed = ", ".join(sorted(known.values()))
+        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {listed}")
+    return found
 
 
 def _index(lines: Iterable[Line | LocalLine]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from fedstage.errors import FedstageError
+from fedstage.out_of_memory import explained
 from fedstage.provenance import write_record
 from fedstage.stages import STAGES
 from fedstage.timings import Timings, process_age
@@ -50,7 +51,8 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         log.parent.mkdir(parents=True, exist_ok=True)
     timings = Timings(startup=time.perf_counter() - started)
     try:
-        stage(**options)
+        with explained(name, options.get("line")):
+            stage(**options)
     except FedstageError as error:
         message = f"fedstage {name}: {error}"
         print(message, file=sys.stderr)

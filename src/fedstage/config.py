@@ -7,7 +7,8 @@ put it into the union of its kind, and a module of the same name into that kind'
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -16,6 +17,12 @@ Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a file's name
+
+#: A value of an axis of an experiment's grid.
+Axis = str | int | float | bool | None
+#: Cells of a table: ``{method: [fedavg, feddf], partition.alpha: 0.1}`` are all with these values.
+Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
 
 #: Local trainers that keep state from round to round.
 STATEFUL_TRAINERS = ("scaffold",)
@@ -41,6 +48,20 @@ class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @cached_property
+    def _field_hash(self) -> int:
+        return hash(tuple(self.__dict__[name] for name in type(self).model_fields))
+
+    def __hash__(self) -> int:
+        """Return the hash of the fields, computed once: large graphs ask a million times."""
+        return self._field_hash
+
+    def __copy__(self) -> Self:
+        """Return a copy, whose fields may then be changed by `model_copy`."""
+        copied = super().__copy__()
+        copied.__dict__.pop("_field_hash", None)
+        return copied
 
 
 def expand_choice(value: Any) -> Any:

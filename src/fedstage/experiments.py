@@ -7,32 +7,45 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from fedstage.config import Count, Evaluated, GlobalModel, Line, LocalLine, Positive, Role, Settings
+from fedstage.claims.settings import Claim
+from fedstage.config import (
+    Axis,
+    Count,
+    Evaluated,
+    GlobalModel,
+    Line,
+    LocalLine,
+    Name,
+    Positive,
+    Role,
+    Settings,
+)
 from fedstage.errors import FedstageError
 from fedstage.lines import alone
 from fedstage.merging import Raw, assign, merge, plain
+from fedstage.published.settings import Published
 from fedstage.validation import validate
-
-Axis = str | int | float | bool | None
 
 
 class Table(Settings):
-    """Which axes of the grid are the rows and the columns of the result table."""
+    """Which axes of the grid are the rows and the columns of the result table.
+
+    `published` says where the numbers of a paper stand that its cells are compared with.
+    """
 
     rows: list[str] = ["method"]
     columns: list[str] = []
     metric: Literal["top1_accuracy"] = "top1_accuracy"
-
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+    published: Published | None = None
 
 
 class Scale(Settings):
-    """What a scale changes in the base, and which axes of the grid it replaces."""
+    """What a scale changes in the base and in methods, and which axes of the grid it replaces."""
 
     base: Raw = {}
+    methods: dict[str, Raw] = {}
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
 
 
@@ -40,7 +53,8 @@ class Experiment(Settings):
     """An experiment file.
 
     `methods` adds to the library of methods, or changes them here. `like` names another experiment
-    whose base and methods this one starts from.
+    whose base and methods this one starts from, and whose scales of the same names. `implies` says
+    what else comes with a value of an axis: axis -> value -> settings.
     """
 
     title: str
@@ -48,15 +62,39 @@ class Experiment(Settings):
     base: Raw = {}
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     methods: dict[str, Raw] = {}
+    implies: dict[str, dict[str | int | float, Raw]] = {}
     table: Table = Table()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
 
 class Execution(Settings):
-    """How the work is cut into jobs; results are the same bytes whatever stands here."""
+    """How the work is cut into jobs and who does it; results are the same bytes.
+
+    `workers` (by default one a core) and `workers_per_gpu` are the warm processes of a machine,
+    `gpu` is what a job asks the scheduler for where `numerics.device` is auto, and `timeout` the
+    seconds after which a stage is taken for hung (by default a day).
+    """
 
     granularity: Literal["participant", "round", "segment"] = "participant"
     segment_rounds: Positive = 25
+    clients_per_job: Positive | Literal["all"] = 1
+    workers: Positive | None = None
+    workers_per_gpu: Positive = 1
+    gpu: Count = 0
+    timeout: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_way_of_joining(self) -> "Execution":
+        if self.clients_per_job != 1 and self.granularity != "participant":
+            raise ValueError(
+                f"clients_per_job = {self.clients_per_job!r}: only with granularity = "
+                f"'participant', because a {self.granularity} trains all clients of a group"
+            )
+        return self
+
+
+#: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.
+Keep = Literal["all", "models", "needed"]
 
 
 class Config(Settings):
@@ -64,11 +102,20 @@ class Config(Settings):
 
     targets: Annotated[list[str], Field(min_length=1)]
     experiments: dict[Name, Experiment] = {}
+    claims: list[Claim] = []
     data_folder: str | None = None
-    keep_updates: bool = True
+    keep: Keep = "all"
     state_every: Positive = 10
-    gpu: Count = 0
     execution: Execution = Execution()
+
+    @model_validator(mode="after")
+    def _files_to_drop(self) -> "Config":
+        if self.keep == "needed" and self.execution.granularity == "participant":
+            raise ValueError(
+                "keep = 'needed': needs execution.granularity = 'round' or 'segment', because "
+                "'participant' hands every file on from one job to another; or use 'models'"
+            )
+        return self
 
 
 class RunLength(Settings):
@@ -152,18 +199,35 @@ def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
     if parent.like is not None:
         known = ", ".join(key for key, value in experiments.items() if value.like is None)
         raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {known}")
-    methods = {
-        key: merge(parent.methods.get(key, {}), experiment.methods.get(key, {}))
-        for key in {**parent.methods, **experiment.methods}
+    methods = _merge_methods(parent.methods, experiment.methods)
+    base, own = merge(parent.base, experiment.base), experiment.implies
+    scales = {
+        name: _over(parent.scales.get(name), scale) for name, scale in experiment.scales.items()
     }
-    base = merge(parent.base, experiment.base)
-    return experiment.model_copy(update={"base": base, "methods": methods})
+    implied = {**parent.implies, **experiment.implies}
+    implies = {axis: implied[axis] for axis in implied if axis in experiment.grid or axis in own}
+    update = {"base": base, "methods": methods, "scales": scales, "implies": implies}
+    return experiment.model_copy(update=update)
+
+
+def _over(parent: Scale | None, scale: Scale | None) -> Scale:
+    """Lay a scale over that of the same name; the axes of the grid are each experiment's own."""
+    below, above = parent or Scale(), scale or Scale()
+    methods = _merge_methods(below.methods, above.methods)
+    return Scale(base=merge(below.base, above.base), methods=methods, grid=above.grid)
+
+
+def _merge_methods(below: Mapping[str, Raw], above: Mapping[str, Raw]) -> dict[str, Raw]:
+    """Lay methods over methods of the same names."""
+    names = {**below, **above}
+    return {name: merge(below.get(name, {}), above.get(name, {})) for name in names}
 
 
 def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str, Raw]) -> list[Run]:
     """Return the runs of an experiment at a scale, in the order of its grid.
 
-    Settings are laid over one another in the order base, scale, method, grid point.
+    Settings are laid over one another in the order base, scale, method, what the grid point
+    implies, grid point.
 
     Raises
     ------
@@ -173,12 +237,13 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
     change = experiment.scales[scale] or Scale()
     base = merge(experiment.base, change.base)
     grid = {**experiment.grid, **change.grid}
-    own = experiment.methods
-    methods = {**library, **{key: merge(library.get(key, {}), own[key]) for key in own}}
+    methods = _merge_methods(_merge_methods(library, experiment.methods), change.methods)
     _check_methods(name, methods)
     _check_table(f"{name}/{scale}", experiment.table, grid)
+    for axis in experiment.implies.keys() - grid:
+        raise FedstageError(f"{name}: implies.{axis}: must be an axis of the grid")
     points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
-    return [_run(f"{name}/{scale}", base, methods, point) for point in points]
+    return [_run(f"{name}/{scale}", base, methods, experiment.implies, point) for point in points]
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
@@ -199,12 +264,20 @@ def _check_table(where: str, table: Table, grid: Mapping[str, Any]) -> None:
             raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
 
 
-def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any]) -> Run:
+def _run(
+    where: str,
+    base: Raw,
+    methods: Mapping[str, Raw],
+    implies: Mapping[str, Mapping[str | int | float, Raw]],
+    point: dict[str, Any],
+) -> Run:
     method = str(point.get("method", base.get("method", "fedavg")))
     if method not in methods:
         known = ", ".join(sorted(methods))
         raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
     settings = merge(base, methods[method])
+    for path, value in point.items():
+        settings = merge(settings, implies.get(path, {}).get(_name(value), {}))
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
@@ -219,6 +292,13 @@ def _run(where: str, base: Raw, methods: Mapping[str, Raw], point: dict[str, Any
     if length.training == "federated":
         return Run(axes, line, length)
     return Run(axes, alone(line, length.rounds, pooled=length.training == "pooled"), length)
+
+
+def _name(value: Any) -> Any:
+    """Return a grid value, the name of one that is a choice with settings, a list as text."""
+    if isinstance(value, Mapping):
+        return value.get("name", next(iter(value), None))
+    return _label(value)
 
 
 def _label(value: Any) -> Axis:

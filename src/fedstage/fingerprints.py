@@ -39,9 +39,13 @@ DECLARATIONS = frozenset(
         "fedstage.stages",
         # Names, bounds and defaults of settings. Their values are in line.yaml and in params; a
         # changed default raises `lines.SCHEMA_VERSION`, which is part of every folder's name.
+        "fedstage.claims",
+        "fedstage.claims.settings",
         "fedstage.config",
         "fedstage.models.settings",
         "fedstage.partitions.settings",
+        "fedstage.published",
+        "fedstage.published.settings",
         # From YAML to settings: what is refused, and in which words.
         "fedstage.errors",
         "fedstage.experiments",
@@ -109,6 +113,7 @@ CHOICES_OF = {
     "partition": ("partition",),
     "initial_model": ("model",),
     "local_training": ("model", "local"),
+    "cohort": ("model", "local"),
     "aggregation": ("model", "local"),
     "logits": ("model",),
     "distillation": ("model", "ensemble"),
@@ -122,6 +127,7 @@ CHOICES_OF = {
 #: The stages that a segment calls, and the segment that does.
 SEGMENT_OF = {
     "local_training": "segment",
+    "cohort": "segment",
     "aggregation": "segment",
     "distillation": "segment",
     "logits": "logits_segment",

@@ -7,6 +7,7 @@ Only standard library and settings here: the Snakefile reads this at every call.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from fedstage.config import (
     Data,
@@ -86,6 +87,7 @@ def line_file(line: Line) -> str:
     return f"{line_folder(line)}/line.yaml"
 
 
+@cache  # asked for hundreds of thousands of times while a large graph is built
 def round_folder(line: Line, round: int, group: int) -> str:
     """Return the folder of what is made in a round and group, in the line that owns it."""
     return f"{line_folder(owner(line, round, group))}/round_{round:04d}/group_{group}"
@@ -174,10 +176,15 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
     """
     return [
         logits_file(line, past, group, kind, images)
-        for past in range(max(1, round - checkpoints(ensemble) + 1), round + 1)
+        for past in member_rounds(round, ensemble)
         for group in range(line.global_models)
         for kind in member_kinds(ensemble)
     ]
+
+
+def member_rounds(round: int, ensemble: EnsembleTrainer) -> range:
+    """Return the rounds that an ensemble's members at the end of `round` come from."""
+    return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
 
 
 def logits_file(line: Line, round: int, group: int, members: str, images: str) -> str:

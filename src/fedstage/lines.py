@@ -186,6 +186,13 @@ def group_slots(line: Line, group: int) -> range:
     return range(start, start + share + own)
 
 
+def cohorts(line: Line, group: int, size: int | None) -> list[tuple[int, ...]]:
+    """Cut the slots of a group into cohorts of at most `size`; None: all of them in one."""
+    slots = tuple(group_slots(line, group))
+    step = size or len(slots)
+    return [slots[start : start + step] for start in range(0, len(slots), step)]
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 

@@ -27,14 +27,17 @@ OUTPUTS = {
     "participation": ("output",),
     "initial_model": ("output",),
     "local_training": ("output",),
+    "cohort": ("outputs",),
     "aggregation": ("output", "participants", "new_state"),
     "logits": ("output",),
     "distillation": ("output",),
     "evaluation": ("output",),
     "local_model": ("output",),
     "local_evaluation": ("output",),
-    "tables": ("csv", "parquet", "markdown", "html"),
+    "tables": ("csv", "parquet", "markdown", "html", "latex"),
     "figures": ("accuracy", "partition"),
+    "comparison": ("figure",),
+    "claims": ("csv", "parquet", "markdown", "html"),
 }
 
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian

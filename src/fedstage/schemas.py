@@ -1,4 +1,4 @@
-"""JSON schemas of config.yaml and of experiment files, for completion and checks in editors.
+"""JSON schemas of config.yaml, experiments and claims, for completion and checks in editors.
 
 They follow from the settings, with two differences. The settings of a base, of a scale's base and
 of a method are *partial*: only what they lay over one another has to be complete, which the
@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from fedstage.claims.settings import ClaimFile
 from fedstage.config import Line
 from fedstage.experiments import Config, Experiment, RunLength
 
@@ -29,6 +30,7 @@ def schemas() -> dict[str, Schema]:
     return {
         "config.schema.json": _file_schema(Config),
         "experiment.schema.json": _file_schema(Experiment),
+        "claims.schema.json": {"$schema": DRAFT, **_untitled(ClaimFile.model_json_schema())},
     }
 
 

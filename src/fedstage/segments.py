@@ -1,7 +1,7 @@
 """Segments: rounds first..last of one group in one job, for runs of many rounds.
 
-The same stage functions are called in one process and write the same files; only the declared
-outputs, those that another job reads, are less. Segments are cut
+The same stage functions are called in one process and write the same files. Declared outputs are
+those that are kept: all, or those that some job reads (`Kept`). Segments are cut
 
 - after every multiple of their length, so that they are the same however long a run is,
 - after the last round of every run that uses the group, and
@@ -13,15 +13,15 @@ logits, which are computed by segments as well.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, product
 
 from fedstage import graph
-from fedstage.config import Bayesian, Clients, Line, LocalLine
+from fedstage.config import EnsembleTrainer, GlobalModel, Line
 from fedstage.errors import FedstageError
-from fedstage.experiments import Run, RunLength
-from fedstage.kinds import checkpoints
+from fedstage.experiments import Keep, Run, RunLength
+from fedstage.kinds import checkpoints, member_kinds
 from fedstage.lines import (
     first_distillation,
     is_distilled,
@@ -79,6 +79,28 @@ class LogitsSegment:
         span = f"{self.rounds[0]:04d}_{self.rounds[-1]:04d}"
         what = f"{self.members}_{self.images}"
         return f"logits_{span}_group_{self.group}_{what}_{line_id(self.line)}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rounds of a segment whose files stay on disk, by kind.
+
+    Attributes
+    ----------
+    updates : tuple of int
+        Rounds whose updates stay.
+    models : tuple of int
+        Rounds whose aggregated and distilled models stay; the last round is always among them.
+    participants : tuple of int
+        Rounds whose tables of participants stay.
+    logits : tuple of int
+        Rounds whose logits stay, where the segment computes any for its own teachers.
+    """
+
+    updates: tuple[int, ...]
+    models: tuple[int, ...]
+    participants: tuple[int, ...]
+    logits: tuple[int, ...]
 
 
 @dataclass
@@ -167,6 +189,11 @@ def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[Logit
 # --- files ----------------------------------------------------------------------------------------
 
 
+def inputs(segment: Segment | LogitsSegment) -> list[str]:
+    """Return what a segment reads from other jobs, beside data and settings."""
+    return logits_models(segment) if isinstance(segment, LogitsSegment) else segment_inputs(segment)
+
+
 def segment_inputs(segment: Segment) -> list[str]:
     """Return what a segment reads from other jobs, beside data and settings."""
     line, first = segment.line, segment.first
@@ -186,32 +213,30 @@ def segment_inputs(segment: Segment) -> list[str]:
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
 
-def segment_outputs(segment: Segment, kept: Collection[str] | None = None) -> list[str]:
+def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
     """Return what other jobs may read of a segment, in the order in which it is made.
 
     The order matters: snakemake renews the times of outputs one after the other, and a file must
     not be older than what it was made from.
-
-    Parameters
-    ----------
-    kept : collection of str, optional
-        The updates to keep; all by default. Round state is kept after the last round.
     """
     line = segment.line
     paths: list[str] = []
     for round in range(segment.first, segment.last + 1):
         own = [group for group in segment.groups if owner(line, round, group) == line]
         for group in own:
-            updates = graph.updates(line, round, group)
-            paths.extend(path for path in updates if kept is None or path in kept)
-            paths.append(graph.aggregated_model(line, round, group))
-            paths.append(graph.participants_table(line, round, group))
+            if round in kept.updates:
+                paths.extend(graph.updates(line, round, group))
+            if round in kept.models:
+                paths.append(graph.aggregated_model(line, round, group))
+            if round in kept.participants:
+                paths.append(graph.participants_table(line, round, group))
             if keeps_state(line) and round == segment.last:
                 paths.append(graph.round_state(line, round, group))
         if line.global_trainer is not None:
-            for group in own:
-                paths.extend(_spoken(line, round, group))
-            paths.extend(graph.global_model(line, round, group) for group in segment.groups)
+            if round in kept.logits:
+                paths.extend(path for group in own for path in _spoken(line, round, group))
+            if round in kept.models:
+                paths.extend(graph.global_model(line, round, group) for group in segment.groups)
     return paths
 
 
@@ -251,43 +276,96 @@ def logits_outputs(segment: LogitsSegment) -> list[str]:
     return [graph.logits_file(segment.line, t, segment.group, *what) for t in segment.rounds]
 
 
-def read_updates(runs: Iterable[Run], logits: Iterable[LogitsSegment]) -> set[str]:
-    """Return the updates that some job reads by itself: for logits of clients, or of what is drawn.
+# --- what is kept ---------------------------------------------------------------------------------
 
-    A first distillation that leaves out the worst clients averages updates of these anew.
+
+def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
+    """Return the rounds of a segment whose files stay, by kind.
+
+    Parameters
+    ----------
+    keep : str
+        ``all`` files stay; ``models``: all but the updates that no job reads; ``needed``: what some
+        job reads, and the models of the last round.
+    read : collection of str
+        What jobs read, of `files_read`.
     """
-    paths = {path for segment in logits for path in logits_models(segment)}
+    line, every = segment.line, tuple(range(segment.first, segment.last + 1))
+
+    def of(files: Callable[[Line, int, int], Iterable[str]]) -> tuple[int, ...]:
+        return tuple(
+            round
+            for round in every
+            if any(path in read for group in segment.groups for path in files(line, round, group))
+        )
+
+    updates = every if keep == "all" else of(graph.updates)
+    if keep != "needed":
+        return Kept(updates, every, every, every)
+    models = of(lambda *at: [graph.aggregated_model(*at), graph.global_model(*at)])
+    participants = of(lambda *at: [graph.participants_table(*at)])
+    logits = of(_spoken) if line.global_trainer else ()
+    return Kept(updates, tuple(sorted({*models, segment.last})), participants, logits)
+
+
+def files_read(runs: Iterable[Run], inputs: Iterable[Iterable[str]]) -> set[str]:
+    """Return the files of rounds that some job reads.
+
+    Parameters
+    ----------
+    inputs : iterable
+        What each segment reads; the rest is read by evaluations of `runs`.
+    """
+    paths = set(chain.from_iterable(inputs))
     for run in runs:
-        if not isinstance(run.line, LocalLine):
-            paths.update(_evaluated_updates(run.line, run.length))
+        if isinstance(run.line, Line):
+            paths.update(_evaluated(run.line, run.length))
     return paths
 
 
-def _evaluated_updates(line: Line, length: RunLength) -> Iterator[str]:
-    """Yield the updates behind the members of an evaluated ensemble."""
-    if isinstance(length.evaluate, Clients | Bayesian):
-        for t in graph.evaluated_rounds(length.rounds, length.evaluate_every):
-            for group in range(line.global_models):
-                yield from graph.updates(line, t, group)
+def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
+    """Yield the models and tables that an evaluation reads, or the logits of its ensemble."""
+    for round in graph.evaluated_rounds(length.rounds, length.evaluate_every):
+        for group in range(line.global_models):
+            yield graph.participants_table(line, round, group)
+        if isinstance(length.evaluate, GlobalModel):
+            yield graph.global_model(line, round, 0)
+        else:
+            yield from _members(line, round, length.evaluate)
 
 
-def options(segment: Segment | LogitsSegment, kept: Collection[str] | None = None) -> str:
-    """Write which rounds and groups a segment has, as options of its command."""
+def _members(line: Line, round: int, ensemble: EnsembleTrainer) -> Iterator[str]:
+    """Yield the models behind the members of an ensemble."""
+    places = product(graph.member_rounds(round, ensemble), range(line.global_models))
+    for (past, group), kind in product(places, member_kinds(ensemble)):
+        yield from graph.member_models(line, past, group, kind)
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return, for each file of a job, the first file that this job makes.
+
+    A job that reads many files of another one names the first of them as its input, which stands
+    for the end of that job: snakemake looks up one file instead of a hundred, and among the outputs
+    of a rule it searches from the first on.
+    """
+    return {path: paths[0] for paths in made for path in paths}
+
+
+def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:
+    """Write which rounds and groups a segment has, and what it keeps, as options of its command."""
     if isinstance(segment, LogitsSegment):
-        rounds = " ".join(map(str, segment.rounds))
         what = f"--members {segment.members} --images {segment.images}"
-        return f"--rounds {rounds} --group {segment.group} {what}"
-    groups = " ".join(map(str, segment.groups))
-    text = f"--first {segment.first} --last {segment.last} --groups {groups}"
-    return (
-        text if kept is None else f"{text} --kept-updates {' '.join(_kept_rounds(segment, kept))}"
+        return f"--rounds {_words(segment.rounds)} --group {segment.group} {what}"
+    text = f"--first {segment.first} --last {segment.last} --groups {_words(segment.groups)}"
+    if kept is None:
+        return text
+    return text + "".join(
+        f" --kept-{field.name} {_words(getattr(kept, field.name))}" for field in fields(kept)
     )
 
 
-def _kept_rounds(segment: Segment, kept: Collection[str]) -> list[str]:
-    return [
-        str(round)
-        for round in range(segment.first, segment.last + 1)
-        for group in segment.groups
-        if any(path in kept for path in graph.updates(segment.line, round, group))
-    ]
+def _words(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))

@@ -5,6 +5,8 @@ import resource
 import time
 from pathlib import Path
 
+from fedstage import gpu_memory
+
 
 def process_age() -> float:
     """Return the seconds since this process was started (Linux: /proc), before any import."""
@@ -30,6 +32,7 @@ class Timings:
 
     def __init__(self, startup: float) -> None:
         _reset_peak()
+        gpu_memory.forget_peak()
         self.startup = startup
         self._begin = time.perf_counter()
         self.compute = 0.0
@@ -37,15 +40,20 @@ class Timings:
     def finish(self) -> str:
         """Stop the watch; return one line for the log."""
         self.compute = time.perf_counter() - self._begin
-        return f"{self.startup:.2f} s start-up, {self.compute:.2f} s compute, {_peak_mb()} MB"
+        taken = gpu_memory.most_taken()
+        on_gpu = f", {taken.peak} MB on the GPU" if taken else ""
+        seconds = f"{self.startup:.2f} s start-up, {self.compute:.2f} s compute"
+        return f"{seconds}, {peak_mb()} MB{on_gpu}"
 
     def figures(self) -> dict[str, float]:
         """Return the figures for the job's record."""
-        return {
+        figures = {
             "startup_s": round(self.startup, 3),
             "compute_s": round(self.compute, 3),
-            "peak_memory_mb": _peak_mb(),
+            "peak_memory_mb": peak_mb(),
         }
+        taken = gpu_memory.most_taken()
+        return figures | ({"peak_gpu_memory_mb": taken.peak} if taken else {})
 
 
 def _reset_peak() -> None:
@@ -56,7 +64,7 @@ def _reset_peak() -> None:
         return  # not Linux, or not allowed: the peak is then the process's
 
 
-def _peak_mb() -> int:
+def peak_mb() -> int:
     """Return the peak of resident memory: VmHWM, which can be reset, or the process's maximum."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:

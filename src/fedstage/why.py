@@ -85,7 +85,8 @@ def _facts(artefact: Artefact) -> Iterator[tuple[str, str]]:
     within = f", for {origin.stage}" if origin and origin.stage != job["stage"] else ""
     yield "made", f"{job['made']} by stage {job['stage']}{within}"
     seconds = f"{job['compute_s']} s, {job['startup_s']} s start-up"
-    yield "took", f"{seconds}, {job['peak_memory_mb']} MB"
+    on_gpu = f", {job['peak_gpu_memory_mb']} MB on the GPU" if "peak_gpu_memory_mb" in job else ""
+    yield "took", f"{seconds}, {job['peak_memory_mb']} MB{on_gpu}"
     yield "content", _compare(artefact, artefact.name, by_path(job["outputs"]))
     yield "source", _source(artefact)
     yield "versions", ", ".join(f"{name} {number}" for name, number in job["versions"].items())

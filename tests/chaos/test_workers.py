@@ -3,38 +3,15 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import fedstage
 from fedstage.warm.processes import alive
 
 CLIENT = Path(fedstage.__file__).parent / "warm/client.py"
-
-
-@pytest.fixture
-def owner():
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    yield process
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture
-def environment(owner, tmp_path):
-    runtime = tmp_path / "run"
-    runtime.mkdir()
-    return os.environ | {
-        "XDG_RUNTIME_DIR": str(runtime),
-        "FEDSTAGE_OWNER": f"{socket.gethostname()}-{owner.pid}",
-        "FEDSTAGE_SOURCE": "this",
-        "FEDSTAGE_WORKERS": "2",
-    }
 
 
 def start(environment, *arguments):

@@ -190,9 +190,27 @@ def new_project(tmp_path_factory):
 
 def configure(project, **changes):
     """Write a configuration whose jobs ask for a GPU, and use one where there is one."""
-    config = workflow.tiny_config(numerics={"device": "auto"}, methods=["fedavg"], **changes)
-    (project.path / "config.yaml").write_text(yaml.safe_dump(config | {"gpu": 1}))
+    execution = {"gpu": 1, **changes.pop("execution", {})}
+    config = workflow.tiny_config(
+        numerics={"device": "auto"}, methods=["fedavg"], execution=execution, **changes
+    )
+    (project.path / "config.yaml").write_text(yaml.safe_dump(config))
     return project
+
+
+@pytest.fixture(scope="session")
+def new_quickstart(tmp_path_factory):
+    """A function that makes a folder with one seed of the quickstart, in segments and on GPUs."""
+
+    def make(name):
+        project = workflow.Project(tmp_path_factory.mktemp(name))
+        config = yaml.safe_load((workflow.REPOSITORY / "config.yaml").read_text())
+        config["experiments"]["quickstart"]["grid"]["seed"] = [0]
+        config |= {"execution": {"granularity": "segment", "gpu": 1}}
+        (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+        return project
+
+    return make
 
 
 @pytest.fixture

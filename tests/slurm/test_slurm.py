@@ -90,6 +90,29 @@ def test_a_run_goes_on_after_its_login_session_was_killed(first_round, reference
     assert {path: results[path] for path in expected} == expected
 
 
+# --- the quickstart -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quickstart(new_quickstart):
+    """One seed of the quickstart in segments, on this machine."""
+    project = new_quickstart("quickstart")
+    project.make()
+    return project
+
+
+def test_the_quickstart_in_segments_ends_in_the_same_bytes(submitter, new_quickstart, quickstart):
+    session = submitter(new_quickstart("quickstart_on_the_cluster"))
+    before = len(session.cluster.jobs())
+    session.finish(session.start(*PREPARATION), seconds=600)
+    jobs = session.cluster.jobs()[before:]
+    assert {job.state for job in jobs} == {"COMPLETED"}
+    segments = [job for job in jobs if job.rule.startswith("segment_")]
+    assert len(segments) == 6  # fedavg, feddf, fedsdd; their shared rounds, fedsdd's second group
+    assert {job.gpus for job in segments} == {"gres:gpu:1"}
+    assert session.project.results() == quickstart.results()
+
+
 # --- what may happen to a job ---------------------------------------------------------------------
 
 

@@ -151,7 +151,9 @@ BAD_CONFIGURATIONS = {
     "seed as text": at("b:seed", "zero", "seed = 'zero'", "must be a valid integer"),
     "seed of the grid as text": at("e:grid/seed", [0, "1"], "seed = '1'", "integer"),
     "rate as text": at("b:client/learning_rate", "fast", "client.learning_rate = 'fast'", "number"),
-    "text for yes or no": at("keep_updates", "yes", "keep_updates = 'yes'", "must be a valid bool"),
+    "no such choice of files": at(
+        "keep", "some", "keep = 'some'", "must be 'all', 'models' or 'needed'"
+    ),
     "targets as text": at("targets", "e", "targets = 'e'", "list"),
     "axis without a list": at("e:grid/seed", 0, "grid.seed = 0", "list"),
     "client as text": at("b:client", "sgd", "client = 'sgd'", "mapping"),
@@ -196,7 +198,10 @@ BAD_CONFIGURATIONS = {
     "checkpoints 0": method({"ensemble": {"aggregated": {"checkpoints": 0}}}, "checkpoints = 0"),
     "threads 0": at("b:numerics", {"threads": 0}, "numerics.threads = 0", "or equal to 1"),
     "state never kept": at("state_every", 0, "config.yaml", "state_every = 0"),
-    "gpu negative": at("gpu", -1, "config.yaml", "gpu = -1"),
+    "gpu negative": at("execution", {"gpu": -1}, "config.yaml", "execution.gpu = -1"),
+    "no worker": at("execution", {"workers": 0}, "execution.workers = 0", "or equal to 1"),
+    "no worker on a GPU": at("execution", {"workers_per_gpu": 0}, "execution.workers_per_gpu = 0"),
+    "no time": at("execution", {"timeout": 0}, "execution.timeout = 0", "or equal to 1"),
     "no target": at("targets", [], "config.yaml", "targets = []", "at least 1"),
     "no scale": at("e:scales", {}, "experiments.e.scales = {}", "at least 1"),
     "empty axis": at("e:grid/seed", [], "grid.seed = []", "at least 1"),

@@ -22,6 +22,7 @@ from fedstage.evaluated import evaluated_name, parse_evaluated
 from fedstage.lines import data_id, initial_id, line_id, local_id, participation_id, partition_id
 
 REPOSITORY = Path(__file__).parents[2]
+WORKFLOW = REPOSITORY / "workflow"
 BASE = {
     "data": "digits",
     "clients": 10,
@@ -316,3 +317,22 @@ def test_parsing_the_workflow_imports_no_heavy_package():
     code += "catalogue = load_catalogue(config, pathlib.Path('workflow'))\n"
     code += "[describe_runs(catalogue, *key) for key in catalogue.runs]"
     assert loaded_by(code) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [
+        (["fedsdd_table?/smoke"], [f"fedsdd_table{n}/smoke" for n in (2, 4, 5, 6, 7, 8, 9)]),
+        (["fedsdd_table2/*"], ["fedsdd_table2/smoke", "fedsdd_table2/mini", "fedsdd_table2/paper"]),
+        (["fedsdd_table8/mini", "fedsdd_table8/m*"], ["fedsdd_table8/mini"]),
+    ],
+)
+def test_targets_can_be_patterns(targets, found):
+    listed = load_catalogue({"targets": targets}, WORKFLOW).config.targets
+    accuracies = [target for target in listed if not target.startswith("fedsdd_table3")]
+    assert sorted(accuracies) == sorted(found)
+
+
+def test_a_pattern_names_something():
+    with pytest.raises(FedstageError, match=r"targets = '\*/nonsuch': unknown; use one of "):
+        load_catalogue({"targets": ["*/nonsuch"]}, WORKFLOW)

@@ -427,3 +427,14 @@ def test_local_line_has_the_fields_of_a_line_that_do_not_need_a_federation():
     for name in set(LocalLine.model_fields) - {"pooled"}:
         own, other = LocalLine.model_fields[name], Line.model_fields[name]
         assert (own.annotation, own.default) == (other.annotation, other.default), name
+
+
+def test_a_changed_copy_of_settings_has_a_hash_of_its_own():
+    line = Line.model_validate(BASE)
+    before = hash(line)
+    changed = line.model_copy(update={"seed": line.seed + 1})
+    assert changed != line
+    assert hash(changed) == hash(Line.model_validate(BASE | {"seed": line.seed + 1})) != before
+    assert hash(Line.model_validate(BASE)) == before
+    assert len({line, changed, Line.model_validate(BASE)}) == 2
+    assert line.model_dump() == Line.model_validate(BASE).model_dump()

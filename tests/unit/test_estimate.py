@@ -22,14 +22,19 @@ def catalogue(methods=("fedavg",), **changes):
         "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1},
         "seed": 0,
     }
-    keep = changes.pop("keep_updates", True)
+    keep = changes.pop("keep", "all")
     experiment = {
         "title": "x",
         "base": base | changes,
         "grid": {"method": list(methods)},
         "scales": {"default": {}, "long": {"base": {"rounds": 5}}},
     }
-    config = {"targets": ["one"], "keep_updates": keep, "experiments": {"one": experiment}}
+    config = {
+        "targets": ["one"],
+        "keep": keep,
+        "execution": {"granularity": "round"},
+        "experiments": {"one": experiment},
+    }
     return load_catalogue(config, WORKFLOW)
 
 
@@ -37,7 +42,9 @@ def catalogue(methods=("fedavg",), **changes):
     ("changes", "models", "size"),
     [
         ({}, 9, 9 * LINEAR),
-        ({"keep_updates": False}, 3, 3 * LINEAR),
+        ({"keep": "models"}, 3, 3 * LINEAR),
+        ({"keep": "needed", "evaluate_every": 2}, 2, 2 * LINEAR),
+        ({"keep": "needed", "evaluate_every": 3, "evaluate": "clients"}, 3, 3 * LINEAR),
         ({"methods": ["scaffold"]}, 9, 3 * LINEAR + 6 * 2 * LINEAR),
         ({"methods": ["fedavg", "feddf"]}, 9 + 1 + 2 * 4, None),
         ({"methods": ["local_only"]}, 4, 4 * LINEAR),
@@ -53,7 +60,7 @@ def test_models_and_bytes_are_counted_once(changes, models, size):
 
 def test_size_of_a_larger_model():
     text = describe_size(catalogue(data="cifar10", model="resnet56", rounds=100), ["one"])
-    assert text == "300 models, with participants' updates: 1.03 GB in all"
+    assert text == "300 models, with all participants' updates: 1.03 GB in all"
 
 
 def test_data_of_unknown_shape_are_named():
@@ -63,7 +70,7 @@ def test_data_of_unknown_shape_are_named():
 
 def test_runs_of_targets_and_arguments_are_asked():
     known = catalogue()
-    assert [run.length.rounds for run in asked_runs(known, [])] == [3]
+    assert [run.length.rounds for run in asked_runs(known, [])] == [3, 5]  # it shares the rounds
     table = ["snakemake", "results/tables/one/long.md"]
     assert [run.length.rounds for run in asked_runs(known, table)] == [3, 5]
     job = ["--target-jobs", "tables:experiment=one,scale=long"]

@@ -314,3 +314,62 @@ def test_experiments_of_config_and_folder_are_read(tmp_path):
 def test_there_need_not_be_a_folder_of_experiments(tmp_path):
     config = Config(targets=["a"], experiments={"a": experiment()})
     assert list(load_experiments(config, tmp_path / "none")) == ["a"]
+
+
+def test_a_scale_starts_from_the_scale_of_the_same_name(tmp_path):
+    scales = {
+        "smoke": {
+            "base": {"rounds": 2},
+            "methods": {"feddf": {"rounds": 1}},
+            "grid": {"seed": [5]},
+        },
+        "unused": None,
+    }
+    parent = {"scales": scales}
+    child = {"like": "parent", "scales": {"smoke": {"base": {"participants": 3}}, "own": None}}
+    found = family(tmp_path, parent=parent, b=child)["b"]
+    assert set(found.scales) == {"smoke", "own"}
+    assert found.scales["smoke"].base == {"rounds": 2, "participants": 3}
+    assert found.scales["smoke"].methods == {"feddf": {"rounds": 1}}
+    assert found.scales["smoke"].grid == {}  # of axes, each experiment has its own
+    assert found.scales["own"].base == {}
+
+
+# --- methods of a scale, and what values imply ----------------------------------------------------
+
+
+def test_a_scale_can_change_methods():
+    scales = {"default": None, "small": {"methods": {"fedprox": {"local": {"mu": 0.5}}}}}
+    changes = {"grid": {"method": ["fedprox", "fedavg"]}, "scales": scales}
+    assert runs(**changes)[0].line.local.mu == 0.001
+    changed, other = runs("small", **changes)
+    assert changed.line.local.mu == 0.5
+    assert other.line.local.name == "fedavg"
+
+
+def test_a_value_of_an_axis_can_imply_settings():
+    grid = {"data": ["digits", "cifar10", {"cifar100": {"train_size": 500}}], "seed": [0]}
+    implies = {"data": {"cifar10": {"public": "svhn"}, "cifar100": {"public": "cifar10"}}}
+    method = {"fedavg": {"ensemble": "clients", "global": "basic"}}
+    found = [run.line.public.name for run in runs(grid=grid, implies=implies, library=method)]
+    assert found == ["held_out", "svhn", "cifar10"]
+
+
+def test_the_value_itself_is_above_what_it_implies():
+    grid = {"participants": [4, 6], "global_models": [3]}
+    implies = {"participants": {6: {"global_models": 2, "rounds": 5}}}
+    found = runs(grid=grid, implies=implies)
+    assert [(run.line.global_models, run.length.rounds) for run in found] == [(3, 8), (3, 5)]
+
+
+def test_only_values_of_axes_imply_something():
+    with pytest.raises(FedstageError, match=r"a: implies.data: must be an axis of the grid"):
+        runs(implies={"data": {"digits": {"rounds": 3}}})
+
+
+def test_what_an_axis_implies_is_inherited_where_there_is_this_axis(tmp_path):
+    grid = {"data": ["digits"]}
+    parent = {"grid": grid, "implies": {"data": {"digits": {}}}}
+    children = {"b": {"like": "parent"}, "c": {"like": "parent", "grid": grid}}
+    found = family(tmp_path, parent=parent, **children)
+    assert [found[name].implies for name in "bc"] == [{}, {"data": {"digits": {}}}]

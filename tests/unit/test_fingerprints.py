@@ -76,6 +76,8 @@ LINES = {
         }
     ),
 }
+#: The stages that make of metrics what people read.
+RESULTS = {"tables", "figures", "comparison", "claims"}
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)
 
@@ -225,13 +227,14 @@ def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
     new = "def gradient_term(\n    settings: object,"
     old = {"fedprox": "FedProx", "scaffold": "Scaffold"}[name]
     changes = changed(f"local_trainers/{name}.py", f"def gradient_term(\n    settings: {old},", new)
-    assert changes == {(stage, name) for stage in ("local_training", "aggregation", "segment")}
+    stages = ("local_training", "cohort", "aggregation", "segment")
+    assert changes == {(stage, name) for stage in stages}
 
 
 def test_the_training_loop_reaches_what_trains(changed):
     changes = changed("engine/training.py", "rate_sum += eta", "rate_sum += 2 * eta")
     # Aggregation imports the types of the loop with the local trainers.
-    trains = {"local_training", "local_model", "distillation", "segment", "aggregation"}
+    trains = {"local_model", "distillation", "segment", "aggregation", "local_training", "cohort"}
     assert stages_of(changes) == trains
     assert {("local_training", name) for name in LINES} <= changes
 
@@ -240,15 +243,15 @@ def test_a_model_reaches_its_own_lines_only(changed):
     changes = changed("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert lines_of(changes) == {"resnet20"}
     assert stages_of(changes) == {
-        "initial_model", "local_training", "aggregation", "segment", "logits", "logits_segment",
-        "evaluation", "local_model", "local_evaluation",
+        "initial_model", "local_training", "cohort", "aggregation", "segment", "logits",
+        "logits_segment", "evaluation", "local_model", "local_evaluation",
     }  # fmt: skip
 
 
 def test_what_all_models_share_reaches_all_that_use_it(changed):
     changes = changed("models/norms.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
     assert lines_of(changes) >= LINES.keys()
-    assert not stages_of(changes) & {"dataset", "partition", "participation", "tables", "figures"}
+    assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
 
 
 def test_a_scheme_reaches_its_own_partitions_only(changed):
@@ -274,7 +277,7 @@ def test_a_data_module_reaches_its_own_data_sets_only(changed):
 
 def test_tables_and_figures_reach_no_training(changed):
     changes = changed("tables/runs.py", "SEED = ", "SEEDS = SEED = ")
-    assert stages_of(changes) == {"tables", "figures"}
+    assert stages_of(changes) == RESULTS
 
 
 def test_how_metrics_are_scored_reaches_evaluations_only(changed):
@@ -341,7 +344,8 @@ def test_nothing_that_runs_stages_is_reachable(stage, line):
 def test_stages_reach_no_other_stage_except_by_segments(stage):
     others = {name for name in reachable(stage) if name.startswith("fedstage.stages.")}
     called = {
-        "segment": {"segment", "local_training", "aggregation"},
+        "cohort": {"cohort", "local_training"},
+        "segment": {"segment", "cohort", "local_training", "aggregation"},
         "logits_segment": {"logits_segment", "logits"},
     }
     assert others == {f"fedstage.stages.{name}" for name in called.get(stage, {stage})}

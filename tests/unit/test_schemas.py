@@ -12,6 +12,7 @@ from fedstage.schemas import as_text, main, schemas
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "workflow/schemas"
 EXPERIMENTS = sorted((REPOSITORY / "workflow/experiments").glob("*.yaml"))
+CLAIMS = sorted((REPOSITORY / "workflow/claims").glob("*.yaml"))
 
 
 class EditorLoader(yaml.SafeLoader):
@@ -74,6 +75,11 @@ def test_config_yaml_is_valid():
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_experiment_file_is_valid(path):
     assert faults("experiment.schema.json", read(path)) == []
+
+
+@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.stem)
+def test_file_of_claims_is_valid(path):
+    assert faults("claims.schema.json", read(path)) == []
 
 
 def test_library_of_methods_is_valid_as_methods_of_an_experiment():

@@ -47,10 +47,19 @@ def run(name, rounds, **length):
     return Run({}, line, RunLength(rounds=rounds, **length))
 
 
-def files_of(runs, length, kept=None):
-    """Every declared output with the number of segments that declare it."""
+def everything(part):
+    return segments.rounds_kept(part, "all", ())
+
+
+def files_of(runs, length, keep="all"):
+    """Every declared output, as often as segments declare it."""
     trained, logits = segments.plan(runs, length)
-    paths = [path for part in trained for path in segments.segment_outputs(part, kept)]
+    read = segments.files_read(runs, map(segments.inputs, [*trained, *logits]))
+    paths = [
+        path
+        for part in trained
+        for path in segments.segment_outputs(part, segments.rounds_kept(part, keep, read))
+    ]
     return paths + [path for part in logits for path in segments.logits_outputs(part)]
 
 
@@ -91,10 +100,9 @@ def test_a_run_finds_everything_that_its_evaluation_reads(name, length):
 @pytest.mark.parametrize("name", LINES)
 def test_inputs_are_made_by_other_segments_and_there_is_no_cycle(name, length):
     trained, logits = segments.plan([run(name, 7)], length)
-    parts = {part.name: segments.segment_outputs(part) for part in trained}
-    reads = {part.name: segments.segment_inputs(part) for part in trained}
+    parts = {part.name: segments.segment_outputs(part, everything(part)) for part in trained}
     parts |= {part.name: segments.logits_outputs(part) for part in logits}
-    reads |= {part.name: segments.logits_models(part) for part in logits}
+    reads = {part.name: segments.inputs(part) for part in [*trained, *logits]}
     maker = {path: part for part, paths in parts.items() for path in paths}
     done: set[str] = set()
     while len(done) < len(parts):
@@ -136,7 +144,8 @@ def test_students_that_need_one_another_share_a_job():
 def test_outputs_stand_in_the_order_in_which_they_are_made():
     trained, _ = segments.plan([run("fedsdd", 4)], 4)
     for part in trained:
-        rounds = [path.partition("/round_")[2][:4] for path in segments.segment_outputs(part)]
+        outputs = segments.segment_outputs(part, everything(part))
+        rounds = [path.partition("/round_")[2][:4] for path in outputs]
         assert rounds == sorted(rounds)
 
 
@@ -171,7 +180,10 @@ def test_shared_control_variates_are_refused_where_groups_are_trained_alone(leng
 def test_statistics_of_clients_are_kept_as_state():
     trained, _ = segments.plan([run("statistics", 6)], 4)
     states = [
-        path for part in trained for path in segments.segment_outputs(part) if "/state." in path
+        path
+        for part in trained
+        for path in segments.segment_outputs(part, everything(part))
+        if "/state." in path
     ]
     assert len(states) == 2 * 2
     reads = [
@@ -182,26 +194,69 @@ def test_statistics_of_clients_are_kept_as_state():
 
 def test_state_is_kept_after_the_last_round_only():
     (part,) = segments.plan([run("scaffold", 4)], 4)[0]
-    states = [path for path in segments.segment_outputs(part) if path.endswith("state.safetensors")]
+    outputs = segments.segment_outputs(part, everything(part))
+    states = [path for path in outputs if path.endswith("state.safetensors")]
     assert states == [graph.round_state(part.line, 4, 0)]
 
 
 def test_only_updates_that_somebody_reads_are_kept():
     evaluated = run("fedavg", 4, evaluate={"name": "clients"}, evaluate_every=2)
     trained, logits = segments.plan([evaluated], 4)
-    kept = segments.read_updates([evaluated], logits)
     (part,) = trained
+    read = segments.files_read([evaluated], map(segments.inputs, [*trained, *logits]))
+    kept = segments.rounds_kept(part, "models", read)
     updates = [path for path in segments.segment_outputs(part, kept) if "/slot_" in path]
     assert updates == [path for round in (2, 4) for path in graph.updates(evaluated.line, round, 0)]
-    assert segments.options(part, kept) == "--first 1 --last 4 --groups 0 --kept-updates 2 4"
-    assert segments.options(part) == "--first 1 --last 4 --groups 0"
+    assert kept.models == kept.participants == kept.logits == (1, 2, 3, 4)
+    assert segments.options(part, kept) == (
+        "--first 1 --last 4 --groups 0"
+        " --kept-updates 2 4 --kept-models 1 2 3 4"
+        " --kept-participants 1 2 3 4 --kept-logits 1 2 3 4"
+    )
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 25])
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("evaluate", ["global_model", "clients", "aggregated"])
+def test_whatever_a_job_reads_is_kept_and_little_else(name, length, evaluate):
+    runs = [run(name, 7, evaluate={"name": evaluate}, evaluate_every=3)]
+    made = set(files_of(runs, length, "needed"))
+    trained, logits = segments.plan(runs, length)
+    read = segments.files_read(runs, map(segments.inputs, [*trained, *logits]))
+    outside = {path for path in read if "/training/" not in path}
+    assert all("/initial_models/" in path or "/participation/" in path for path in outside)
+    assert read - made == outside
+    every = set(files_of(runs, length))
+    assert made <= every
+    if length == 25 and name == "fedavg":
+        assert len(made) < len(every) / 2
+
+
+def test_only_what_an_evaluation_reads_is_kept():
+    runs = [run("fedavg", 10, evaluate_every=4)]
+    models = [path for path in files_of(runs, 25, "needed") if path.endswith("safetensors")]
+    assert models == [graph.aggregated_model(runs[0].line, round, 0) for round in (4, 8, 10)]
+
+
+def test_logits_stay_for_the_teachers_of_the_next_segment():
+    runs = [run("late", 8)]
+    logits = [path for path in files_of(runs, 4, "needed") if "/logits/" in path]
+    # Rounds 1 to 3 are undistilled: round 4's teacher reads round 3's, which have a job of their
+    # own. Of the students' own logits only those of round 4 pass a border between segments.
+    rounds = sorted({path.partition("/round_")[2][:4] for path in logits})
+    assert rounds == ["0003", "0004"]
+
+
+def test_jobs_wait_for_the_first_file_of_a_segment():
+    assert segments.first_of_each([["a", "b"], ["c"]]) == {"a": "a", "b": "a", "c": "c"}
 
 
 def kept_updates(one):
     trained, logits = segments.plan([one], 4)
-    kept = segments.read_updates([one], logits)
-    paths = [path for part in trained for path in segments.segment_outputs(part, kept)]
-    assert {path for part in logits for path in segments.logits_models(part)} <= kept
+    read = segments.files_read([one], map(segments.inputs, [*trained, *logits]))
+    kept = {part: segments.rounds_kept(part, "models", read) for part in trained}
+    paths = [path for part in trained for path in segments.segment_outputs(part, kept[part])]
+    assert {path for part in logits for path in segments.logits_models(part)} <= set(paths)
     return [path for path in paths if "/slot_" in path]
 
 

@@ -293,6 +293,14 @@ AGGREGATED = graph.aggregated_model(LINE, 2, 0)
 # --- what is told ---------------------------------------------------------------------------------
 
 
+def test_memory_of_a_gpu_is_told_where_one_was_used(jobs):
+    place = f"distillation/{Path(DISTILLED).parts[2]}/*2/*_0.record.json"
+    (record,) = Path("results/logs").rglob(place)
+    made_on_gpu = json.loads(record.read_text()) | {"peak_gpu_memory_mb": 512}
+    record.write_text(json.dumps(made_on_gpu))
+    assert shown(DISTILLED).facts["took"].endswith(" MB, 512 MB on the GPU")
+
+
 def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     told = shown(DISTILLED)
     assert told.text.startswith(f"{DISTILLED}\n")
@@ -361,7 +369,9 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     runs.parent.mkdir(parents=True)
     content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}
     runs.write_text(json.dumps(content))
-    outputs = {name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html")}
+    outputs = {
+        name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html", "latex")
+    }
     source = stage_fingerprint("tables")
     call("tables", "tables/x/default", source, runs=runs, markdown=table, **outputs)
     told = shown(table)

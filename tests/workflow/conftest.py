@@ -35,7 +35,7 @@ def tiny_config(**changes):
     methods = changes.pop("methods", METHODS)
     return {
         "targets": ["tiny"],
-        **{key: changes.pop(key) for key in ("execution", "keep_updates") if key in changes},
+        **{key: changes.pop(key) for key in ("execution", "keep") if key in changes},
         "experiments": {
             "tiny": {
                 "title": "Tiny",
@@ -50,13 +50,6 @@ def tiny_config(**changes):
                     },
                     "scaffold": {"client": {"learning_rate": 0.02}},
                     "ensemble_of_clients": {"local": "fedavg", "evaluate": "clients"},
-                    "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},
-                    "fedbe_as_released": {"server": {"swa": {"every": 2}}},
-                    "fedbe_dirichlet": {"server": {"swa": {"every": 2}}},
-                    "feddf_original": {
-                        "global_models": 2,
-                        "server": {"early_stopping": {"every": 2, "patience": 2}},
-                    },
                     "two_architectures": {
                         "local": "fedavg",
                         "global_models": 2,
@@ -75,6 +68,13 @@ def tiny_config(**changes):
                     "new_statistics": {
                         "model": BATCH_NORM,
                         "aggregation": {"batch_norm": "re_estimate"},
+                    },
+                    "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},
+                    "fedbe_as_released": {"server": {"swa": {"every": 2}}},
+                    "fedbe_dirichlet": {"server": {"swa": {"every": 2}}},
+                    "feddf_original": {
+                        "global_models": 2,
+                        "server": {"early_stopping": {"every": 2, "patience": 2}},
                     },
                 },
                 "grid": {"method": methods},
@@ -191,6 +191,12 @@ def copy(finished, tmp_path):
     """A copy of the finished run, with its times and snakemake's notes."""
     shutil.copytree(finished.path, tmp_path / "copy")
     return Project(tmp_path / "copy")
+
+
+@pytest.fixture(scope="session")
+def new_project(tmp_path_factory):
+    """A function that makes an empty working folder, for runs that several tests look at."""
+    return lambda: Project(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture

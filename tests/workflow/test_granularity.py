@@ -31,6 +31,18 @@ def by_participant(tmp_path_factory, finished):
     return project
 
 
+@pytest.mark.parametrize("size", [2, "all"])
+def test_participants_that_share_a_job_give_the_same_bytes(by_participant, project, size):
+    execution = {"clients_per_job": size}
+    run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
+    assert run.jobs["local_training"] == 0
+    # K = 1: both participants in a job; K = 2: one to a group, which needs no other job for it.
+    assert run.jobs["cohort_of_group_0_slots_0_to_1"] == 3 + 2 + 3
+    assert project.results() == by_participant.results()
+    one_by_one = project.configure(rounds=3, methods=METHODS)
+    assert "Nothing to be done" in one_by_one.make(*SAME_TRIGGERS).output
+
+
 @pytest.mark.parametrize("execution", [ROUND, SEGMENT], ids=["round", "segment"])
 def test_every_granularity_gives_the_same_bytes(by_participant, project, execution):
     run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
@@ -55,7 +67,7 @@ def test_states_and_statistics_pass_between_rounds_in_every_granularity(project,
 
 
 def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):
-    project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep_updates=False).make()
+    project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep="models").make()
     updates = [str(path) for path in project.files("results/training/*/round_*/group_*/slot_*")]
     assert updates
     assert all("-fedavg-seed0" in path and "/round_0001/" in path for path in updates)  # feddf's
@@ -69,11 +81,42 @@ def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, tmp_p
     methods = ["bayesian", "fedbe_as_released", "feddf_original", "two_architectures"]
     project.configure(rounds=3, methods=methods).make()
     other = type(project)(tmp_path_factory.mktemp("segment"))
-    run = other.configure(rounds=3, methods=methods, execution=SEGMENT, keep_updates=False).make()
+    run = other.configure(rounds=3, methods=methods, execution=SEGMENT, keep="models").make()
     assert run.jobs["local_training"] == run.jobs["distillation"] == 0
     found, expected = without_state(other.results()), without_state(project.results())
     assert {path: expected[path] for path in found} == found
     assert all("/slot_" in path for path in expected.keys() - found.keys())
+
+
+def test_only_what_some_job_reads_is_kept(by_participant, project):
+    settings = {"methods": METHODS, "execution": SEGMENT, "keep": "needed", "evaluate_every": 3}
+    project.configure(rounds=3, **settings).make()
+    everything = by_participant.results()
+    found = {
+        path: content
+        for path, content in without_state(project.results()).items()
+        if "/round_" in path
+    }
+    assert found == {path: everything[path] for path in found}
+    rounds = {
+        kind: {path.partition("/round_")[2][:4] for path in found if kind in path}
+        for kind in ("/slot_", "/participants.")
+    }
+    # The first teacher of feddf reads its participants' updates; evaluations read the tables.
+    assert rounds == {"/slot_": {"0001"}, "/participants.": {"0003"}}
+    assert "Nothing to be done" in project.make(*SAME_TRIGGERS).output
+    plan = project.configure(rounds=4, **settings).plan(*SAME_TRIGGERS)
+    assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
+
+
+@pytest.mark.parametrize("execution", [{}, ROUND, SEGMENT], ids=["participant", "round", "segment"])
+def test_four_hundred_rounds_are_a_graph_like_any_other(project, execution):
+    """A chain of rounds is followed by recursion, which Python ends at a depth of its own."""
+    methods = ["fedavg", "fedsdd"]
+    plan = project.configure(rounds=400, methods=methods, execution=execution).plan()
+    assert plan.jobs["evaluation"] == 2
+    if not execution:
+        assert max(round for round, _, _ in plan.trained()) == 400
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,12 @@ def test_second_call_does_nothing(copy):
     assert "Nothing to be done" in run.output
 
 
+def test_who_does_the_work_changes_nothing(copy):
+    execution = {"workers": 1, "workers_per_gpu": 2, "gpu": 1, "timeout": 60}
+    run = copy.configure(execution=execution).plan()
+    assert run.jobs == {}
+
+
 def test_deleted_metrics_rerun_one_evaluation_and_the_tables(copy):
     before = copy.results()
     (metrics,) = (copy.line() / "metrics").rglob("*.parquet")

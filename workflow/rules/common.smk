@@ -9,8 +9,8 @@ from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
 from fedstage import graph, kinds, segments
-from fedstage.catalogue import asked_runs, describe_runs, find, load_catalogue, metrics_of
-from fedstage.catalogue import split_target, state_rounds
+from fedstage.catalogue import asked_runs, claims_on, cohorts_of, describe_runs, find
+from fedstage.catalogue import load_catalogue, metrics_of, split_target, state_rounds
 from fedstage.config import HeldOut, re_estimates
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
@@ -29,7 +29,7 @@ except FedstageError as error:
 
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
-    prepare(os.environ, Path(workflow.basedir) / "workflow/bin")
+    prepare(os.environ, Path(workflow.basedir) / "workflow/bin", CATALOGUE.config.execution)
 if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 
@@ -40,6 +40,7 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 
 # Logits of public images are a segment's business where training is.
 GRANULARITY = CATALOGUE.config.execution.granularity
+CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
 IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
 
 
@@ -76,9 +77,9 @@ def local_line_of(wildcards):
 
 
 def gpus(line):
-    """Return how many GPUs a job of this line is scheduled on."""
+    """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
-    return CATALOGUE.config.gpu if device == "auto" else int(device.startswith("cuda"))
+    return CATALOGUE.config.execution.gpu if device == "auto" else int(device.startswith("cuda"))
 
 
 def runs_of(target):
@@ -89,12 +90,14 @@ def runs_of(target):
 def results_of(target):
     """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
     experiment, scale = split_target(target)
-    tables = [
-        f"results/tables/{experiment}/{scale}.{kind}" for kind in ("csv", "parquet", "md", "html")
-    ]
-    return tables + [
-        f"results/figures/{experiment}/{scale}_{figure}.png" for figure in ("accuracy", "partition")
-    ]
+    kinds = ("csv", "parquet", "md", "html")
+    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in (*kinds, "tex")]
+    drawn = ["accuracy", "partition"]
+    if (experiment, scale) in CATALOGUE.published:
+        drawn.append("published")
+    figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
+    claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in kinds]
+    return tables + figures + (claims if claims_on(CATALOGUE, experiment) else [])
 
 
 def hide_reasons():

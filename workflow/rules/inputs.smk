@@ -68,6 +68,14 @@ def described(wildcards):
     return describe_runs(CATALOGUE, wildcards.experiment, wildcards.scale)
 
 
+def claimed(wildcards):
+    """Return the claims on an experiment."""
+    claims = claims_on(CATALOGUE, wildcards.experiment)
+    if not claims:
+        raise WorkflowError(f"{wildcards.experiment}: no claim is about it")
+    return {"claims": claims}
+
+
 def of_every_run(key):
     """Return an input function: a file of each run of the experiment, each named once."""
 

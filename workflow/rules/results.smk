@@ -1,4 +1,4 @@
-"""Tables and figures of an experiment at a scale."""
+"""Tables, figures and claims of an experiment at a scale."""
 
 
 rule runs:
@@ -29,6 +29,7 @@ rule tables:
             category="{experiment}",
             labels={"result": "table", "scale": "{scale}"},
         ),
+        latex="results/tables/{experiment}/{scale}.tex",
     log:
         "results/logs/tables/{experiment}/{scale}.log",
     params:
@@ -39,6 +40,7 @@ rule tables:
         "fedstage tables --log {log} --fingerprint {params.source}"
         " --runs {input.runs} --csv {output.csv}"
         " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
+        " --latex {output.latex}"
 
 
 rule figures:
@@ -69,3 +71,66 @@ rule figures:
         "fedstage figures --log {log} --fingerprint {params.source}"
         " --runs {input.runs} --accuracy {output.accuracy}"
         " --partition {output.partition}"
+
+
+rule comparison:
+    input:
+        runs="results/tables/{experiment}/{scale}.runs.json",
+        metrics=of_every_run("metrics"),
+    output:
+        report(
+            "results/figures/{experiment}/{scale}_published.png",
+            caption="../report/published.rst",
+            category="{experiment}",
+            labels={"result": "measured against published", "scale": "{scale}"},
+        ),
+    log:
+        "results/logs/comparison/{experiment}/{scale}.log",
+    params:
+        source=stage_fingerprint("comparison"),
+    message:
+        "comparison of {wildcards.experiment}, scale {wildcards.scale}, with published numbers"
+    shell:
+        "fedstage comparison --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --figure {output}"
+
+
+rule claim_list:
+    output:
+        "results/claims/{experiment}/{scale}.claims.json",
+    log:
+        "results/logs/claim_list/{experiment}/{scale}.log",
+    localrule: True
+    params:
+        claims=lambda w: as_json(claimed(w)),
+    message:
+        "claims on {wildcards.experiment}, for scale {wildcards.scale}"
+    run:
+        Path(output[0]).write_text(params.claims)
+
+
+rule claims:
+    input:
+        runs="results/tables/{experiment}/{scale}.runs.json",
+        definitions="results/claims/{experiment}/{scale}.claims.json",
+        metrics=of_every_run("metrics"),
+    output:
+        csv="results/claims/{experiment}/{scale}.csv",
+        parquet="results/claims/{experiment}/{scale}.parquet",
+        markdown="results/claims/{experiment}/{scale}.md",
+        html=report(
+            "results/claims/{experiment}/{scale}.html",
+            caption="../report/claims.rst",
+            category="{experiment}",
+            labels={"result": "claims", "scale": "{scale}"},
+        ),
+    log:
+        "results/logs/claims/{experiment}/{scale}.log",
+    params:
+        source=stage_fingerprint("claims"),
+    message:
+        "claims on {wildcards.experiment}, judged at scale {wildcards.scale}"
+    shell:
+        "fedstage claims --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --definitions {input.definitions} --csv {output.csv}"
+        " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"

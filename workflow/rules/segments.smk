@@ -11,7 +11,19 @@ try:
     SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
 except FedstageError as error:
     raise WorkflowError(str(error)) from None
-KEPT = None if CATALOGUE.config.keep_updates else segments.read_updates(ASKED, LOGITS_SEGMENTS)
+KEEP = CATALOGUE.config.keep
+READS = {part: segments.inputs(part) for part in [*SEGMENTS, *LOGITS_SEGMENTS]}
+READ = () if KEEP == "all" else segments.files_read(ASKED, READS.values())
+KEPT = {part: segments.rounds_kept(part, KEEP, READ) for part in SEGMENTS}
+MADE = {part: segments.segment_outputs(part, KEPT[part]) for part in SEGMENTS}
+MADE |= {part: segments.logits_outputs(part) for part in LOGITS_SEGMENTS}
+FIRST = segments.first_of_each(MADE.values())
+
+
+def from_segments(paths):
+    """Return what to wait for: of each segment that makes some of the files, the first."""
+    return ancient(list(dict.fromkeys(FIRST.get(path, path) for path in paths)))
+
 
 for part in SEGMENTS:
 
@@ -31,9 +43,9 @@ for part in SEGMENTS:
             validation=graph.server_validation(part.line) or [],
             # Made round by round they may be younger than this segment's first rounds. Their bytes
             # follow from settings and source, which the params of this rule hold.
-            others=ancient(segments.segment_inputs(part)),
+            others=from_segments(READS[part]),
         output:
-            segments.segment_outputs(part, KEPT),
+            MADE[part],
         log:
             f"results/logs/segment/{part.name}.log",
         threads: part.line.numerics.threads
@@ -41,7 +53,7 @@ for part in SEGMENTS:
             gpu=gpus(part.line),
         params:
             source=source_of(part.line, "segment"),
-            which=lambda w, output, part=part: segments.options(part, KEPT),
+            which=lambda w, output, part=part: segments.options(part, KEPT[part]),
         message:
             f"rounds {part.first} to {part.last} of group {', '.join(map(str, part.groups))}"
             f" ({line_id(part.line)})"
@@ -57,11 +69,11 @@ for part in LOGITS_SEGMENTS:
             part.name
         input:
             line=graph.line_file(part.line),
-            models=ancient(segments.logits_models(part)),
+            models=from_segments(READS[part]),
             public=part.public,
             info=graph.data_file(part.line.data, "info"),
         output:
-            segments.logits_outputs(part),
+            MADE[part],
         log:
             f"results/logs/logits_segment/{part.name}.log",
         threads: part.line.numerics.threads

@@ -12,6 +12,7 @@ STAGES = {
     "participation": "draw which client each slot of a round is",
     "initial_model": "draw the weights that a global model starts from",
     "local_training": "train one participant from its group's global model",
+    "cohort": "train several participants of a group in one process",
     "aggregation": "average the updates of a group",
     "logits": "compute the logits of ensemble members on a data set",
     "distillation": "teach a group's averaged model with an ensemble's logits",
@@ -22,4 +23,23 @@ STAGES = {
     "local_evaluation": "score models that were trained without federation",
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
+    "comparison": "draw measured against published accuracy",
+    "claims": "judge a paper's claims by the metrics of an experiment",
 }
+
+#: The stages that compute on the device which the settings name, aggregations only where they
+#: estimate running statistics anew; the others need no GPU.
+ON_DEVICE = frozenset(
+    {
+        "local_training",
+        "cohort",
+        "aggregation",
+        "logits",
+        "distillation",
+        "segment",
+        "logits_segment",
+        "evaluation",
+        "local_model",
+        "local_evaluation",
+    }
+)

@@ -1,5 +1,6 @@
 """Stage `segment`: rounds first..last of a group, or of all students of a line, in one process."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from fedstage import graph
@@ -7,25 +8,34 @@ from fedstage.config import Line
 from fedstage.lines import group_slots, is_distilled, keeps_state, normalised, owner
 from fedstage.reading import read_line
 from fedstage.stages.aggregation import aggregation
+from fedstage.stages.cohort import cohort
 from fedstage.stages.distillation import distillation
-from fedstage.stages.local_training import local_training
 from fedstage.stages.logits import logits
 
 
 def segment(
-    *, line: Path, first: int, last: int, groups: list[int], kept_updates: list[int] | None = None
+    *,
+    line: Path,
+    first: int,
+    last: int,
+    groups: list[int],
+    kept_updates: list[int] | None = None,
+    kept_models: list[int] | None = None,
+    kept_participants: list[int] | None = None,
+    kept_logits: list[int] | None = None,
 ) -> None:
     """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
 
     Reads and writes the same files as jobs of a participant each would, where `fedstage.graph` says
-    that they are.
+    that they are. Of round state only that of the last round stays.
 
     Parameters
     ----------
     groups : list of int
         One group of an undistilled line, or all students of a distilled one.
-    kept_updates : list of int, optional
-        The rounds whose updates stay on disk; all by default.
+    kept_updates, kept_models, kept_participants, kept_logits : list of int, optional
+        The rounds whose updates, models, tables of participants and logits for teachers stay on
+        disk; all by default.
     """
     settings = normalised(read_line(line, Line))
     for round in range(first, last + 1):
@@ -38,13 +48,42 @@ def segment(
                 speak(line, settings, round, group)
         for group in taught:
             teach(line, settings, round, group)
-        for group in owned:
-            if kept_updates is not None and round not in kept_updates:
-                for path in graph.updates(settings, round, group):
-                    Path(path).unlink()
-            # What another line owns, before this one takes over, others may go on from.
-            if round > first and owner(settings, round - 1, group) == settings:
-                Path(graph.round_state(settings, round - 1, group)).unlink(missing_ok=True)
+        _drop(settings, round, groups, kept_updates, graph.updates)
+        if round > first:
+            _drop(settings, round - 1, groups, kept_models, _models)
+            _drop(settings, round - 1, groups, [], lambda *at: [graph.round_state(*at)])
+    for round in range(first, last + 1):
+        _drop(settings, round, groups, kept_participants, _tables)
+        _drop(settings, round, groups, kept_logits, _spoken)
+
+
+def _drop(
+    settings: Line,
+    round: int,
+    groups: list[int],
+    kept: list[int] | None,
+    files: Callable[[Line, int, int], list[str]],
+) -> None:
+    """Delete files of a round, unless it is one of those kept; only what stands under this line."""
+    if kept is None or round in kept:
+        return
+    for group in groups:
+        for path in map(Path, files(settings, round, group)):
+            if path.is_relative_to(graph.line_folder(settings)):
+                path.unlink(missing_ok=True)
+
+
+def _tables(line: Line, round: int, group: int) -> list[str]:
+    return [graph.participants_table(line, round, group)]
+
+
+def _spoken(line: Line, round: int, group: int) -> list[str]:
+    wanted = graph.teaching_logits(line) if line.global_trainer else []
+    return [graph.logits_file(line, round, group, kind, images) for kind, images, _ in wanted]
+
+
+def _models(line: Line, round: int, group: int) -> list[str]:
+    return [graph.aggregated_model(line, round, group), graph.global_model(line, round, group)]
 
 
 def train_group(line: Path, settings: Line, round: int, group: int) -> None:
@@ -54,20 +93,19 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
     before = [Path(path) for path in graph.own_state_before(settings, round, group)]
     public = [Path(path) for path in graph.statistics_images(settings)]
     updates = [Path(path) for path in graph.updates(settings, round, group)]
-    for slot, update in zip(group_slots(settings, group), updates, strict=True):
-        local_training(
-            line=line,
-            round=round,
-            group=group,
-            slot=slot,
-            data=Path(graph.data_file(settings.data, "train")),
-            info=info,
-            clients=Path(graph.clients_table(settings)),
-            participation=Path(graph.participation_table(settings, round)),
-            start=start,
-            state=[Path(path) for path in graph.states_before(settings, round, group)],
-            output=update,
-        )
+    cohort(
+        line=line,
+        round=round,
+        group=group,
+        slots=list(group_slots(settings, group)),
+        data=Path(graph.data_file(settings.data, "train")),
+        info=info,
+        clients=Path(graph.clients_table(settings)),
+        participation=Path(graph.participation_table(settings, round)),
+        start=start,
+        state=[Path(path) for path in graph.states_before(settings, round, group)],
+        outputs=updates,
+    )
     state = Path(graph.round_state(settings, round, group))
     aggregation(
         line=line,

@@ -1,25 +1,31 @@
-"""Stage `tables`: the metrics of an experiment's runs as CSV, Parquet, Markdown and HTML."""
+"""Stage `tables`: the metrics of an experiment's runs as CSV, Parquet, Markdown, HTML and LaTeX."""
 
 from pathlib import Path
 
 from fedstage.artefacts import save_table
 from fedstage.files import replacing
 from fedstage.tables.html import render_html
-from fedstage.tables.markdown import describe_source, render
+from fedstage.tables.latex import render_latex
+from fedstage.tables.layout import describe_source, lay_out
+from fedstage.tables.markdown import render
 from fedstage.tables.runs import last_rounds, read_runs
 from fedstage.tables.summary import summarise, table_schema
 
 
-def tables(*, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path) -> None:
+def tables(
+    *, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path, latex: Path
+) -> None:
     """Put the last evaluated round of each run into a table, averaged over seeds.
+
+    Where the experiment has a published counterpart, its numbers and the differences stand beside.
 
     Parameters
     ----------
     runs : Path
-        JSON file of the experiment's runs: settings, metrics and partition of each.
+        JSON file of the experiment's runs: settings, metrics, partition and published number.
     csv, parquet : Path
         The table with exact numbers: a row a combination of the row and column axes.
-    markdown, html : Path
+    markdown, html, latex : Path
         The table for people: rounded, column axes as columns, with a legend.
 
     Raises
@@ -31,7 +37,10 @@ def tables(*, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path) 
     experiment, frame = read_runs(runs)
     table = summarise(frame, experiment.axes)
     source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
-    layout = (table, experiment.rows, experiment.columns, experiment.title, source)
+    layout = lay_out(
+        table, experiment.rows, experiment.columns, experiment.published, experiment.notes
+    )
+    label = f"{experiment.experiment}-{experiment.scale}"
     with replacing(csv) as temporary:
         table.to_csv(temporary, index=False, lineterminator="\n")
     save_table(
@@ -39,7 +48,11 @@ def tables(*, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path) 
         {str(name): column for name, column in table.items()},
         table_schema(frame, experiment.axes),
     )
-    with replacing(markdown) as temporary:
-        temporary.write_text(render(*layout), encoding="utf-8")
-    with replacing(html) as temporary:
-        temporary.write_text(render_html(*layout), encoding="utf-8")
+    texts = {
+        markdown: render(layout, experiment.title, source),
+        html: render_html(layout, experiment.title, source),
+        latex: render_latex(layout, experiment.title, source, label),
+    }
+    for path, text in texts.items():
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")

@@ -1,10 +1,14 @@
-"""How values of axes are written for people, in tables and figures alike."""
+"""How values of axes and measured numbers are written for people, in tables and figures alike."""
 
 from collections.abc import Iterable
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+NOTHING = "–"
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def show_value(value: Any) -> str:
@@ -22,3 +26,23 @@ def join_labels(axes: Iterable[str], values: Iterable[Any]) -> str:
     """Write a point of several axes: ``data = cifar10, partition.alpha = 0.1``."""
     pairs = zip(axes, values, strict=True)
     return ", ".join(f"{axis} = {show_value(value)}" for axis, value in pairs)
+
+
+def mean_and_std(mean: float, std: float = nan) -> str:
+    """Write ``61.23 ± 0.45``, without the deviation where there is none."""
+    if isnan(mean):
+        return NOTHING
+    return f"{mean:.2f}" if isnan(std) else f"{mean:.2f} ± {std:.2f}"
+
+
+def signed(number: float) -> str:
+    """Write ``+1.05`` or ``−0.30``."""
+    return NOTHING if isnan(number) else f"{number:+.2f}".replace("-", "−")
+
+
+def human_bytes(count: int) -> str:
+    """Write a number of bytes with three digits or more: ``37.5 kB``."""
+    value, unit = float(count), 0
+    while value >= 999.95 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{count} B"

@@ -23,12 +23,25 @@ SEED = "seed"
 RUN = "run"
 METRICS_FILE = "metrics_file"
 PARTITION_FILE = "partition_file"
+#: Columns of the frame where the experiment has a published counterpart: mean, deviation and number
+#: of seeds of the paper's number that stands beside the run's cell.
+PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
 #: Settings that share their name with a measured column; the frame keeps the setting.
 _SHARED = ("role", "participants")
 #: Names that settings may not have, because columns of the frame or of the table have them.
-_TAKEN = {RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", *METRICS_SCHEMA.names}.difference(
-    _SHARED
-)
+_TAKEN = {
+    *(RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", "difference"),
+    *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS),
+    *METRICS_SCHEMA.names,
+}.difference(_SHARED)
+
+
+class PublishedNumber(Settings):
+    """What a paper reports of a cell: its mean, what follows the ± sign, and runs behind it."""
+
+    value: float
+    std: float | None = None
+    seeds: int | None = None
 
 
 class ResultRun(Settings):
@@ -37,10 +50,15 @@ class ResultRun(Settings):
     settings: dict[str, AxisValue]
     metrics: str
     partition: str
+    published: PublishedNumber | None = None
 
 
 class ResultRuns(Settings):
-    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes."""
+    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes.
+
+    `published` names the paper and table whose numbers stand beside the runs, `notes` say at which
+    scales both were measured.
+    """
 
     experiment: str
     scale: str
@@ -48,6 +66,8 @@ class ResultRuns(Settings):
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
     metric: Literal["top1_accuracy"] = "top1_accuracy"
+    published: str | None = None
+    notes: list[str] = []
     runs: Annotated[list[ResultRun], Field(min_length=1)]
 
     @property
@@ -66,7 +86,8 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     frame : pandas.DataFrame
         A row a run and evaluated round, in the order of the file: a column for every setting (as a
         nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
-        `partition_file`, and the columns of `METRICS_SCHEMA`.
+        `partition_file`, the columns of `METRICS_SCHEMA` and, where the experiment has a published
+        counterpart, `published`, `published_std` and `published_seeds`.
 
     Raises
     ------
@@ -78,7 +99,10 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     _check_axes(experiment, path)
     _check_unique(experiment, path)
     metrics = [read_metrics(run.metrics) for run in experiment.runs]
-    frame = _join(_settings_frame(experiment.runs), metrics)
+    settings = _settings_frame(experiment.runs)
+    if experiment.published is not None:
+        settings = settings.assign(**_published_columns(experiment.runs))
+    frame = _join(settings, metrics)
     _check_one_role(frame, experiment.axes)
     return experiment, frame
 
@@ -155,6 +179,15 @@ def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
         PARTITION_FILE: [run.partition for run in runs],
     }
     return pd.DataFrame({**columns, **files})
+
+
+def _published_columns(runs: Sequence[ResultRun]) -> dict[str, pd.Series]:
+    numbers = [run.published for run in runs]
+    return {
+        PUBLISHED: pd.Series([n and n.value for n in numbers], dtype="float64"),
+        PUBLISHED_STD: pd.Series([n and n.std for n in numbers], dtype="float64"),
+        PUBLISHED_SEEDS: pd.Series([n and n.seeds for n in numbers], dtype="Int64"),
+    }
 
 
 def _typed(values: Sequence[AxisValue]) -> pd.Series:

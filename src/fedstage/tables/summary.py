@@ -7,7 +7,14 @@ import pandas as pd
 import pyarrow as pa
 
 from fedstage.errors import FedstageError
-from fedstage.tables.runs import METRICS_FILE, SEED, last_rounds
+from fedstage.tables.runs import (
+    METRICS_FILE,
+    PUBLISHED,
+    PUBLISHED_SEEDS,
+    PUBLISHED_STD,
+    SEED,
+    last_rounds,
+)
 
 #: The measured columns of a table. Accuracies and deviations are in percent.
 VALUES = pa.schema(
@@ -21,6 +28,16 @@ VALUES = pa.schema(
         pa.field("bytes_up", pa.int64()),  # per participant and round, mean over seeds
         pa.field("bytes_down", pa.int64()),
         pa.field("rounds", pa.int64()),  # the round of this row's accuracy: the last evaluated one
+    ]
+)
+
+#: Further columns where the experiment has a published counterpart; null where the paper has none.
+COMPARED = pa.schema(
+    [
+        pa.field(PUBLISHED, pa.float64()),  # the paper's mean
+        pa.field(PUBLISHED_STD, pa.float64()),  # what follows its ± sign
+        pa.field(PUBLISHED_SEEDS, pa.int64()),  # runs behind it
+        pa.field("difference", pa.float64()),  # measured minus published, in percentage points
     ]
 )
 
@@ -45,8 +62,9 @@ def summarise(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a combination of `axes`, in the order of first appearance, with the columns `axes`
-        and `VALUES`. An axis called ``rounds`` stands for the column of that name.
+        A row a combination of `axes`, in the order of first appearance, with the columns `axes`,
+        `VALUES` and, of an experiment with a published counterpart, `COMPARED`. An axis called
+        ``rounds`` stands for the column of that name.
 
     Raises
     ------
@@ -59,13 +77,21 @@ def summarise(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows, columns=table_schema(frame, axes).names)
     types = {axis: frame[axis].dtype for axis in axes}
+    if is_compared(frame):
+        types |= {name: frame[name].dtype for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
     return table.astype({"top1_accuracy": "float64", "client_std": "float64", **types})
+
+
+def is_compared(frame: pd.DataFrame) -> bool:
+    """Whether published numbers stand in a frame of runs, or in a table."""
+    return PUBLISHED in frame
 
 
 def table_schema(frame: pd.DataFrame, axes: Sequence[str]) -> pa.Schema:
     """Return the columns of a table, typed: its axes, and the values that are not among them."""
     keys = [pa.field(axis, _ARROW_TYPES[str(frame[axis].dtype)]) for axis in axes]
-    return pa.schema([*keys, *(field for field in VALUES if field.name not in axes)])
+    values = [*VALUES, *(COMPARED if is_compared(frame) else [])]
+    return pa.schema([*keys, *(field for field in values if field.name not in axes)])
 
 
 def _average(cell: pd.DataFrame, place: str) -> dict[str, Any]:
@@ -78,7 +104,14 @@ def _average(cell: pd.DataFrame, place: str) -> dict[str, Any]:
         **{name: cell[name].mean() for name in ("client_std", "own_mean", "own_std")},
         **{name: round(cell[name].mean()) for name in ("bytes_up", "bytes_down")},
         "rounds": cell["round"].iloc[0],
+        **(_compare(cell) if is_compared(cell) else {}),
     }
+
+
+def _compare(cell: pd.DataFrame) -> dict[str, Any]:
+    """Return the published values of one row, which all of its seeds share."""
+    published = {name: cell[name].iloc[0] for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
+    return {**published, "difference": cell["top1_accuracy"].mean() - cell[PUBLISHED].iloc[0]}
 
 
 def _check_one_length(cell: pd.DataFrame, place: str) -> None:

@@ -9,7 +9,13 @@ The environment says how:
     FEDSTAGE_OWNER    the process that the pool ends with; without one, nothing is warm
     FEDSTAGE_SOURCE   fingerprint of the source when the workflow was read; a pool that was started
                       for another one retires
-    FEDSTAGE_TIMEOUT  seconds after which a stage is taken for hung
+
+and it says what the pool that the client starts is like:
+
+    FEDSTAGE_WORKERS          workers that compute without GPU; by default one a core
+    FEDSTAGE_WORKERS_PER_GPU  workers on each GPU; by default one
+    FEDSTAGE_TIMEOUT          seconds after which a stage is taken for hung; by default a day
+    CUDA_VISIBLE_DEVICES      the GPUs that the pool gives to its workers; by default all
 """
 
 import _socket as socket

@@ -7,11 +7,12 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 import fedstage
+from fedstage.experiments import Execution
 from fedstage.source import fingerprint
 from fedstage.warm.processes import alive
 
 
-def prepare(environment: MutableMapping[str, str], commands: Path) -> None:
+def prepare(environment: MutableMapping[str, str], commands: Path, execution: Execution) -> None:
     """Let `fedstage` in shell commands be the client, working for this process.
 
     Parameters
@@ -20,6 +21,8 @@ def prepare(environment: MutableMapping[str, str], commands: Path) -> None:
         `os.environ`, which jobs inherit.
     commands : Path
         The folder with the shell script `fedstage`, put first into PATH.
+    execution : Execution
+        What the pool is told; a variable that is set already, by the user, is left as it is.
     """
     environment["PATH"] = f"{commands}{os.pathsep}{environment.get('PATH', '')}"
     environment["FEDSTAGE_PYTHON"] = sys.executable
@@ -31,6 +34,13 @@ def prepare(environment: MutableMapping[str, str], commands: Path) -> None:
     place = _place(environment)
     if not _lives_at(place, environment.get("FEDSTAGE_OWNER", "")):
         environment["FEDSTAGE_OWNER"] = f"{place}-{os.getpid()}"
+    for name, value in {
+        "FEDSTAGE_WORKERS": execution.workers,
+        "FEDSTAGE_WORKERS_PER_GPU": execution.workers_per_gpu,
+        "FEDSTAGE_TIMEOUT": execution.timeout,
+    }.items():
+        if value is not None and not environment.get(name):
+            environment[name] = str(value)
 
 
 def _place(environment: MutableMapping[str, str]) -> str:

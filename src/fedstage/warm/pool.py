@@ -4,6 +4,9 @@ It is a single thread that never computes, so that forking it is safe: a worker 
 10 ms with torch imported. A worker that dies fails its own job only; a client that goes away, such
 as one stopped by Ctrl-C, takes the worker with it. The pool ends when its owner has gone, or after
 `IDLE_SECONDS` without work.
+
+A worker sees one GPU, or none, for all its life. So many share a GPU as the settings say; a job
+waits until there is room at a place where it may run, and others may overtake it meanwhile.
 """
 
 import array
@@ -13,14 +16,16 @@ import signal
 import socket
 import sys
 import time
-from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
 from fedstage.stages import STAGES
 from fedstage.warm.client import LENGTH, RETIRED, peer_uid, receive_exactly
+from fedstage.warm.gpus import Place, device_of, places, visible_gpus
 from fedstage.warm.processes import alive
 from fedstage.warm.worker import Request, parse_request, run
 
@@ -31,11 +36,23 @@ DEFAULT_TIMEOUT = 24 * 3600.0
 
 
 @dataclass
+class Job:
+    """A client that waits, what it has sent, and where it may run."""
+
+    client: socket.socket
+    payload: bytes
+    files: list[int]
+    stage: str
+    places: Sequence[Place]
+
+
+@dataclass
 class Worker:
-    """A forked process, and the client it works for."""
+    """A forked process, where it runs, and the client it works for."""
 
     pid: int
     control: socket.socket
+    place: Place
     client: socket.socket | None = None
     stage: str = ""
     since: float = 0.0
@@ -49,13 +66,19 @@ class Pool:
     listener: socket.socket
     owner: int
     size: int
+    per_gpu: int
     timeout: float
     source: str
     workers: list[Worker] = field(default_factory=list)
-    waiting: deque[socket.socket] = field(default_factory=deque)
+    waiting: list[Job] = field(default_factory=list)
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     last_work: float = field(default_factory=time.monotonic)
     retired: bool = False
+
+    @cached_property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs, looked for when a job comes that may take one."""
+        return visible_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def main(path: str) -> None:
@@ -67,6 +90,7 @@ def main(path: str) -> None:
         listener,
         owner=int(os.environ["FEDSTAGE_OWNER"].rpartition("-")[2]),
         size=int(os.environ.get("FEDSTAGE_WORKERS") or len(os.sched_getaffinity(0))),
+        per_gpu=int(os.environ.get("FEDSTAGE_WORKERS_PER_GPU") or 1),
         timeout=float(os.environ.get("FEDSTAGE_TIMEOUT") or DEFAULT_TIMEOUT),
         source=os.environ.get("FEDSTAGE_SOURCE", ""),
     )
@@ -102,7 +126,7 @@ def serve(pool: Pool) -> None:
         for key, _ in pool.selector.select(TICK_SECONDS):
             if key.fileobj is pool.listener:
                 accept(pool)
-            else:
+            elif key.data in pool.workers:  # not ended a moment ago
                 attend(pool, key.data)
         end_hung(pool)
         hand_out(pool)
@@ -126,46 +150,81 @@ def retire(pool: Pool) -> None:
 
 
 def accept(pool: Pool) -> None:
-    """Take a connection of this user's."""
+    """Take a connection of this user's, and read what it wants."""
     client, _ = pool.listener.accept()
     if peer_uid(client) != os.getuid():
         client.close()
         return
-    pool.waiting.append(client)
-
-
-def hand_out(pool: Pool) -> None:
-    """Give waiting clients to idle workers, forking new ones up to the pool's size."""
-    while pool.waiting:
-        worker = next((worker for worker in pool.workers if worker.client is None), None)
-        if worker is None:
-            if len(pool.workers) >= pool.size:
-                return
-            worker = fork_worker(pool)
-        begin(pool, worker, pool.waiting.popleft())
-
-
-def begin(pool: Pool, worker: Worker, client: socket.socket) -> None:
-    """Read a client's request and pass it to a worker, with the client's standard output."""
     client.settimeout(REQUEST_SECONDS)
     try:
         payload, files = receive_request(client)
+        request = parse_request(payload)
     except (OSError, ValueError):
         client.close()
         return
     client.settimeout(None)
-    request = parse_request(payload)
     if request.source != pool.source:
         retire(pool)
+        close_files(files)
         answer(client, RETIRED)
         return
-    worker.client, worker.since = client, time.monotonic()
-    worker.stage = " ".join(request.arguments[:1])
-    pool.selector.register(client, selectors.EVENT_READ, worker)
-    header = len(payload).to_bytes(LENGTH, "little")
-    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
-    worker.control.sendmsg([header], [rights])
-    worker.control.sendall(payload)
+    device = device_of(Path(request.folder), request.arguments)
+    where = places(device, () if device == "cpu" else pool.gpus)
+    pool.waiting.append(Job(client, payload, files, "".join(request.arguments[:1]), where))
+
+
+def hand_out(pool: Pool) -> None:
+    """Give waiting jobs to workers, in the order in which they came as far as there is room."""
+    for job in list(pool.waiting):
+        gone = client_has_gone(job.client)
+        worker = None if gone else find_worker(pool, job.places)
+        if worker is not None:
+            begin(pool, worker, job)
+        elif gone:
+            job.client.close()
+        else:
+            continue
+        close_files(job.files)
+        pool.waiting.remove(job)
+
+
+def find_worker(pool: Pool, places: Sequence[Place]) -> Worker | None:
+    """Return an idle worker at one of the places, a new one if need be; None if all are busy.
+
+    Of several GPUs, that with the fewest busy workers is taken.
+    """
+    for place in sorted(places, key=lambda place: busy(pool, place.gpu)):
+        here = [worker for worker in pool.workers if worker.place.gpu == place.gpu]
+        idle = [worker for worker in here if worker.client is None]
+        ready = next((worker for worker in idle if worker.place == place), None)
+        if ready is not None:
+            return ready
+        full = len(here) >= (pool.size if place.gpu is None else pool.per_gpu)
+        if full and idle:  # on this GPU, but what it sees is not what the job needs
+            end(pool, idle[0])
+        if idle or not full:
+            return fork_worker(pool, place)
+    return None
+
+
+def busy(pool: Pool, gpu: str | None) -> int:
+    """Return how many workers compute on a GPU."""
+    return sum(worker.place.gpu == gpu and worker.client is not None for worker in pool.workers)
+
+
+def begin(pool: Pool, worker: Worker, job: Job) -> None:
+    """Pass a job's request to a worker, with the client's standard output."""
+    worker.client, worker.stage, worker.since = job.client, job.stage, time.monotonic()
+    pool.selector.register(job.client, selectors.EVENT_READ, worker)
+    header = len(job.payload).to_bytes(LENGTH, "little")
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", job.files))
+    with suppress(OSError):  # the worker has just died, which its control socket will tell
+        worker.control.sendmsg([header], [rights])
+        worker.control.sendall(job.payload)
+
+
+def close_files(files: Iterable[int]) -> None:
+    """Let go of a client's standard output."""
     for file in files:
         os.close(file)
 
@@ -186,11 +245,13 @@ def attend(pool: Pool, worker: Worker) -> None:
     code = poll_worker(worker)
     if code is not None:
         dismiss_client(pool, worker, str(code).encode())
+        if code and worker.place.gpu is not None:
+            # What failed may have left memory taken on the GPU, or a context that no longer works.
+            end(pool, worker)
     elif not worker_lives(worker):
         bury(pool, worker)
     elif worker.client is not None and client_has_gone(worker.client):
-        os.kill(worker.pid, signal.SIGKILL)
-        bury(pool, worker)
+        end(pool, worker)
 
 
 def poll_worker(worker: Worker) -> int | None:
@@ -229,6 +290,12 @@ def bury(pool: Pool, worker: Worker) -> None:
     pool.workers.remove(worker)
 
 
+def end(pool: Pool, worker: Worker) -> None:
+    """End a worker, and forget it."""
+    os.kill(worker.pid, signal.SIGKILL)
+    bury(pool, worker)
+
+
 def describe_end(status: int) -> str:
     """Say in words how a process ended."""
     if os.WIFSIGNALED(status):
@@ -242,10 +309,9 @@ def end_hung(pool: Pool) -> None:
     """Kill workers that exceed the time-out; their clients are told."""
     for worker in list(pool.workers):
         if worker.client is not None and time.monotonic() - worker.since > pool.timeout:
-            text = f"fedstage {worker.stage}: hung for {pool.timeout:.0f} s (FEDSTAGE_TIMEOUT)"
+            text = f"fedstage {worker.stage}: hung for {pool.timeout:.0f} s (execution.timeout)"
             dismiss_client(pool, worker, b"1\0" + text.encode())
-            os.kill(worker.pid, signal.SIGKILL)
-            bury(pool, worker)
+            end(pool, worker)
 
 
 def dismiss_client(pool: Pool, worker: Worker, block: bytes) -> None:
@@ -264,18 +330,18 @@ def answer(client: socket.socket, block: bytes) -> None:
     client.close()
 
 
-def fork_worker(pool: Pool) -> Worker:
+def fork_worker(pool: Pool, place: Place) -> Worker:
     """Fork a worker, which runs commands from its control socket until that closes."""
     ours, theirs = socket.socketpair()
-    number = len(pool.workers)
     pid = os.fork()
     if pid == 0:
         ours.close()
         leave_pool(pool)
-        work(theirs, number)
+        os.environ["CUDA_VISIBLE_DEVICES"] = place.visible
+        work(theirs)
         os._exit(0)
     theirs.close()
-    worker = Worker(pid, ours)
+    worker = Worker(pid, ours, place)
     pool.workers.append(worker)
     pool.selector.register(ours, selectors.EVENT_READ, worker)
     return worker
@@ -285,15 +351,16 @@ def leave_pool(pool: Pool) -> None:
     """Close, in a new worker, what belongs to the pool."""
     pool.selector.close()
     pool.listener.close()
-    for client in pool.waiting:
-        client.close()
+    for job in pool.waiting:
+        job.client.close()
+        close_files(job.files)
     for worker in pool.workers:
         worker.control.close()
         if worker.client is not None:
             worker.client.close()
 
 
-def work(control: socket.socket, number: int) -> None:
+def work(control: socket.socket) -> None:
     """Run one command after the other."""
     while True:
         try:

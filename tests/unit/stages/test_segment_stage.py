@@ -72,10 +72,13 @@ def prepare(tmp_path, monkeypatch):
     return make
 
 
-def run_all(line, rounds, length, skip=lambda part: False, **options):
+def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False):
     """Run all segments of a line in an order that their inputs allow; return what they declare."""
     run = Run({}, line, RunLength(rounds=rounds))
     trained, logits = segments.plan([run], length)
+    if read is None:
+        read = segments.files_read([run], map(segments.inputs, [*trained, *logits]))
+    kept = {part: segments.rounds_kept(part, keep, read) for part in trained}
     for part in trained:
         settings = as_json(canonical(normalised(part.line)))
         call("line", settings=settings, output=graph.line_file(part.line))
@@ -83,23 +86,18 @@ def run_all(line, rounds, length, skip=lambda part: False, **options):
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
-        words = segments.options(part, options.get("kept")).split()
+        words = segments.options(part, kept.get(part)).split()
         more = ["--public", part.public] if isinstance(part, segments.LogitsSegment) else []
         stage = "logits_segment" if more else "segment"
         assert main([stage, "--line", graph.line_file(part.line), *words, *more]) == 0
-    outputs = [path for part in trained for path in segments.segment_outputs(part, **options)]
+    outputs = [path for part in trained for path in segments.segment_outputs(part, kept[part])]
     return outputs + [path for part in logits for path in segments.logits_outputs(part)]
 
 
 def ready(part):
     from pathlib import Path
 
-    inputs = (
-        segments.logits_models(part)
-        if isinstance(part, segments.LogitsSegment)
-        else segments.segment_inputs(part)
-    )
-    return all(Path(path).exists() for path in inputs)
+    return all(Path(path).exists() for path in segments.inputs(part))
 
 
 @pytest.mark.parametrize(
@@ -139,6 +137,24 @@ def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, change
     assert (tmp_path / graph.global_model(line, 3, 0)).read_bytes() == long
 
 
+@pytest.mark.parametrize("checkpoints", [1, 2, 3])
+def test_what_no_job_reads_is_dropped_without_changing_a_byte(prepare, tmp_path, checkpoints):
+    ensemble = {"aggregated": {"checkpoints": checkpoints}}
+    line = prepare(**{"global": {"basic": {"warm_up": 1}}, "ensemble": ensemble})
+
+    def files():
+        found = (tmp_path / "results/training").rglob("round_*/**/*.*")
+        return {str(path.relative_to(tmp_path)): path.read_bytes() for path in found}
+
+    run_all(line, 5, 2)
+    everything = files()
+    for path in everything:
+        (tmp_path / path).unlink()
+    outputs = run_all(line, 5, 2, "needed")
+    assert files() == {path: everything[path] for path in outputs}
+    assert len(outputs) < len(everything)
+
+
 def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tmp_path):
     """Lines that differ in their teacher share the first round, with its state."""
     taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
@@ -156,7 +172,7 @@ def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tm
 def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
     line = prepare(local="scaffold")
     kept = set(graph.updates(line, 2, 0))
-    run_all(line, 3, 3, kept=kept)
+    run_all(line, 3, 3, "models", kept)
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("slot_*")}
     assert found == kept
     states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]

@@ -13,6 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.stages.tables import tables
 from fedstage.tables.html import render_html
+from fedstage.tables.layout import lay_out
 
 ACCURACIES = {
     ("scaffold", 1.0): [70.1, 72.3],
@@ -72,6 +73,7 @@ def make(runs, name="table"):
             ("parquet", "parquet"),
             ("markdown", "md"),
             ("html", "html"),
+            ("latex", "tex"),
         )
     }
     tables(runs=runs, **paths)
@@ -140,21 +142,22 @@ def test_titles_and_cells_are_escaped_in_the_page():
     table = pd.DataFrame(
         {"a": ["x<y"], "b": [1], "top1_accuracy": [1.0], "std": [1.0], "seeds": [2], "rounds": [1]}
     )
-    page = render_html(table, ["a"], ["b"], "A & B", "of `code`")
+    page = render_html(lay_out(table, ["a"], ["b"]), "A & B", "of `code`")
     assert "<h2>A &amp; B</h2>" in page
     assert '<td class="key">x&lt;y</td>' in page
     assert "<code>code</code>" in page
 
 
-def test_the_command_makes_the_four_files(runs, tmp_path):
+def test_the_command_makes_the_five_files(runs, tmp_path):
     arguments = [
         "tables",
         *("--runs", str(runs), "--csv", str(tmp_path / "t.csv")),
         *("--parquet", str(tmp_path / "t.parquet"), "--markdown", str(tmp_path / "t.md")),
-        *("--html", str(tmp_path / "t.html")),
+        *("--html", str(tmp_path / "t.html"), "--latex", str(tmp_path / "t.tex")),
     ]
     assert main(arguments) == 0
-    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in ("csv", "parquet", "md", "html"))
+    suffixes = ("csv", "parquet", "md", "html", "tex")
+    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in suffixes)
 
 
 @pytest.mark.parametrize("accuracies", [[], [9.0, float("nan")]])
@@ -170,3 +173,33 @@ def test_a_truncated_metrics_file_is_refused_by_name(runs):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(FedstageError, match=r"scaffold_0\.1_0\.parquet: truncated or altered"):
         make(runs)
+
+
+def test_published_numbers_are_beside_in_every_file(runs):
+    content = json.loads(runs.read_text())
+    content |= {"published": "FedSDD, Table 2", "notes": ["Measured at scale `x`.", "Elsewhere."]}
+    numbers = {"scaffold": {"value": 80.0, "std": 1.5, "seeds": 3}, "fedavg": None}
+    for run in content["runs"]:
+        run["published"] = numbers[run["settings"]["method"]]
+    runs.write_text(json.dumps(content))
+    paths = make(runs)
+    rows = pq.read_table(paths["parquet"]).to_pylist()
+    assert [row["published"] for row in rows] == [80.0, 80.0, None, None]
+    assert rows[0]["difference"] == pytest.approx(71.2 - 80.0)
+    assert (rows[0]["published_std"], rows[0]["published_seeds"]) == (1.5, 3)
+    table = pd.read_csv(paths["csv"])
+    assert list(table["difference"][:2]) == [row["difference"] for row in rows[:2]]
+    texts = {
+        kind: paths[kind].read_text(encoding="utf-8") for kind in ("markdown", "html", "latex")
+    }
+    for kind, text in texts.items():
+        assert "71.20 ± 1.56 (n = 2)".replace("±", "$\\pm$" if kind == "latex" else "±") in text
+        assert "8.80" in text
+        assert "FedSDD, Table 2" in text
+        assert "Elsewhere." in text
+
+
+def test_latex_marks_the_best_of_each_column(runs):
+    text = make(runs)["latex"].read_text(encoding="utf-8")
+    assert r"scaffold & \textbf{71.20 $\pm$ 1.56 (n = 2)} & \textbf{59.45" in text
+    assert r"\label{tab:quickstart-default}" in text

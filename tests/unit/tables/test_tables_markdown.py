@@ -3,7 +3,9 @@ import math
 import pandas as pd
 import pytest
 
-from fedstage.tables.markdown import describe_source, human_bytes, mean_and_std, render
+from fedstage.tables import markdown
+from fedstage.tables.labels import human_bytes, mean_and_std
+from fedstage.tables.layout import describe_source, lay_out
 
 NAN = math.nan
 
@@ -34,6 +36,10 @@ def grid(**changes):
         "rounds": [8, 8, 8],
     }
     return pd.DataFrame(columns | changes)
+
+
+def render(table, rows, columns, title, source):
+    return markdown.render(lay_out(table, rows, columns), title, source)
 
 
 def cells(text):

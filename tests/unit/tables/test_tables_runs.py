@@ -190,3 +190,38 @@ def test_roles_may_differ_where_they_are_an_axis(tmp_path):
 def test_runs_json_is_checked(tmp_path, changes, message):
     with pytest.raises(FedstageError, match=message):
         read_runs(write_runs(tmp_path, [point()], **changes))
+
+
+# --- published numbers ----------------------------------------------------------------------------
+
+
+def with_numbers(path, numbers, **changes):
+    content = json.loads(path.read_text()) | {"published": "FedSDD, Table 2"} | changes
+    for run, number in zip(content["runs"], numbers, strict=True):
+        run["published"] = number
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_each_run_carries_its_published_number(tmp_path):
+    path = write_runs(tmp_path, [point("fedavg"), point("fedsdd"), point("own")])
+    numbers = [{"value": 88.53, "std": 0.31, "seeds": 3}, {"value": 0.0}, None]
+    experiment, frame = read_runs(with_numbers(path, numbers, notes=["a note"]))
+    last = last_rounds(frame)
+    assert list(last["published"][:2]) == [88.53, 0.0]
+    assert list(last["published_std"].isna()) == [False, True, True]
+    assert last["published_seeds"].dtype == "Int64"
+    assert last["published_seeds"][0] == 3
+    assert last["published"].isna()[2]
+    assert (experiment.published, experiment.notes) == ("FedSDD, Table 2", ["a note"])
+
+
+def test_without_a_counterpart_the_frame_has_no_published_columns(tmp_path):
+    _, frame = read_runs(write_runs(tmp_path, [point()]))
+    assert not [name for name in frame.columns if name.startswith("published")]
+
+
+@pytest.mark.parametrize("name", ["published", "published_std", "published_seeds", "difference"])
+def test_settings_may_not_be_called_as_columns_of_the_comparison(tmp_path, name):
+    with pytest.raises(FedstageError, match=f"{name}: is a column of the table; rename it"):
+        read_runs(write_runs(tmp_path, [point(**{name: 1})]))

@@ -136,3 +136,36 @@ def test_schema_types_the_axes_and_leaves_the_values_alone():
     assert schema.field("method").type == pa.string()
     assert schema.field("alpha").type == pa.float64()
     assert list(schema)[2:] == list(VALUES)
+
+
+# --- beside published numbers ---------------------------------------------------------------------
+
+
+def compared():
+    numbers = {"published": 88.53, "published_std": 0.31, "published_seeds": 3}
+    nothing = {"published": None, "published_std": None, "published_seeds": None}
+    frame = runs(
+        point("fedavg", 0, 60.0, **numbers),
+        point("fedavg", 1, 61.0, **numbers),
+        point("own", 0, 62.0, **nothing),
+    )
+    types = {"published": "float64", "published_std": "float64", "published_seeds": "Int64"}
+    return frame.astype(types)
+
+
+def test_a_row_has_its_published_number_and_the_difference_of_means():
+    table = summarise(compared(), ["method"])
+    first, second = table.iloc[0], table.iloc[1]
+    names = ["published", "published_std", "published_seeds"]
+    assert list(first[names]) == [88.53, 0.31, 3]
+    assert first["difference"] == pytest.approx(60.5 - 88.53, abs=1e-12)
+    assert second[[*names, "difference"]].isna().all()
+    assert table["difference"].dtype == "float64"
+    assert table["published_seeds"].dtype == "Int64"
+
+
+def test_columns_of_the_comparison_are_there_only_with_published_numbers():
+    names = table_schema(compared(), ["method"]).names
+    plain = table_schema(runs(point("fedavg", 0, 60.0)), ["method"]).names
+    assert names == [*plain, "published", "published_std", "published_seeds", "difference"]
+    assert list(summarise(compared(), ["method"]).columns) == names

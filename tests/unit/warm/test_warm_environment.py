@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fedstage.experiments import Execution
 from fedstage.warm.environment import prepare
 
 HOST = socket.gethostname()
@@ -14,7 +15,7 @@ HERE = f"{HOST}-{os.getpid()}"
 
 def owner(**inherited):
     environment = {"PATH": "/bin", **inherited}
-    prepare(environment, Path("commands"))
+    prepare(environment, Path("commands"), Execution())
     return environment["FEDSTAGE_OWNER"]
 
 
@@ -44,5 +45,27 @@ def test_the_stages_of_a_slurm_job_share_its_pool():
 
 def test_a_slurm_job_does_not_use_the_folder_of_the_login_session():
     environment = {"PATH": "/bin", "SLURM_JOB_ID": "7", "XDG_RUNTIME_DIR": "/run/user/0"}
-    prepare(environment, Path("commands"))
+    prepare(environment, Path("commands"), Execution())
     assert "XDG_RUNTIME_DIR" not in environment
+
+
+def pool_settings(execution, **inherited):
+    environment = {"PATH": "/bin", **inherited}
+    prepare(environment, Path("commands"), Execution(**execution))
+    names = ("FEDSTAGE_WORKERS", "FEDSTAGE_WORKERS_PER_GPU", "FEDSTAGE_TIMEOUT")
+    return [environment.get(name) for name in names]
+
+
+def test_settings_reach_the_pool_by_variables():
+    assert pool_settings({"workers": 3, "workers_per_gpu": 2, "timeout": 60}) == ["3", "2", "60"]
+
+
+def test_settings_that_are_not_given_are_the_pools_business():
+    assert pool_settings({}) == [None, "1", None]
+
+
+def test_variables_of_the_user_win_over_settings():
+    given = {"FEDSTAGE_WORKERS": "5", "FEDSTAGE_WORKERS_PER_GPU": "4", "FEDSTAGE_TIMEOUT": "9"}
+    settings = {"workers": 3, "workers_per_gpu": 2, "timeout": 60}
+    assert pool_settings(settings, **given) == ["5", "4", "9"]
+    assert pool_settings(settings, **dict.fromkeys(given, "")) == ["3", "2", "60"]

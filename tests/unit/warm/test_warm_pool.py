@@ -1,6 +1,7 @@
 """The client and the pool in one process; `tests/chaos` runs them as users do, in several."""
 
 import os
+import selectors
 import socket
 import stat
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.warm import client, pool, worker
+from fedstage.experiments import Execution
+from fedstage.warm import client, gpus, pool, worker
 from fedstage.warm.environment import prepare
 from fedstage.warm.processes import alive
 
@@ -194,7 +196,7 @@ def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
 
 def test_a_workflow_prepares_its_jobs(tmp_path):
     environment = {"PATH": "/bin"}
-    prepare(environment, tmp_path)
+    prepare(environment, tmp_path, Execution())
     assert environment["PATH"] == f"{tmp_path}:/bin"
     assert environment["FEDSTAGE_OWNER"] == f"{socket.gethostname()}-{os.getpid()}"
     assert Path(environment["FEDSTAGE_CLIENT"]).samefile(client.__file__)
@@ -203,14 +205,14 @@ def test_a_workflow_prepares_its_jobs(tmp_path):
 
 def test_a_workflow_inside_another_keeps_its_owner(tmp_path, owner):
     environment = {"FEDSTAGE_OWNER": f"{socket.gethostname()}-{owner.pid}"}
-    prepare(environment, tmp_path)
+    prepare(environment, tmp_path, Execution())
     assert environment["FEDSTAGE_OWNER"].endswith(f"-{owner.pid}")
 
 
 @pytest.mark.parametrize("foreign", ["elsewhere-1", f"{socket.gethostname()}-999999999", "x"])
 def test_an_owner_that_does_not_live_here_is_replaced(tmp_path, foreign):
     environment = {"FEDSTAGE_OWNER": foreign}
-    prepare(environment, tmp_path)
+    prepare(environment, tmp_path, Execution())
     assert environment["FEDSTAGE_OWNER"].endswith(f"-{os.getpid()}")
 
 
@@ -221,3 +223,25 @@ def test_a_process_that_has_ended_is_not_alive():
     child.wait()
     assert not alive(child.pid)
     assert alive(os.getpid())
+
+
+def test_a_worker_that_dies_as_its_client_goes_is_buried_once(monkeypatch, tmp_path):
+    """Both of its sockets are ready in the same turn of the loop."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    while alive(child):
+        time.sleep(0.01)
+    (control, its_end), (connection, other_end) = socket.socketpair(), socket.socketpair()
+    its_end.close()
+    other_end.close()
+    listener = socket.create_server(("localhost", 0))
+    made = pool.Pool(tmp_path / "socket", listener, 0, size=1, per_gpu=1, timeout=9, source="")
+    made.workers.append(pool.Worker(child, control, gpus.CPU, connection))
+    for ready in (control, connection):
+        made.selector.register(ready, selectors.EVENT_READ, made.workers[0])
+    monkeypatch.setattr(pool, "finished", lambda one: not one.workers)
+    pool.serve(made)
+    assert made.workers == []
+    made.selector.close()
+    listener.close()

@@ -1,0 +1,1 @@
+"""Claims of papers as data, and whether measurements bear them out."""

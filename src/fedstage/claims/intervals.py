@@ -1,0 +1,64 @@
+"""Confidence intervals of a mean, by Student's t (Gosset 1908), with standard library only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import atan, cos, inf, nan, pi, sin, sqrt
+from statistics import fmean, stdev
+
+LEVEL = 0.95
+_HALVINGS = 200  # more than a float has bits: bisection ends at its last digit
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean of n values and its confidence interval, which one value does not have (nan)."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+    """Return mean ± t s / sqrt(n), with deviation s (n - 1) and t of n - 1 degrees of freedom.
+
+    Of differences between pairs it is the interval of the paired t-test.
+    """
+    n = len(values)
+    if n < 2:
+        return Interval(values[0] if n else nan, nan, nan, n)
+    mean = fmean(values)
+    half = student_t(level, n - 1) * stdev(values) / sqrt(n)
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def student_t(level: float, degrees: int) -> float:
+    """Return the t with P(|T| <= t) = level, for T of Student's distribution."""
+    low, high = 0.0, 1.0
+    while central_probability(high, degrees) < level and high < inf:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if central_probability(middle, degrees) < level:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def central_probability(t: float, degrees: int) -> float:
+    """Return P(|T| <= t) for whole degrees of freedom, as a finite sum.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    """
+    theta = atan(t / sqrt(degrees))
+    odd = degrees % 2
+    term = cos(theta) if odd else 1.0
+    total = 0.0
+    for step in range(degrees // 2):
+        total += term
+        k = 2 * step + 1 + odd
+        term *= cos(theta) ** 2 * k / (k + 1)
+    if odd:
+        return 2 / pi * (theta + sin(theta) * total)
+    return sin(theta) * total

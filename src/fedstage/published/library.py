@@ -1,0 +1,104 @@
+"""The published numbers beside every experiment's runs, checked when the Snakefile is parsed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.experiments import Experiment, Run, load_yaml
+from fedstage.published.matching import counterparts
+from fedstage.published.rows import Paper, Row, check_papers, load_rows
+from fedstage.published.scale import measured_at, name_source, published_at
+from fedstage.published.settings import Published
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """What is published of an experiment's table.
+
+    Attributes
+    ----------
+    source : str
+        Where: ``FedSDD, Table 2``.
+    notes : list of str
+        At which scales was measured, here and there.
+    numbers : list of dict or None
+        Of each run `value`, `std` and `seeds`; None where the paper has nothing.
+    """
+
+    source: str
+    notes: list[str]
+    numbers: list[dict[str, Any] | None]
+
+
+def find_published(
+    experiments: Mapping[str, Experiment],
+    runs: Mapping[tuple[str, str], Sequence[Run]],
+    folder: Path,
+) -> dict[tuple[str, str], PublishedTable]:
+    """Return the published counterpart of each experiment and scale that names one.
+
+    Raises
+    ------
+    FedstageError
+        If a paper or table is unknown, or a cell names no row or several.
+    """
+    wanted = {
+        name: experiment.table.published
+        for name, experiment in experiments.items()
+        if experiment.table.published is not None
+    }
+    if not wanted:
+        return {}
+    file = folder / "papers.yaml"
+    papers = check_papers(load_yaml(file), str(file))
+    for name, published in wanted.items():
+        _check_paper(name, published, papers)
+    rows = {one.paper: load_rows(folder / f"{one.paper}.csv") for one in wanted.values()}
+    for name, published in wanted.items():
+        _check_axes(name, published, [run for key in runs for run in runs[key] if key[0] == name])
+    return {
+        (name, scale): _beside(name, scale, wanted[name], papers, resolved, rows)
+        for (name, scale), resolved in runs.items()
+        if name in wanted
+    }
+
+
+def _check_paper(name: str, published: Published, papers: Iterable[str]) -> None:
+    if published.paper not in papers:
+        known = ", ".join(papers)
+        raise FedstageError(
+            f"{name}: table.published.paper = {published.paper!r}: use one of {known}"
+        )
+
+
+def _check_axes(name: str, published: Published, runs: Iterable[Run]) -> None:
+    axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != "seed")
+    places = [("axes", axis) for axis in published.axes]
+    places += [("match", axis) for axis in published.match]
+    places += [("cells", axis) for cell in published.cells for axis in cell.at]
+    for key, axis in places:
+        if axis not in axes:
+            known = ", ".join(axes)
+            raise FedstageError(f"{name}: table.published.{key}: {axis!r}: must be one of {known}")
+
+
+def _beside(
+    name: str,
+    scale: str,
+    published: Published,
+    papers: Mapping[str, Paper],
+    runs: Sequence[Run],
+    rows: Mapping[str, Sequence[Row]],
+) -> PublishedTable:
+    points = [run.axes for run in runs]
+    found = counterparts(f"{name}/{scale}", published, points, rows[published.paper])
+    paper = papers[published.paper]
+    source = name_source(paper, published)
+    notes = [measured_at(scale, runs), published_at(source, paper, found)]
+    return PublishedTable(source, notes, [_number(row) for row in found])
+
+
+def _number(row: Row | None) -> dict[str, Any] | None:
+    return None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}

@@ -1,0 +1,75 @@
+"""Stage `claims`: whether claims hold in the published numbers, and in what was measured."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from fedstage.artefacts import load_frame, save_table
+from fedstage.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.claims.report import render_report, render_report_html
+from fedstage.claims.settings import Claim, ClaimList
+from fedstage.claims.table import SCHEMA, as_columns, claim_rows
+from fedstage.claims.verdicts import Judgement, judge
+from fedstage.files import load_json, replacing
+from fedstage.tables.layout import describe_source
+from fedstage.tables.runs import ResultRuns, last_rounds, read_runs
+from fedstage.validation import validate
+
+
+def claims(
+    *,
+    runs: Path,
+    definitions: Path,
+    csv: Path,
+    parquet: Path,
+    markdown: Path,
+    html: Path,
+    measurements: Path | None = None,
+) -> None:
+    """Judge claims by the last evaluated round of each run of an experiment.
+
+    Parameters
+    ----------
+    runs : Path
+        JSON file of the experiment's runs: settings, metrics and published number of each.
+    definitions : Path
+        JSON file of the claims.
+    csv, parquet : Path
+        The judgements with exact numbers: a row a comparison.
+    markdown, html : Path
+        The report for people.
+    measurements : Path, optional
+        A Parquet table with a column for every axis, for `seed` and for what the claims are about,
+        such as seconds; read instead of the runs' metrics.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, or what a claim is about was not measured.
+    """
+    experiment, frame = read_runs(runs)
+    wanted = validate(ClaimList, load_json(definitions), str(definitions)).claims
+    table = None if measurements is None else load_frame(measurements)
+    judged = [_judge(claim, experiment, frame, table) for claim in wanted]
+    rows = claim_rows(judged, experiment.metric)
+    save_table(parquet, as_columns(rows), SCHEMA)
+    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+    report = (judged, f"{experiment.title}: claims", source, experiment.notes)
+    with replacing(csv) as temporary:
+        pd.DataFrame(rows, columns=SCHEMA.names).to_csv(temporary, index=False, lineterminator="\n")
+    with replacing(markdown) as temporary:
+        temporary.write_text(render_report(*report), encoding="utf-8")
+    with replacing(html) as temporary:
+        temporary.write_text(render_report_html(*report), encoding="utf-8")
+
+
+def _judge(
+    claim: Claim, experiment: ResultRuns, frame: pd.DataFrame, table: pd.DataFrame | None
+) -> Judgement:
+    """Judge a claim on what it is about; published numbers are those of the experiment's table."""
+    metric = claim.metric or experiment.metric
+    if table is None:
+        values = values_of_runs(frame, metric)
+    else:
+        values = values_of_table(table, experiment, metric)
+    return judge(claim, cells_of(experiment, values, published=metric == experiment.metric))

@@ -1,0 +1,36 @@
+"""Stage `comparison`: measured against published accuracy, as a figure."""
+
+from pathlib import Path
+
+from fedstage.tables.comparison_figure import draw_comparison
+from fedstage.tables.figures import save_figure
+from fedstage.tables.runs import read_runs
+from fedstage.tables.summary import summarise
+
+
+def comparison(*, runs: Path, figure: Path) -> None:
+    """Draw the measured over the published accuracy of each cell that the paper has a number for.
+
+    Parameters
+    ----------
+    runs : Path
+        JSON file of the experiment's runs: settings, metrics and published number of each.
+    figure : Path
+        The figure, PNG or SVG by suffix.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing, damaged or empty, or no cell has a published number.
+    """
+    experiment, frame = read_runs(runs)
+    table = summarise(frame, experiment.axes)
+    note = "Bars: ± 1 standard deviation over seeds; across, as the paper reports it."
+    drawn = draw_comparison(
+        table,
+        experiment.rows,
+        experiment.columns,
+        f"{experiment.title}: measured against {experiment.published}",
+        " ".join([note, *(line.replace("`", "") for line in experiment.notes)]),
+    )
+    save_figure(drawn, figure)

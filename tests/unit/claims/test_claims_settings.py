@@ -1,0 +1,51 @@
+import pytest
+
+from fedstage.claims.settings import Claim, ClaimFile
+from fedstage.errors import FedstageError
+from fedstage.validation import validate
+
+ABOUT = {"id": "a", "text": "t", "place": "p", "experiment": "e"}
+A, B = {"method": "a"}, {"method": "b"}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"greater": A, "than": B},
+        {"less": A, "than": B, "quantifier": "mean"},
+        {"ratio": A, "to": B, "at_most": 1.1},
+        {"ratio": A, "to": B, "at_least": 1.5, "metric": "seconds"},
+        {"greater": A, "than": {"method": ["b", "c"]}, "where": {"partition.alpha": 0.1}},
+    ],
+    ids=str,
+)
+def test_a_claim_compares_two_sides(form):
+    claim = validate(Claim, ABOUT | form, "here")
+    assert claim.model_dump(exclude_defaults=True) == ABOUT | form
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ({}, "no comparison"),
+        ({"greater": A}, "greater"),
+        ({"greater": A, "less": A, "than": B}, "greater, less, than"),
+        ({"ratio": A, "to": B}, "ratio, to"),
+        ({"ratio": A, "to": B, "at_most": 2.0, "at_least": 1.0}, "at_least, at_most, ratio, to"),
+        ({"greater": A, "than": B, "at_most": 2.0}, "at_most, greater, than"),
+    ],
+    ids=str,
+)
+def test_other_forms_are_refused_by_id(form, told):
+    with pytest.raises(FedstageError, match=f"^here: claim 'a': {told}: give greater and than"):
+        validate(Claim, ABOUT | form, "here")
+
+
+def test_a_file_names_its_paper():
+    content = {"paper": "fedsdd", "claims": [ABOUT | {"greater": A, "than": B}]}
+    assert validate(ClaimFile, content, "f.yaml").claims[0].id == "a"
+    with pytest.raises(FedstageError, match=r"f\.yaml: paper: missing"):
+        validate(ClaimFile, {"claims": []}, "f.yaml")
+    content["claims"][0] |= {"id": "not a name"}
+    with pytest.raises(FedstageError, match=r"f\.yaml: claims\.0\.id = 'not a name': must match"):
+        validate(ClaimFile, content, "f.yaml")

@@ -1,0 +1,179 @@
+import pytest
+
+from fedstage.claims.comparisons import Cell
+from fedstage.claims.intervals import Interval
+from fedstage.claims.settings import Claim
+from fedstage.claims.verdicts import (
+    CONTRADICTED,
+    HOLDS,
+    NOT_MEASURED,
+    UNDECIDED,
+    combine,
+    decide,
+    judge,
+)
+
+ABOVE = {"greater": {"method": "a"}, "than": {"method": "b"}}
+BELOW = {"less": {"method": "a"}, "than": {"method": "b"}}
+AT_MOST = {"ratio": {"method": "a"}, "to": {"method": "b"}, "at_most": 1.1}
+AT_LEAST = {"ratio": {"method": "a"}, "to": {"method": "b"}, "at_least": 1.5}
+
+
+def claim(**form):
+    return Claim(id="i", text="t", place="p", experiment="e", **form)
+
+
+def cell(method, values, published=None, **axes):
+    return Cell({"method": method, **axes}, dict(enumerate(values)), published)
+
+
+def judged(one, other, form=ABOVE, published=(None, None)):
+    cells = [cell("a", one, published[0]), cell("b", other, published[1])]
+    return judge(claim(**form), cells)
+
+
+FAR_ABOVE = ([70.0, 72.0, 71.0], [60.0, 61.0, 61.5])
+FAR_BELOW = FAR_ABOVE[::-1]
+ABOUT_EQUAL = ([60.0, 63.0, 61.0], [61.0, 61.0, 61.5])
+
+
+@pytest.mark.parametrize(
+    ("values", "form", "verdict"),
+    [
+        (FAR_ABOVE, ABOVE, HOLDS),
+        (FAR_BELOW, ABOVE, CONTRADICTED),
+        (ABOUT_EQUAL, ABOVE, UNDECIDED),
+        (FAR_ABOVE, BELOW, CONTRADICTED),
+        (FAR_BELOW, BELOW, HOLDS),
+        (([100.0, 101.0], [100.0, 100.0]), AT_MOST, HOLDS),
+        (([120.0, 121.0], [100.0, 100.0]), AT_MOST, CONTRADICTED),
+        (([105.0, 115.0], [100.0, 100.0]), AT_MOST, UNDECIDED),
+        (([200.0, 201.0], [100.0, 100.0]), AT_LEAST, HOLDS),
+        (([120.0, 121.0], [100.0, 100.0]), AT_LEAST, CONTRADICTED),
+    ],
+)
+def test_verdicts(values, form, verdict):
+    assert judged(*values, form).verdict == verdict
+
+
+def test_one_seed_decides_nothing_and_none_is_not_measured():
+    (effect,) = judged([90.0], [10.0]).effects
+    assert (effect.verdict, effect.measured.mean, effect.measured.n) == (UNDECIDED, 80.0, 1)
+    assert judged([], []).verdict == NOT_MEASURED
+    assert judge(claim(**ABOVE), []).verdict == NOT_MEASURED
+
+
+def test_only_seeds_of_both_cells_count():
+    cells = [
+        Cell({"method": "a"}, {0: 5.0, 1: 7.0, 2: 9.0}),
+        Cell({"method": "b"}, {2: 1.0, 1: 1.5}),
+    ]
+    (effect,) = judge(claim(**ABOVE), cells).effects
+    assert (effect.measured.n, effect.measured.mean) == (2, 6.75)
+
+
+def test_an_interval_that_touches_the_bound_decides_nothing():
+    assert decide(claim(**ABOVE), Interval(1.0, 0.0, 2.0, 3)) == UNDECIDED
+    assert decide(claim(**ABOVE), Interval(-1.0, -2.0, 0.0, 3)) == UNDECIDED
+    assert decide(claim(**ABOVE), Interval(1.0, 0.01, 2.0, 3)) == HOLDS
+    assert decide(claim(**AT_MOST), Interval(1.0, 0.9, 1.1, 3)) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "whole"),
+    [
+        ([HOLDS, HOLDS], HOLDS),
+        ([HOLDS, UNDECIDED], UNDECIDED),
+        ([HOLDS, UNDECIDED, CONTRADICTED], CONTRADICTED),
+        ([HOLDS, NOT_MEASURED], UNDECIDED),
+        ([NOT_MEASURED, NOT_MEASURED], NOT_MEASURED),
+        ([NOT_MEASURED, CONTRADICTED], CONTRADICTED),
+        ([], NOT_MEASURED),
+    ],
+)
+def test_a_claim_about_all_holds_only_in_all(verdicts, whole):
+    assert combine(verdicts) == whole
+
+
+# --- published numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("published", "form", "holds", "effect"),
+    [
+        ((80.0, 79.0), ABOVE, True, 1.0),
+        ((79.0, 80.0), ABOVE, False, -1.0),
+        ((80.0, 80.0), ABOVE, False, 0.0),
+        ((79.0, 80.0), BELOW, True, -1.0),
+        ((105.0, 100.0), AT_MOST, True, 1.05),
+        ((150.0, 120.0), AT_MOST, False, 1.25),
+        ((200.0, 100.0), AT_LEAST, True, 2.0),
+        ((None, 80.0), ABOVE, None, None),
+        ((80.0, None), ABOVE, None, None),
+        ((1.0, 0.0), AT_LEAST, None, None),
+    ],
+)
+def test_published_means_say_yes_or_no(published, form, holds, effect):
+    judgement = judged(*ABOUT_EQUAL, form, published)
+    assert judgement.published_holds is holds
+    assert judgement.effects[0].published == (effect if effect is None else pytest.approx(effect))
+
+
+def two_alphas(published):
+    cells = []
+    for alpha, (one, other) in zip((1.0, 0.1), published, strict=True):
+        cells += [cell("a", [], one, alpha=alpha), cell("b", [], other, alpha=alpha)]
+    return judge(claim(**ABOVE), cells)
+
+
+@pytest.mark.parametrize(
+    ("published", "holds"),
+    [
+        ([(2.0, 1.0), (2.0, 1.0)], True),
+        ([(2.0, 1.0), (1.0, 2.0)], False),
+        ([(2.0, 1.0), (None, 2.0)], True),
+        ([(None, 1.0), (None, 2.0)], None),
+    ],
+)
+def test_published_numbers_of_all_comparisons(published, holds):
+    judgement = two_alphas(published)
+    assert judgement.published_holds is holds
+    assert len(judgement.effects) == 2
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def mean_cells():
+    return [
+        cell("a", [62.0, 63.0, 64.0], 80.0, alpha=1.0),
+        cell("b", [60.0, 60.0, 60.0], 70.0, alpha=1.0),
+        cell("a", [49.0, 49.5, 50.0], 60.0, alpha=0.1),
+        cell("b", [50.0, 50.0, 50.0], 61.0, alpha=0.1),
+    ]
+
+
+def test_a_claim_about_the_mean_averages_comparisons_within_each_seed():
+    judgement = judge(claim(**ABOVE, quantifier="mean"), mean_cells())
+    (effect,) = judgement.effects
+    assert effect.measured.mean == pytest.approx((0.5 + 1.25 + 2.0) / 3)
+    assert effect.measured.n == 3
+    assert effect.label == "mean of 2"
+    assert effect.published == pytest.approx(4.5)
+    assert judgement.published_holds
+    assert judgement.verdict == UNDECIDED
+    assert judge(claim(**ABOVE), mean_cells()).verdict == UNDECIDED
+
+
+def test_the_mean_needs_seeds_that_all_cells_have():
+    cells = mean_cells()
+    del cells[2].values[0]
+    (effect,) = judge(claim(**ABOVE, quantifier="mean"), cells).effects
+    assert effect.measured.n == 2
+    assert effect.measured.mean == pytest.approx((1.25 + 2.0) / 2)
+
+
+def test_a_ratio_to_nothing_does_not_count():
+    assert judged([1.0, 2.0], [0.0, 0.0], AT_LEAST).verdict == NOT_MEASURED
+    (effect,) = judged([1.0, 2.0, 4.0], [0.0, 1.0, 1.0], AT_LEAST).effects
+    assert (effect.measured.n, effect.measured.mean) == (2, 3.0)

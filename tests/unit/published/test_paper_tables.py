@@ -1,0 +1,74 @@
+"""Every number of FedEED's and FedSDD's tables has its cell in an experiment."""
+
+from pathlib import Path
+
+import pytest
+
+from fedstage.catalogue import load_catalogue
+from fedstage.published.rows import load_rows
+
+WORKFLOW = Path(__file__).parents[3] / "workflow"
+PAPERS = ("fedeed", "fedsdd")
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    config = {"targets": ["fedsdd_table2/paper"]}
+    return load_catalogue(config, WORKFLOW)
+
+
+def tables(catalogue):
+    """The tables of published accuracies that experiments at paper scale stand for."""
+    return {
+        name: experiment.table.published
+        for name, experiment in catalogue.experiments.items()
+        if name.startswith(PAPERS) and experiment.table.published is not None
+    }
+
+
+def test_each_number_has_its_cell_at_the_papers_scale(catalogue):
+    for name, published in tables(catalogue).items():
+        rows = load_rows(WORKFLOW / f"published/{published.paper}.csv")
+        expected = [
+            row.value
+            for row in rows
+            if (row.table, row.metric) == (published.table, published.metric)
+        ]
+        runs = catalogue.runs[name, "paper"]
+        numbers = catalogue.published[name, "paper"].numbers
+        cells = {
+            str({**run.axes, "seed": None}): number
+            for run, number in zip(runs, numbers, strict=True)
+        }
+        assert None not in cells.values(), name
+        assert sorted(number["value"] for number in cells.values()) == sorted(expected), name
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_of_accuracies_is_an_experiment(catalogue, paper):
+    rows = load_rows(WORKFLOW / f"published/{paper}.csv")
+    accuracies = {row.table for row in rows if row.metric == "top1_accuracy"}
+    stated = {one.table for one in tables(catalogue).values() if one.paper == paper}
+    assert accuracies <= stated
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_experiment_has_three_scales(catalogue, paper):
+    for name, experiment in catalogue.experiments.items():
+        if name.startswith(paper) and experiment.table.published is not None:
+            assert {"smoke", "mini", "paper"} <= set(experiment.scales), name
+
+
+def test_at_paper_scale_the_settings_are_the_papers(catalogue):
+    """Hyperparameters that both papers state in section 6.1 (4.1)."""
+    for run in catalogue.runs["fedsdd_table2", "paper"]:
+        line = run.line
+        assert (line.clients, line.participants, run.length.rounds) == (20, 8, 100)
+        client = line.client
+        assert (client.epochs, client.batch_size, client.learning_rate) == (40, 64, 0.8)
+        if line.server and line.global_trainer:
+            server = line.server
+            assert (server.steps, server.batch_size, server.learning_rate) == (5000, 256, 0.1)
+            assert server.temperature == 4.0
+            expected = {"cifar10": "cifar100", "cifar100": "parquet"}
+            assert line.public.name == expected[line.data.name]

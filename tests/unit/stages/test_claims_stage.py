@@ -1,0 +1,157 @@
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedstage.artefacts import save_table
+from fedstage.claims.table import SCHEMA
+from fedstage.cli import main
+from fedstage.errors import FedstageError
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.stages.claims import claims
+from fedstage.stages.comparison import comparison
+
+ACCURACIES = {"fedsdd": [70.0, 72.0, 71.0], "fedavg": [60.0, 61.0, 61.5]}
+PUBLISHED = {"fedsdd": {"value": 89.06, "std": 0.19, "seeds": 3}, "fedavg": {"value": 88.53}}
+ABOUT = {"text": "t", "place": "p", "experiment": "e"}
+ABOVE = ABOUT | {"id": "above", "greater": {"method": "fedsdd"}, "than": {"method": "fedavg"}}
+SLOWER = ABOUT | {
+    "id": "slower",
+    "metric": "seconds",
+    "ratio": {"method": "fedsdd"},
+    "to": {"method": "fedavg"},
+    "at_least": 1.2,
+}
+
+
+def write_metrics(path, accuracy):
+    columns = {
+        "round": [1, 2],
+        "evaluated": ["global_model"] * 2,
+        "role": ["test"] * 2,
+        "top1_accuracy": [9.0, accuracy],
+        "loss": [1.0] * 2,
+        "samples": [360] * 2,
+        "client_std": [None] * 2,
+        "own_mean": [accuracy] * 2,
+        "own_std": [2.0] * 2,
+        "bytes_up": [100] * 2,
+        "bytes_down": [100] * 2,
+        "participants": [4] * 2,
+    }
+    save_table(path, columns, METRICS_SCHEMA)
+    return str(path)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    listed = [
+        {
+            "settings": {"method": method, "seed": seed},
+            "metrics": write_metrics(tmp_path / f"{method}{seed}.parquet", accuracy),
+            "partition": "unread",
+            "published": PUBLISHED[method],
+        }
+        for method, accuracies in ACCURACIES.items()
+        for seed, accuracy in enumerate(accuracies)
+    ]
+    content = {
+        "experiment": "e",
+        "scale": "mini",
+        "title": "The title",
+        "rows": ["method"],
+        "published": "FedSDD, Table 2",
+        "notes": ["Measured at scale `mini`."],
+        "runs": listed,
+    }
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def make(runs, *wanted, name="claims", **more):
+    definitions = runs.parent / "definitions.json"
+    definitions.write_text(json.dumps({"claims": list(wanted)}))
+    kinds = {"csv": "csv", "parquet": "parquet", "markdown": "md", "html": "html"}
+    paths = {kind: runs.parent / f"{name}.{suffix}" for kind, suffix in kinds.items()}
+    claims(runs=runs, definitions=definitions, **paths, **more)
+    return paths
+
+
+def test_a_claim_is_judged_by_the_last_rounds(runs):
+    paths = make(runs, ABOVE)
+    (row,) = pq.read_table(paths["parquet"]).to_pylist()
+    assert row["mean"] == pytest.approx((10 + 11 + 9.5) / 3)
+    assert (row["seeds"], row["verdict"], row["claim_verdict"]) == (3, "holds", "holds")
+    assert row["published"] == pytest.approx(0.53)
+    assert row["published_holds"] is True
+    assert pq.read_schema(paths["parquet"]).names == SCHEMA.names
+    table = pd.read_csv(paths["csv"])
+    assert list(table.columns) == SCHEMA.names
+    assert table["mean"].iloc[0] == row["mean"]
+    text = paths["markdown"].read_text(encoding="utf-8")
+    assert text.startswith("# The title: claims\n\nExperiment `e` at scale `mini`")
+    assert text.endswith("- Measured at scale `mini`.\n")
+    assert "<h2>The title: claims</h2>" in paths["html"].read_text(encoding="utf-8")
+
+
+def test_the_same_claims_give_the_same_bytes(runs):
+    one, other = make(runs, ABOVE, name="one"), make(runs, ABOVE, name="other")
+    for kind in one:
+        assert one[kind].read_bytes() == other[kind].read_bytes()
+
+
+def test_other_measurements_are_read_from_a_table(runs):
+    path = runs.parent / "timings.parquet"
+    columns = {
+        "method": ["fedsdd", "fedsdd", "fedavg", "fedavg"],
+        "seed": [0, 1, 0, 1],
+        "seconds": [20.0, 21.0, 10.0, 10.0],
+    }
+    schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), ("seconds", pa.float64())])
+    save_table(path, columns, schema)
+    (row,) = pq.read_table(make(runs, SLOWER, measurements=path)["parquet"]).to_pylist()
+    assert (row["mean"], row["seeds"], row["verdict"]) == (2.05, 2, "holds")
+    assert (row["metric"], row["published"]) == ("seconds", None)
+
+
+def test_what_was_not_measured_is_told_and_nothing_is_written(runs):
+    with pytest.raises(FedstageError, match="metric = 'seconds': not measured"):
+        make(runs, SLOWER)
+    assert not list(runs.parent.glob("claims.*"))
+
+
+def test_a_claim_about_cells_of_another_scale_is_not_measured(runs):
+    paths = make(runs, ABOVE | {"greater": {"method": "feddf"}}, ABOVE | {"id": "b"})
+    rows = pq.read_table(paths["parquet"]).to_pylist()
+    assert [row["claim"] for row in rows] == ["b"]
+    assert "| not measured" in paths["markdown"].read_text(encoding="utf-8")
+
+
+def test_definitions_are_checked(runs):
+    with pytest.raises(FedstageError, match=r"definitions\.json: claims\.0\.greter"):
+        make(runs, ABOVE | {"greter": {}})
+
+
+def test_the_commands_make_claims_and_comparison(runs, tmp_path):
+    make(runs, ABOVE)
+    arguments = [
+        "claims",
+        *("--runs", str(runs), "--definitions", str(tmp_path / "definitions.json")),
+        *("--csv", str(tmp_path / "c.csv"), "--parquet", str(tmp_path / "c.parquet")),
+        *("--markdown", str(tmp_path / "c.md"), "--html", str(tmp_path / "c.html")),
+    ]
+    assert main(arguments) == 0
+    assert (tmp_path / "c.md").read_bytes() == (tmp_path / "claims.md").read_bytes()
+    assert main(["comparison", "--runs", str(runs), "--figure", str(tmp_path / "f.png")]) == 0
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+def test_no_figure_without_published_numbers(runs, tmp_path):
+    content = json.loads(runs.read_text())
+    del content["published"]
+    runs.write_text(json.dumps(content))
+    with pytest.raises(FedstageError, match="no cell has a published number"):
+        comparison(runs=runs, figure=tmp_path / "f.png")

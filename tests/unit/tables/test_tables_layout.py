@@ -1,0 +1,125 @@
+import math
+
+import pandas as pd
+import pytest
+
+from fedstage.tables import html, markdown
+from fedstage.tables.labels import signed
+from fedstage.tables.layout import lay_out
+
+NAN = math.nan
+NOTES = ["Measured at scale `mini`: digits.", "Published in FedSDD, Table 2: cifar10."]
+
+
+def compared(**changes):
+    columns = {
+        "method": ["fedsdd", "fedsdd", "fedavg", "fedavg"],
+        "alpha": [1.0, 0.1, 1.0, 0.1],
+        "top1_accuracy": [70.0, 60.5, 71.0, 50.0],
+        "std": [1.0, 2.0, NAN, 3.0],
+        "seeds": [3, 3, 1, 3],
+        "client_std": [NAN] * 4,
+        "own_mean": [70.0] * 4,
+        "own_std": [1.0] * 4,
+        "bytes_up": [1] * 4,
+        "bytes_down": [1] * 4,
+        "rounds": [8] * 4,
+        "published": [89.06, 80.18, NAN, 78.72],
+        "published_std": [0.19, 2.38, NAN, NAN],
+        "published_seeds": [3, 3, NAN, 3],
+        "difference": [-19.06, -19.68, NAN, -28.72],
+    }
+    return pd.DataFrame(columns | changes)
+
+
+def pivot(table=None, rows=("method",), columns=("alpha",)):
+    table = compared() if table is None else table
+    return lay_out(table, list(rows), list(columns), "FedSDD, Table 2", NOTES)
+
+
+def test_each_group_has_measured_published_and_difference():
+    layout = pivot()
+    assert layout.keys == [("fedsdd",), ("fedavg",)]
+    shown = [(column.group, column.head, column.texts) for column in layout.columns]
+    assert shown == [
+        ("alpha = 1", "measured", ["70.00 ± 1.00 (n = 3)", "71.00 (n = 1)"]),
+        ("alpha = 1", "published", ["89.06 ± 0.19", "–"]),
+        ("alpha = 1", "difference", ["−19.06", "–"]),
+        ("alpha = 0.1", "measured", ["60.50 ± 2.00 (n = 3)", "50.00 ± 3.00 (n = 3)"]),
+        ("alpha = 0.1", "published", ["80.18 ± 2.38", "78.72"]),
+        ("alpha = 0.1", "difference", ["−19.68", "−28.72"]),
+    ]
+
+
+def test_beside_published_numbers_each_cell_says_its_seeds():
+    layout = pivot(compared(seeds=[3] * 4))
+    assert layout.columns[3].texts == ["60.50 ± 2.00 (n = 3)", "50.00 ± 3.00 (n = 3)"]
+
+
+def test_what_is_ranked_is_exact():
+    means = {(c.group, c.head): list(c.means) for c in pivot().columns}
+    assert means["alpha = 0.1", "measured"] == [60.5, 50.0]
+    assert means["alpha = 0.1", "published"] == [80.18, 78.72]
+    assert means["alpha = 0.1", "difference"] == []
+
+
+def test_a_combination_without_a_run_is_empty_in_all_its_columns():
+    layout = pivot(compared().drop(index=2))
+    texts = {(column.group, column.head): column.texts for column in layout.columns}
+    assert [texts["alpha = 1", head][1] for head in ("measured", "published", "difference")] == [
+        "–", "–", "–",
+    ]  # fmt: skip
+    assert math.isnan(layout.columns[0].means[1])
+
+
+def test_the_legend_says_what_is_published_and_at_which_scales():
+    legend = pivot().legend
+    assert (
+        "**published**: mean ± deviation that FedSDD, Table 2 reports; – where it reports"
+        in (legend[2])
+    )
+    assert legend[3] == "**difference**: measured minus published, in percentage points."
+    assert legend[-2:] == NOTES
+
+
+def test_one_row_axis_has_columns_beside_the_accuracy():
+    layout = lay_out(compared(), ["method", "alpha"], [], "FedSDD, Table 2", NOTES)
+    heads = [column.head for column in layout.columns]
+    assert heads[:4] == ["Top-1 accuracy (%)", "Published (%)", "Difference (points)", "Seeds"]
+    assert layout.columns[1].texts == ["89.06 ± 0.19", "80.18 ± 2.38", "–", "78.72"]
+    assert layout.legend[1].startswith("**Published (%)**: mean ± deviation that FedSDD, Table 2")
+
+
+def test_without_published_numbers_there_is_nothing_of_them():
+    plain = compared().drop(columns=["published", "published_std", "published_seeds", "difference"])
+    layout = lay_out(plain, ["method"], ["alpha"])
+    assert [(column.group, column.head) for column in layout.columns] == [
+        ("", "alpha = 1"),
+        ("", "alpha = 0.1"),
+    ]
+    assert "published" not in " ".join(layout.legend).lower()
+    long = lay_out(plain, ["method", "alpha"], [])
+    assert "Published (%)" not in [column.head for column in long.columns]
+
+
+def test_markdown_names_a_group_above_its_first_column():
+    text = markdown.render(pivot(), "T", "S.")
+    head = next(line for line in text.splitlines() if line.startswith("| method"))
+    assert [cell.strip() for cell in head.strip("|").split("|")] == [
+        "method", "alpha = 1", "published", "difference", "alpha = 0.1", "published", "difference",
+    ]  # fmt: skip
+    assert text.endswith("- Published in FedSDD, Table 2: cifar10.\n")
+
+
+def test_the_page_has_a_head_above_each_group():
+    page = html.render_html(pivot(), "T", "S.")
+    assert '<th colspan="3">alpha = 1</th><th colspan="3">alpha = 0.1</th></tr>' in page
+    assert page.count("<th>difference</th>") == 2
+    assert "<li>Measured at scale <code>mini</code>: digits.</li>" in page
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(1.049, "+1.05"), (-0.3, "−0.30"), (0.0, "+0.00"), (NAN, "–")]
+)
+def test_differences_have_a_sign(number, text):
+    assert signed(number) == text

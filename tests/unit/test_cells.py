@@ -1,0 +1,66 @@
+import pytest
+
+from fedstage.cells import as_text, names_of, selects, show_point
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1"),
+        (1.0, "1"),
+        ("1.0", "1"),
+        (0.1, "0.1"),
+        ("0.10", "0.1"),
+        (1e-3, "0.001"),
+        (True, "true"),
+        (None, "none"),
+        ("fedavg", "fedavg"),
+        ("", ""),
+    ],
+)
+def test_equal_values_have_the_same_text(value, text):
+    assert as_text(value) == text
+
+
+def test_a_flag_is_not_the_number_one():
+    assert as_text(True) != as_text(1)
+
+
+def test_a_choice_with_settings_goes_by_its_name_too():
+    assert names_of("data", "cifar10 train_size 500") == ("cifar10 train_size 500", "cifar10")
+    assert names_of("data", "name cifar10 train_size 500")[1] == "cifar10"
+    assert names_of("client.schedule", "step milestones 0.5")[1] == "step"
+    assert names_of("data", "cifar10") == ("cifar10",)
+
+
+def test_what_is_no_choice_has_one_name():
+    assert names_of("client.milestones", "0.5 0.75") == ("0.5 0.75",)
+
+
+POINT = {"method": "fedavg", "partition.alpha": 0.1, "evaluate": "aggregated checkpoints 2"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "selected"),
+    [
+        ({}, True),
+        ({"method": "fedavg"}, True),
+        ({"method": ["feddf", "fedavg"]}, True),
+        ({"method": "feddf"}, False),
+        ({"partition.alpha": "0.1", "method": "fedavg"}, True),
+        ({"partition.alpha": 0.1, "method": "feddf"}, False),
+        ({"evaluate": "aggregated"}, True),
+        ({"evaluate": "aggregated checkpoints 2"}, True),
+        ({"evaluate": "aggregated checkpoints 4"}, False),
+        ({"model": "resnet20"}, False),
+    ],
+    ids=str,
+)
+def test_cells_are_those_with_all_the_values(cells, selected):
+    assert selects(cells, POINT) == selected
+
+
+def test_a_point_is_shown_as_in_tables():
+    assert show_point({"method": "fedavg", "partition.alpha": 1.0}) == (
+        "method = fedavg, partition.alpha = 1"
+    )

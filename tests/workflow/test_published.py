@@ -1,0 +1,123 @@
+"""An experiment beside published numbers, with claims: what is made of it."""
+
+import json
+import shutil
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+pytestmark = pytest.mark.workflow
+
+PUBLISHED = {
+    "paper": "fedsdd",
+    "table": "table2",
+    "where": {"dataset": "cifar10", "model": "resnet20"},
+    "match": {"method": {"fedsdd": {"method": "fedsdd", "R": 1}, "linear": None}},
+}
+CLAIMS = [
+    {
+        "id": "above_fedavg",
+        "text": "FedSDD is above FedAvg.",
+        "place": "Table 2",
+        "experiment": "tiny",
+        "greater": {"method": "fedsdd"},
+        "than": {"method": ["fedavg", "linear"]},
+    },
+    {
+        "id": "sends_as_much",
+        "text": "FedSDD's participants send no more than FedAvg's.",
+        "place": "Section 3",
+        "experiment": "tiny",
+        "metric": "bytes_up",
+        "ratio": {"method": "fedsdd"},
+        "to": {"method": "fedavg"},
+        "at_most": 1.01,
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def compared(new_project):
+    """One round with two seeds, published numbers and claims."""
+    execution = {"granularity": "segment"}
+    methods = ["fedavg", "fedsdd", "linear"]
+    project = new_project().configure(rounds=1, methods=methods, execution=execution)
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    experiment = config["experiments"]["tiny"]
+    experiment["grid"] |= {"partition.alpha": [1.0, 0.1], "seed": [0, 1]}
+    experiment["methods"]["linear"] = {"local": "fedavg", "client": {"learning_rate": 0.1}}
+    experiment["table"] = {"rows": ["method"], "columns": ["partition.alpha"]}
+    experiment["table"]["published"] = PUBLISHED
+    path.write_text(yaml.safe_dump(config | {"claims": CLAIMS}))
+    project.make()
+    return project
+
+
+def test_tables_have_measured_and_published_numbers_side_by_side(compared):
+    folder = compared.path / "results/tables/tiny"
+    table = pd.read_csv(folder / "default.csv")
+    assert list(table["published"].dropna()) == [88.53, 78.72, 89.06, 80.18]
+    assert list(table["published_std"].dropna()) == [0.31, 2.31, 0.19, 2.38]
+    differences = table["top1_accuracy"] - table["published"]
+    pd.testing.assert_series_equal(table["difference"], differences, check_names=False)
+    text = (folder / "default.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("| fedsdd")]
+    assert line.count("(n = 2)") == 2
+    assert "89.06 ± 0.19" in line
+    assert "- Measured at scale `default`: digits" in text
+    assert "- Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds" in text
+    latex = (folder / "default.tex").read_text()
+    assert r"\multicolumn{3}{c}{partition.alpha = 1}" in latex
+    assert r"\textbf{89.06 $\pm$ 0.19}" in latex
+
+
+def test_the_figure_is_among_the_results(compared):
+    assert (compared.path / "results/figures/tiny/default_published.png").is_file()
+
+
+def test_claims_are_judged(compared):
+    folder = compared.path / "results/claims/tiny"
+    rows = pq.read_table(folder / "default.parquet").to_pylist()
+    above = [row for row in rows if row["claim"] == "above_fedavg"]
+    assert [(row["published_holds"], row["seeds"]) for row in above] == [
+        (True, 2), (None, 2), (True, 2), (None, 2),
+    ]  # fmt: skip
+    sends = [row for row in rows if row["claim"] == "sends_as_much"]
+    assert {(row["mean"], row["verdict"], row["published"]) for row in sends} == {
+        (1.0, "holds", None)
+    }
+    text = (folder / "default.md").read_text()
+    assert "| above_fedavg | Table 2" in " ".join(text.split())
+    assert len(pd.read_csv(folder / "default.csv")) == len(rows)
+    assert compared.make().jobs == {}
+
+
+def test_report_holds_comparison_and_claims(compared):
+    compared.make("--report", "report.html")
+    report = (compared.path / "report.html").read_text(encoding="utf-8")
+    assert "tiny/default_published.png" in report
+    assert "claims/tiny/default.html" in report
+
+
+def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
+    shutil.copytree(compared.path, tmp_path / "copy")
+    project = type(compared)(tmp_path / "copy")
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["claims"][0]["than"] = {"method": "fedavg"}
+    path.write_text(yaml.safe_dump(config))
+    assert project.plan().jobs == {"claim_list": 1, "claims": 1, "all": 1}
+    config["experiments"]["tiny"]["table"]["published"]["where"]["model"] = "wrn16_2"
+    path.write_text(yaml.safe_dump(config))
+    rules = ("runs", "tables", "figures", "comparison", "claim_list", "claims", "all")
+    assert project.plan().jobs == dict.fromkeys(rules, 1)
+
+
+def test_claims_are_on_file_as_data(compared):
+    definitions = json.loads(
+        (compared.path / "results/claims/tiny/default.claims.json").read_text()
+    )
+    assert definitions["claims"] == CLAIMS

@@ -262,8 +262,9 @@ def _index(lines: Iterable[Line | LocalLine]) -> dict[str, Any]:
         "partitions": {partition_id(line): line for line in every},
         "plans": {participation_id(line): line for line in federated},
         "initial": {
-            initial_id(line.data, line.model, line.seed): Initial(line.data, line.model, line.seed)
+            initial_id(line.data, model, line.seed): Initial(line.data, model, line.seed)
             for line in every
+            for model in (line.model, *getattr(line, "architectures", ()))
         },
         "lines": {line_id(line): line for line in federated},
         "local_lines": {local_id(line): line for line in local},

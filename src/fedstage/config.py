@@ -29,7 +29,18 @@ STATEFUL_TRAINERS = ("scaffold",)
 
 #: Settings whose value is a choice; merging replaces them where the name differs.
 CHOICES = frozenset(
-    {"data", "public", "partition", "model", "local", "ensemble", "global", "evaluate", "schedule"}
+    {
+        "data",
+        "public",
+        "partition",
+        "model",
+        "architectures",  # several of them
+        "local",
+        "ensemble",
+        "global",
+        "evaluate",
+        "schedule",
+    }
 )
 
 
@@ -441,10 +452,15 @@ class Basic(Settings):
 
 
 class Designated(Settings):
-    """Only the main model, group 0, is a student: the others stay diverse."""
+    """Only the main model is a student: the others stay diverse.
+
+    It is that of group 0 or, where groups have different architectures, by choice that of the first
+    group of each.
+    """
 
     name: Literal["designated"]
     warm_up: Count = 0
+    main: Literal["first", "per_architecture"] = "first"
 
 
 GlobalTrainer = Annotated[Basic | Designated, _BY_NAME, _IN_SHORT]
@@ -465,7 +481,8 @@ class Line(Settings):
 
     Not in it: the number of rounds, what is evaluated, and how the work is scheduled. Where
     `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
-    each, or to the main model's group.
+    each, or to the main model's group. `architectures` are the models of groups 0 to K-1 where they
+    are not all `model`, which is the main one's.
     """
 
     data: Data
@@ -475,6 +492,7 @@ class Line(Settings):
     participants: Positive
     model: Model
     global_models: Positive = 1
+    architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
@@ -498,6 +516,8 @@ class Line(Settings):
                 f"participants = {self.participants}: at least global_models = "
                 f"{self.global_models}, one for each group"
             )
+        if self.architectures:
+            self._check_architectures()
         if self.global_trainer is not None:
             self._check_distillation()
         if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
@@ -514,6 +534,19 @@ class Line(Settings):
             )
         return self
 
+    def _check_architectures(self) -> None:
+        if len(self.architectures) != self.global_models:
+            raise ValueError(
+                f"architectures: {len(self.architectures)} of them: must be global_models = "
+                f"{self.global_models}, one for each group"
+            )
+        if self.architectures[0] != self.model:
+            raise ValueError(
+                f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
+            )
+        if self.local.name == "scaffold" and self.local.control == "shared":
+            raise ValueError("local.control = 'shared': only without architectures")
+
     def _check_distillation(self) -> None:
         if self.ensemble is None:
             raise ValueError(
@@ -523,16 +556,23 @@ class Line(Settings):
             raise ValueError("server = null: global needs the server's distillation settings")
         if self.public.name == "held_out" and not self.data.held_out:
             raise ValueError("data.held_out = 0: public = held_out needs at least 1 sample")
-        if self.server.drop_worst != "none" and self.ensemble.name != "clients":
-            raise ValueError(
-                f"server.drop_worst = {self.server.drop_worst!r}: only for ensemble = clients, "
-                "whose members it judges"
-            )
+        if self.server.drop_worst != "none":
+            self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
         if needs_validation(self.server) and not self.data.server_validation:
             raise ValueError(
                 "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
                 "least 1 sample"
             )
+
+    def _check_drop_worst(self, where: str) -> None:
+        """Refuse what would make the average of who is kept another one than the aggregation's."""
+        if self.ensemble is None or self.ensemble.name != "clients":
+            raise ValueError(f"{where}: only for ensemble = clients, whose members it judges")
+        how = self.aggregation
+        if how.learning_rate != 1.0:
+            raise ValueError(f"{where}: only for aggregation.learning_rate = 1")
+        if how.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
+            raise ValueError(f"{where}: only for aggregation.batch_norm = average")
 
 
 def needs_validation(server: Server) -> bool:
@@ -547,7 +587,13 @@ def has_batch_norm(model: Model) -> bool:
 
 def re_estimates(line: Line) -> bool:
     """Whether running statistics are estimated anew, on public images, in every aggregation."""
-    return line.aggregation.batch_norm == "re_estimate" and has_batch_norm(line.model)
+    estimated = line.aggregation.batch_norm == "re_estimate"
+    return estimated and any(map(has_batch_norm, models_of(line)))
+
+
+def models_of(line: Line) -> tuple[Model, ...]:
+    """Return the architectures of a line, the main one first, some perhaps several times."""
+    return line.architectures or (line.model,)
 
 
 class LocalLine(Settings):

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from fedstage import graph
 from fedstage.catalogue import Catalogue, trained_runs
-from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine
+from fedstage.config import STATEFUL_TRAINERS, Data, LocalLine, Model
 from fedstage.experiments import Keep, Run
+from fedstage.lines import model_of
 from fedstage.models.size import state_size
 from fedstage.segments import files_read, inputs, plan
 
@@ -36,13 +37,14 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
 
 
 def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, int]]:
-    size = _model_size(run.line)
     if isinstance(run.line, LocalLine):
+        size = _model_size(run.line.data, run.line.model)
         yield from ((path, size) for path in graph.local_models(run.line))
         return
-    update = size * (2 if run.line.local.name in STATEFUL_TRAINERS else 1)
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
+            size = _model_size(run.line.data, model_of(run.line, group))
+            update = size * (2 if run.line.local.name in STATEFUL_TRAINERS else 1)
             models = (
                 graph.aggregated_model(run.line, round, group),
                 graph.global_model(run.line, round, group),
@@ -53,9 +55,8 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             yield from ((path, update) for path in updates if keep == "all" or path in read)
 
 
-def _model_size(line: Line | LocalLine) -> int:
-    data: Data = line.data
+def _model_size(data: Data, model: Model) -> int:
     if data.name not in SHAPES:
         return 0
     shape, classes = SHAPES[data.name]
-    return state_size(line.model, shape, classes)
+    return state_size(model, shape, classes)

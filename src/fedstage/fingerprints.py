@@ -173,8 +173,9 @@ def parts_of(
         The kind of members whose logits are computed.
     """
     parts = [
-        module_of(CHOSEN_FROM[field], getattr(line, field).name)
+        module_of(CHOSEN_FROM[field], choice.name)
         for field in CHOICES_OF.get(stage, ())
+        for choice in _chosen(line, field)
     ]
     if stage == "segment" and isinstance(line, Line) and line.global_trainer is not None:
         parts += ["stages.logits", "stages.distillation", *parts_of(line, "distillation")]
@@ -187,6 +188,11 @@ def parts_of(
     if evaluated not in (None, "global_model"):
         parts.append(module_of("ensemble_trainers", parse_evaluated(str(evaluated)).name))
     return tuple(sorted(set(parts)))
+
+
+def _chosen(line: object, field: str) -> tuple[Any, ...]:
+    """Return what a line chooses, of models those of all groups."""
+    return (getattr(line, field), *(getattr(line, "architectures", ()) if field == "model" else ()))
 
 
 def _ways_to_teach(line: Line) -> Iterator[str]:

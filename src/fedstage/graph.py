@@ -28,6 +28,7 @@ from fedstage.lines import (
     keeps_state,
     line_id,
     local_id,
+    model_of,
     normalised,
     owner,
     participation_id,
@@ -136,7 +137,7 @@ def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
 def global_model(line: Line, round: int, group: int) -> str:
     """Return w*_{t,k}; round 0 is the initial model."""
     if round == 0:
-        return initial_model(line.data, line.model, line.seed, group)
+        return initial_model(line.data, model_of(line, group), line.seed, group)
     if is_distilled(line, round, group):
         return f"{line_folder(line)}/round_{round:04d}/group_{group}/distilled.safetensors"
     return aggregated_model(line, round, group)

@@ -19,12 +19,14 @@ from fedstage.config import (
     STATEFUL_TRAINERS,
     Client,
     Data,
+    GlobalTrainer,
     HeldOut,
     Line,
     LocalLine,
     Model,
     Settings,
     has_batch_norm,
+    models_of,
     re_estimates,
 )
 
@@ -57,7 +59,12 @@ def students(line: Line) -> tuple[int, ...]:
     """Return the groups whose global models are distilled."""
     if line.global_trainer is None:
         return ()
-    return (0,) if line.global_trainer.name == "designated" else tuple(range(line.global_models))
+    if line.global_trainer.name == "basic":
+        return tuple(range(line.global_models))
+    if line.global_trainer.main == "first":
+        return (0,)
+    models = models_of(line)
+    return tuple(sorted({models.index(model) for model in models}))
 
 
 def first_distillation(line: Line) -> int:
@@ -107,11 +114,27 @@ def normalised(line: Line) -> Line:
             unread["public"] = HeldOut(name="held_out")
     if line.participants % line.global_models < 2:
         unread["remainder"] = "spread"  # a remainder of one is group 0's in any case
-    if not has_batch_norm(line.model):
+    if set(line.architectures) == {line.model}:
+        unread["architectures"] = ()
+    if line.global_trainer is not None and len(set(models_of(line))) == 1:
+        unread["global_trainer"] = _without_choice_of_main(line.global_trainer)
+    if not any(map(has_batch_norm, models_of(line))):
         unread["aggregation"] = line.aggregation.model_copy(update={"batch_norm": "average"})
     if line.local.name == "scaffold" and line.global_models == 1:
         unread["local"] = line.local.model_copy(update={"control": "per_model"})
     return line.model_copy(update=unread)
+
+
+def _without_choice_of_main(trainer: GlobalTrainer) -> GlobalTrainer:
+    """Return the settings of a main model that is that of group 0 in any case."""
+    if trainer.name == "basic":
+        return trainer
+    return trainer.model_copy(update={"main": "first"})
+
+
+def model_of(line: Line, group: int) -> Model:
+    """Return the architecture of a group."""
+    return line.architectures[group] if line.architectures else line.model
 
 
 def shares_control(line: Line) -> bool:
@@ -235,7 +258,10 @@ def is_stateful_name() -> str:
 
 
 def _common_name(line: Line | LocalLine) -> str:
-    return f"{_short(line.data)}-{_partition_name(line)}-{line.model.name}"
+    model: str = line.model.name
+    if len(set(getattr(line, "architectures", ()))) > 1:
+        model += "_and_others"
+    return f"{_short(line.data)}-{_partition_name(line)}-{model}"
 
 
 def _partition_name(line: Line | LocalLine) -> str:

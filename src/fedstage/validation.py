@@ -116,5 +116,6 @@ def _without_tags(path: list[str]) -> list[str]:
     for part in path:
         if not (after_choice and part in _NAMES):
             kept.append(part)
-        after_choice = part in CHOICES
+        # In a list of choices the number of one stands between the key and the name.
+        after_choice = part in CHOICES or (after_choice and part.isdecimal())
     return kept

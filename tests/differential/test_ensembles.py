@@ -201,6 +201,18 @@ def test_members_of_a_bayesian_ensemble_weigh_the_same(average):
     assert np.allclose(ours, expected, rtol=1e-5)
 
 
+def test_kinds_of_members_are_added_in_one_order():
+    """Sums of these depend on it."""
+    said = {"aggregated": 1e30, "clients": 1.0, "gaussian_1": -1e30}
+    parts = [Members(1, 0, torch.full((1, 1, 2), z), (1,), kind) for kind, z in said.items()]
+    ensemble = Bayesian(name="bayesian", samples=1)
+    found = {
+        tuple(teacher_logits(ensemble, [parts[i] for i in order]).flatten().tolist())
+        for order in [(0, 1, 2), (0, 2, 1), (2, 0, 1)]
+    }
+    assert len(found) == 1
+
+
 def test_kinds_of_members_may_come_in_any_order():
     ensemble = Bayesian(name="bayesian", samples=2)
     expected = teacher_logits(ensemble, bayesian_members())

@@ -278,6 +278,14 @@ BAD_CONFIGURATIONS = {
     "average of votes": method(
         {"ensemble": {"clients": {"average": "votes"}}}, "average = 'votes'", "'probabilities'"
     ),
+    "architecture that nobody knows": method(
+        {"architectures": ["cnn_small", "resnet9"]}, "architectures.1 = 'resnet9'", "'resnet8'"
+    ),
+    "architecture with a fault": method(
+        {"architectures": ["cnn_small", {"resnet8": {"norm": "layer"}}], "global_models": 2},
+        "architectures.1.norm = 'layer'",
+        "'group'",
+    ),
     "cycle of no steps": at("b:client/schedule", {"cyclical": {"cycle": 0}}, "schedule.cycle = 0"),
     "validation without validation data": Bad(
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}

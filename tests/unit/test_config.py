@@ -286,6 +286,67 @@ def test_distillation_needs_public_data():
     assert line(data=nothing)
 
 
+JUDGED = {"data": {"digits": {"server_validation": 10}}, **DISTILLED}
+
+
+def server(**changes):
+    return {"server": {**SERVER, **changes}}
+
+
+@pytest.mark.parametrize("change", [{"drop_worst": "as_released"}, {"early_stopping": {}}], ids=str)
+def test_what_a_server_judges_by_needs_its_validation_set(change):
+    assert "data.server_validation = 0: " in refusal(**DISTILLED | server(**change))
+    assert line(**JUDGED | server(**change)).data.server_validation == 10
+
+
+@pytest.mark.parametrize("ensemble", ["aggregated", "bayesian"])
+def test_the_worst_are_left_out_of_ensembles_of_clients_only(ensemble):
+    settings = JUDGED | {"ensemble": ensemble} | server(drop_worst="as_published")
+    assert "server.drop_worst = 'as_published': only for ensemble = clients" in refusal(**settings)
+
+
+def test_the_worst_are_left_out_of_plain_averages_only():
+    judged = JUDGED | server(drop_worst="as_published")
+    moved = {"aggregation": {"learning_rate": 0.5}}
+    assert "only for aggregation.learning_rate = 1" in refusal(**judged | moved)
+    statistics = {"aggregation": {"batch_norm": "local"}}
+    assert line(**judged | statistics)  # a model without them
+    with_norms = {"model": {"cnn_small": {"norm": "batch"}}}
+    assert line(**judged | with_norms)
+    message = refusal(**judged | with_norms | statistics)
+    assert "drop_worst = 'as_published': only for aggregation.batch_norm = average" in message
+
+
+def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
+    every = server(drop_worst="as_published", early_stopping={"every": 2}, sharpening=2.0)
+    assert line(**JUDGED | every).server.early_stopping.patience == 1000
+    both = server(early_stopping={}, swa={"every": 1})
+    assert "swa and early_stopping: give one" in refusal(**JUDGED | both)
+
+
+@pytest.mark.parametrize(("start", "every", "fits"), [(0, 20, True), (19, 1, True), (1, 20, False)])
+def test_weights_are_averaged_at_least_once(start, every, fits):
+    settings = DISTILLED | server(swa={"start": start, "every": every})
+    if fits:
+        assert line(**settings).server.swa.every == every
+    else:
+        assert "swa.start = 1: at most steps - swa.every = 0" in refusal(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"concentration": 0.5}, "concentration = 0.5: only for distribution = dirichlet"),
+        (
+            {"distribution": "dirichlet", "variant": "as_released"},
+            "variant = 'as_released': only for distribution = gaussian",
+        ),
+    ],
+)
+def test_a_bayesian_ensemble_has_settings_of_its_distribution_only(settings, told):
+    assert told in refusal(**DISTILLED | {"ensemble": {"bayesian": settings}})
+
+
 def test_statistics_are_estimated_on_public_data():
     model = {"cnn_small": {"norm": "batch"}}
     estimated = {"model": model, "aggregation": {"batch_norm": "re_estimate"}}
@@ -324,53 +385,29 @@ def test_other_values_are_refused(key, value):
         line(**{key: value})
 
 
-JUDGED = {"data": {"digits": {"server_validation": 10}}, **DISTILLED}
-
-
-def server(**changes):
-    return {"server": {**SERVER, **changes}}
-
-
-@pytest.mark.parametrize("change", [{"drop_worst": "as_released"}, {"early_stopping": {}}], ids=str)
-def test_what_a_server_judges_by_needs_its_validation_set(change):
-    assert "data.server_validation = 0: " in refusal(**DISTILLED | server(**change))
-    assert line(**JUDGED | server(**change)).data.server_validation == 10
-
-
-@pytest.mark.parametrize("ensemble", ["aggregated", "bayesian"])
-def test_the_worst_are_left_out_of_ensembles_of_clients_only(ensemble):
-    settings = JUDGED | {"ensemble": ensemble} | server(drop_worst="as_published")
-    assert "server.drop_worst = 'as_published': only for ensemble = clients" in refusal(**settings)
-
-
-def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
-    every = server(drop_worst="as_published", early_stopping={"every": 2}, sharpening=2.0)
-    assert line(**JUDGED | every).server.early_stopping.patience == 1000
-    both = server(early_stopping={}, swa={"every": 1})
-    assert "swa and early_stopping: give one" in refusal(**JUDGED | both)
-
-
-@pytest.mark.parametrize(("start", "every", "fits"), [(0, 20, True), (19, 1, True), (1, 20, False)])
-def test_weights_are_averaged_at_least_once(start, every, fits):
-    settings = DISTILLED | server(swa={"start": start, "every": every})
-    if fits:
-        assert line(**settings).server.swa.every == every
-    else:
-        assert "swa.start = 1: at most steps - swa.every = 0" in refusal(**settings)
-
-
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("change", "told"),
     [
-        ({"concentration": 0.5}, "concentration = 0.5: only for distribution = dirichlet"),
         (
-            {"distribution": "dirichlet", "variant": "as_released"},
-            "variant = 'as_released': only for distribution = gaussian",
+            {"architectures": ["cnn_small"]},
+            "architectures: 1 of them: must be global_models = 2, one for each group",
+        ),
+        (
+            {"architectures": ["resnet8", "cnn_small"]},
+            "architectures.0 = 'resnet8': must be model, the main one's",
+        ),
+        (
+            {
+                "architectures": ["cnn_small", "resnet8"],
+                "local": {"scaffold": {"control": "shared"}},
+            },
+            "local.control = 'shared': only without architectures",
         ),
     ],
+    ids=["too few", "another main one", "shared variates"],
 )
-def test_a_bayesian_ensemble_has_settings_of_its_distribution_only(settings, told):
-    assert told in refusal(**DISTILLED | {"ensemble": {"bayesian": settings}})
+def test_architectures_are_one_a_group_the_main_one_first(change, told):
+    assert told in refusal(global_models=2, **change)
 
 
 def test_settings_of_a_distillation_may_stand_there_unused():

@@ -200,7 +200,7 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
     ("file", "old", "new"),
     [
         ("graph.py", "clients.parquet", "who.parquet"),
-        ("lines.py", "return (0,) if", "return (1,) if"),
+        ("lines.py", "return (0,)\n", "return (1,)\n"),
     ],
 )
 def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):
@@ -445,6 +445,11 @@ def test_parts_of_an_evaluation_are_those_of_the_evaluated_ensemble():
     assert parts_of(line, "evaluation", "global_model") == (model,)
     assert parts_of(line, "evaluation", "clients") == ("ensemble_trainers.clients", model)
     assert parts_of(line, "evaluation", "aggregated_3") == ("ensemble_trainers.aggregated", model)
+
+
+def test_a_line_reaches_the_models_of_all_its_groups():
+    mixed = a_line(global_models=2, architectures=["cnn_small", "resnet20"])
+    assert parts_of(mixed, "logits") == ("models.cnn_small", "models.resnet")
 
 
 def test_parts_of_what_a_server_may_do():

@@ -445,6 +445,15 @@ def test_unread_settings_do_not_move_a_line():
     )
 
 
+def test_initial_models_of_groups_are_of_their_architectures():
+    models = ["cnn_small", "logistic_regression"]
+    settings = line(global_models=2, architectures=models)
+    plain = line(global_models=2)
+    assert graph.global_model(settings, 0, 0) == graph.global_model(plain, 0, 0)
+    other = line(model="logistic_regression", global_models=2)
+    assert graph.global_model(settings, 0, 1) == graph.global_model(other, 0, 1)
+
+
 def test_data_files():
     data = line().data
     folder = graph.data_file(data, "info").removesuffix("/info.json")

@@ -24,6 +24,7 @@ from fedstage.lines import (
     keeps_statistics,
     line_id,
     local_id,
+    model_of,
     normalised,
     owner,
     participation_id,
@@ -303,6 +304,7 @@ REACH = {
     "participants": (7, {"participation", *TRAINED}),
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
     "global_models": (2, TRAINED),
+    "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
     "remainder": ("main", set()),  # of one group; see below
     "local": ("fedprox", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
@@ -322,6 +324,42 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
     value, expected = REACH[field]
     before, after = distilled_line(), distilled_line(**{field: value})
     assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
+
+
+MIXED = {"global_models": 4, "architectures": ["cnn_small", "logistic_regression"] * 2}
+PER_ARCHITECTURE = {"global": {"designated": {"main": "per_architecture"}}}
+
+
+def test_architectures_of_groups_change_the_lines_that_have_them():
+    before, after = distilled_line(global_models=4), distilled_line(**MIXED)
+    assert {name for name, of in IDS.items() if of(before) != of(after)} == TRAINED
+    assert "-cnn_small_and_others-" in line_id(after)
+    assert [model_of(after, group).name for group in range(3)] == [
+        "cnn_small", "logistic_regression", "cnn_small",
+    ]  # fmt: skip
+    assert Line.model_validate(canonical(after)) == after
+
+
+def test_architectures_that_are_all_the_model_are_no_others():
+    same = distilled_line(global_models=2, architectures=["cnn_small"] * 2, **PER_ARCHITECTURE)
+    plain = distilled_line(global_models=2, **{"global": "designated"})
+    assert normalised(same) == plain
+    assert line_id(same) == line_id(plain)
+    assert students(same) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [("aaaa", (0,)), ("abab", (0, 1)), ("aabb", (0, 2)), ("abca", (0, 1, 2)), ("a", (0,))],
+)
+def test_one_main_model_of_each_architecture_is_a_student(names, expected):
+    widths = {"a": 4, "b": 8, "c": 12}
+    models = [{"cnn_small": {"width": widths[name]}} for name in names]
+    settings = {"global_models": len(names), "architectures": models, "model": models[0]}
+    assert students(distilled_line(**settings | PER_ARCHITECTURE)) == expected
+    assert students(distilled_line(**settings, **{"global": "designated"})) == (0,)
+    assert students(distilled_line(**settings)) == tuple(range(len(names)))
+    assert students(line(**settings)) == ()
 
 
 def test_every_field_of_a_line_is_in_the_table_above():
@@ -451,7 +489,7 @@ OTHER = {
         "average": "probabilities",
     },
     "Basic": {"warm_up": 1},
-    "Designated": {"warm_up": 1},
+    "Designated": {"warm_up": 1, "main": "per_architecture"},
     "Numerics": {"device": "cpu", "threads": 2},
 }
 CHANGES = [(kind, field) for kind, fields in OTHER.items() for field in fields]
@@ -572,10 +610,12 @@ PINNED_DEFAULTS = {
     "Bayesian.concentration": 1.0,
     "Basic.warm_up": 0,
     "Designated.warm_up": 0,
+    "Designated.main": "first",
     "Numerics.device": "auto",
     "Numerics.threads": 1,
     "Line.validation": 0.0,
     "Line.global_models": 1,
+    "Line.architectures": (),
     "Line.local": {"name": "fedavg"},
     "Line.remainder": "spread",
     "Line.aggregation": {"weights": "samples", "learning_rate": 1.0, "batch_norm": "average"},

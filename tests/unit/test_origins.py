@@ -4,7 +4,8 @@ import pytest
 
 from fedstage import graph
 from fedstage.config import Line
-from fedstage.origins import find_origin, read_by
+from fedstage.lines import undistilled
+from fedstage.origins import find_origin, made_in_segment, read_by
 
 BASE = {
     "data": "digits",
@@ -53,3 +54,61 @@ def test_states_that_a_round_goes_on_from(changes, participant, aggregation, rou
     expected = start | states(aggregation) | public
     assert read(graph.aggregated_model(line, round, 1), line) == expected
     assert read(graph.round_state(line, round, 1), line) == expected
+
+
+# --- files that only some methods make ------------------------------------------------------------
+
+JUDGED = Line.model_validate(
+    BASE
+    | {
+        "data": {"digits": {"server_validation": 20}},
+        "ensemble": "clients",
+        "global": "designated",
+        "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"},
+    }
+)
+OWN = graph.data_file(JUDGED.data, "server_validation")
+
+
+def inputs_of(path):
+    return read_by(JUDGED, find_origin(path))
+
+
+def test_a_distillation_that_judges_reads_what_it_judges_by():
+    inputs = inputs_of(graph.global_model(JUDGED, 3, 0))
+    assert inputs["judged"] == graph.judged_logits(JUDGED, 3)
+    assert inputs["updates"] == graph.updates(JUDGED, 3, 0)
+    assert inputs["server_validation"] == [OWN]
+
+
+def test_logits_on_the_servers_images():
+    inputs = inputs_of(graph.logits_file(JUDGED, 3, 0, "clients", "server_validation"))
+    assert inputs["data"] == [OWN]
+    assert inputs["models"] == graph.updates(JUDGED, 3, 0)
+    assert "aggregated" not in inputs
+
+
+@pytest.mark.parametrize(
+    ("kind", "about_start"),
+    [("gaussian_3", False), ("dirichlet_3_0.5", False), ("gaussian_3_as_released", True)],
+)
+def test_logits_of_models_that_are_drawn(kind, about_start):
+    inputs = inputs_of(graph.logits_file(JUDGED, 3, 0, kind, "test"))
+    assert inputs["models"] == graph.updates(JUDGED, 3, 0)
+    assert inputs["aggregated"] == [graph.aggregated_model(JUDGED, 3, 0)]
+    assert inputs.get("start") == ([graph.global_model(JUDGED, 2, 0)] if about_start else None)
+
+
+@pytest.mark.parametrize(
+    ("members", "images", "made"),
+    [
+        ("clients", "held_out", True),
+        ("clients", "server_validation", True),
+        ("clients", "test", False),
+        ("aggregated", "held_out", False),
+    ],
+)
+def test_a_segment_makes_the_logits_that_it_teaches_and_judges_with(members, images, made):
+    origin = find_origin(graph.logits_file(JUDGED, 3, 0, members, images))
+    assert made_in_segment(JUDGED, origin, 1, 4, [0]) is made
+    assert not made_in_segment(undistilled(JUDGED), origin, 1, 4, [0])

@@ -50,6 +50,13 @@ def tiny_config(**changes):
                     },
                     "scaffold": {"client": {"learning_rate": 0.02}},
                     "ensemble_of_clients": {"local": "fedavg", "evaluate": "clients"},
+                    "two_architectures": {
+                        "local": "fedavg",
+                        "global_models": 2,
+                        "architectures": ["logistic_regression", "cnn_small"],
+                        "ensemble": {"aggregated": {"checkpoints": 2}},
+                        "global": {"designated": {"main": "per_architecture"}},
+                    },
                     "shared_variates": {
                         "local": {"scaffold": {"control": "shared"}},
                         "global_models": 2,

@@ -77,6 +77,17 @@ def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, proje
     assert {path: content for path, content in found.items() if "/slot_" not in path} == expected
 
 
+def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, tmp_path_factory):
+    methods = ["bayesian", "fedbe_as_released", "feddf_original", "two_architectures"]
+    project.configure(rounds=3, methods=methods).make()
+    other = type(project)(tmp_path_factory.mktemp("segment"))
+    run = other.configure(rounds=3, methods=methods, execution=SEGMENT, keep="models").make()
+    assert run.jobs["local_training"] == run.jobs["distillation"] == 0
+    found, expected = without_state(other.results()), without_state(project.results())
+    assert {path: expected[path] for path in found} == found
+    assert all("/slot_" in path for path in expected.keys() - found.keys())
+
+
 def test_only_what_some_job_reads_is_kept(by_participant, project):
     settings = {"methods": METHODS, "execution": SEGMENT, "keep": "needed", "evaluate_every": 3}
     project.configure(rounds=3, **settings).make()

@@ -24,6 +24,8 @@ def re_estimate(model: nn.Module, images: torch.Tensor, info: Mapping[str, Any])
         differ by one image at most and so count alike.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+    if not layers:
+        return
     momenta = [layer.momentum for layer in layers]
     for layer in layers:
         layer.reset_running_stats()

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from fedstage.config import WeightAverage
-from fedstage.engine.running_statistics import re_estimate
+from fedstage.engine.batch_norm import re_estimate
 from fedstage.engine.training import AfterStep
 
 

@@ -4,7 +4,7 @@ With p_i the shares of the clients in the aggregation,
 
     mu = sum_i p_i w_i    v = sum_i p_i (w_i - mu)^2
 
-so that its mean is the averaged model.
+so that its mean is the clients' average.
 """
 
 from collections.abc import Sequence

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from fedstage.aggregation import average_weights, move_towards, payload_bytes
 from fedstage.artefacts import Weights, load_tensors, save_table, save_tensors
-from fedstage.config import Line, re_estimates
+from fedstage.config import Line, Model, re_estimates
 from fedstage.engine.batch_norm import re_estimate
 from fedstage.engine.devices import prepare
 from fedstage.errors import FedstageError
-from fedstage.lines import keeps_statistics
+from fedstage.lines import keeps_statistics, model_of
 from fedstage.local_trainers import LocalTrainer, local_trainer
 from fedstage.reading import (
     new_model,
@@ -87,13 +87,14 @@ def aggregation(
     known = load_tensors(state)[0] if state else {}
     trainer = local_trainer(settings.local.name)
     valid = answered(received)
-    parameters = parameters_of(_skeleton(settings, info), begun)
+    notes = {key: received[0].notes[key] for key in ("round", "group")}
+    architecture = model_of(settings, notes["group"])
+    parameters = parameters_of(_skeleton(architecture, info), begun)
     # The bytes of what is sent do not depend on its values, so the group's own state will do.
     down = payload_bytes(begun, trainer.sent_down(parameters, known))
     model = _next_model(settings, valid, begun, parameters) if valid else begun
     if valid and re_estimates(settings):
-        model = _with_statistics(settings, model, info, public)
-    notes = {key: received[0].notes[key] for key in ("round", "group")}
+        model = _with_statistics(settings, architecture, model, info, public)
     notes["samples"] = sum(update.notes["samples"] for update in valid)
     save_tensors(output, model, notes)
     save_table(participants, _rows(received, down), PARTICIPANTS_SCHEMA)
@@ -119,20 +120,22 @@ def _next_model(
     return model
 
 
-def _with_statistics(settings: Line, weights: Weights, info: Path, public: Path | None) -> Weights:
+def _with_statistics(
+    settings: Line, architecture: Model, weights: Weights, info: Path, public: Path | None
+) -> Weights:
     if public is None:
         raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
     device, about = prepare(settings.numerics), read_info(info)
-    model = new_model(settings.model, about, device)
+    model = new_model(architecture, about, device)
     model.load_state_dict(weights)
     re_estimate(model, read_public(public, about, device), about)
     return state_of(model)
 
 
-def _skeleton(settings: Line, info: Path) -> Any:
+def _skeleton(architecture: Model, info: Path) -> Any:
     import torch
 
-    return new_model(settings.model, read_info(info), torch.device("meta"))
+    return new_model(architecture, read_info(info), torch.device("meta"))
 
 
 def _rows(updates: Sequence[Update], down: int) -> dict[str, list[Any]]:

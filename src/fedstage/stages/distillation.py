@@ -17,6 +17,7 @@ from fedstage.global_trainers.distillation import distillation_loss
 from fedstage.global_trainers.drop_worst import average_anew, fused, teachers
 from fedstage.global_trainers.early_stopping import early_stopping
 from fedstage.global_trainers.swa import take, weight_average
+from fedstage.lines import model_of
 from fedstage.members import read_members
 from fedstage.randomness import torch_generator
 from fedstage.reading import (
@@ -75,7 +76,7 @@ def distillation(
         notes = notes | {"dropped": dropped}
     teacher = teacher_logits(settings.ensemble, members).to(device)
     images = read_public(public, about, device)
-    model = new_model(settings.model, about, device)
+    model = new_model(model_of(settings, notes["group"]), about, device)
     fill_model(model, weights, start)
     trained, learnt = _teach(settings, model, images, teacher, about, notes, server_validation)
     save_tensors(output, trained, notes | learnt)

@@ -11,6 +11,7 @@ from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
 from fedstage.engine.training import Outcome, full_gradient, train
 from fedstage.errors import FedstageError
+from fedstage.lines import model_of
 from fedstage.local_trainers import Trained, local_trainer
 from fedstage.randomness import torch_generator
 from fedstage.reading import (
@@ -61,7 +62,7 @@ def local_training(
     client = _client_of(participation, round, slot)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
     notes = read_info(info)
-    model = new_model(settings.model, notes, device)
+    model = new_model(model_of(settings, group), notes, device)
     weights, _ = load_tensors(start)
     known = read_state(state or [], group)
     fill_model(model, weights | own_statistics(known, client), start)

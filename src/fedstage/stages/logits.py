@@ -10,6 +10,7 @@ from fedstage.config import Bayesian, Line
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
 from fedstage.kinds import parse_sampled
+from fedstage.lines import model_of
 from fedstage.reading import (
     fill_model,
     new_model,
@@ -55,14 +56,13 @@ def logits(
         images = read_public(data, about, device)
     else:
         images, _ = read_images(data, read_samples(clients, "validation"), device)
-    model = new_model(settings.model, about, device)
     drawn = parse_sampled(members)
     if drawn is None:
         read, notes = _read_members(members, models)
     else:
         assert aggregated is not None, "the graph gives it to members that are drawn"
-        names = [name for name, _ in model.named_parameters()]
-        read, notes = _draw_members(settings, drawn, models, aggregated, start, names)
+        read, notes = _draw_members(settings, drawn, models, aggregated, start, about)
+    model = new_model(model_of(settings, notes["group"]), about, device)
     outputs = []
     for path, weights in read:
         fill_model(model, weights, path)
@@ -91,7 +91,7 @@ def _draw_members(
     updates: list[Path],
     aggregated: Path,
     start: Path | None,
-    parameters: list[str],
+    about: dict[str, Any],
 ) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
     """Return models drawn from the clients' distribution, none where no client answered.
 
@@ -101,6 +101,7 @@ def _draw_members(
     mean, notes = load_tensors(aggregated)
     if not valid:
         return [], notes | {"samples": []}
+    skeleton = new_model(model_of(settings, notes["group"]), about, torch.device("meta"))
     uniform = settings.aggregation.weights == "uniform"
     models = draw(
         drawn,
@@ -108,7 +109,7 @@ def _draw_members(
         [1.0 if uniform else float(update.notes["samples"]) for update in valid],
         mean,
         load_tensors(start)[0] if start else None,
-        parameters,
+        [name for name, _ in skeleton.named_parameters()],
         (settings.seed, "logits", notes["round"], notes["group"]),
     )
     samples = [notes["samples"]] * len(models)

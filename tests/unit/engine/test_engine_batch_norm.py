@@ -87,3 +87,12 @@ def test_a_model_without_batch_norm_is_left_as_it_is():
     before = {name: value.clone() for name, value in model.state_dict().items()}
     re_estimate(model, images(20), INFO)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_a_model_without_them_is_not_even_called():
+    def refuse(*inputs):
+        raise AssertionError("called")
+
+    model = network("none")
+    model.register_forward_pre_hook(refuse)
+    re_estimate(model, images(3), INFO)

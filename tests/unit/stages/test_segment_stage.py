@@ -24,6 +24,19 @@ BASE = {
 }
 
 
+FEDBE = {
+    "ensemble": {"bayesian": {"samples": 2, "variant": "as_released"}},
+    "global": "basic",
+    "server": BASE["server"] | {"swa": {"every": 1}},
+}
+ORIGINAL = {
+    "global_models": 2,
+    "ensemble": "clients",
+    "global": {"designated": {"warm_up": 1}},
+    "server": BASE["server"] | {"drop_worst": "as_released", "early_stopping": {}},
+}
+
+
 def call(stage, **options):
     words = [stage]
     for name, value in options.items():
@@ -98,17 +111,8 @@ def ready(part):
             "ensemble": {"aggregated": {"checkpoints": 2}},
             "global": "designated",
         },
-        {
-            "ensemble": {"bayesian": {"samples": 2, "variant": "as_released"}},
-            "global": "basic",
-            "server": BASE["server"] | {"swa": {"every": 1}},
-        },
-        {
-            "global_models": 2,
-            "ensemble": "clients",
-            "global": {"designated": {"warm_up": 1}},
-            "server": BASE["server"] | {"drop_worst": "as_released", "early_stopping": {}},
-        },
+        FEDBE,
+        ORIGINAL,
     ],
     ids=["fedavg", "scaffold", "feddf", "fedsdd", "fedbe", "original"],
 )
@@ -122,8 +126,9 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
     assert all(torch.isfinite(value).all() for value in model.values())
 
 
-def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path):
-    line = prepare(local="scaffold")
+@pytest.mark.parametrize("changes", [{"local": "scaffold"}, FEDBE, ORIGINAL], ids=str)
+def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, changes):
+    line = prepare(**changes)
     run_all(line, 3, 3)
     long = (tmp_path / graph.global_model(line, 3, 0)).read_bytes()
     for path in (tmp_path / "results/training").rglob("*.safetensors"):

@@ -19,6 +19,7 @@ from fedstage.errors import FedstageError
 from fedstage.files import load_json
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.partitions import CLIENTS_SCHEMA
+from fedstage.randomness import torch_generator
 from fedstage.reading import read_line
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA, aggregation
 from fedstage.stages.dataset import dataset
@@ -809,6 +810,26 @@ def test_ensemble_without_members_is_named(world, tmp_path):
     public = logits_of(world, tmp_path, line_file, "clients", made.updates, held_out)
     with pytest.raises(FedstageError, match=r"logits\.safetensors: no member of the ensemble"):
         distilled(world, tmp_path, TwoGroups(line_file, [made.model], [public]))
+
+
+def test_a_student_sees_augmented_images_and_its_teacher_the_images_themselves(world, tmp_path):
+    server = DISTILLED["server"] | {"augmentation": "flip"}
+    made = two_groups(world, tmp_path, server=server)
+    ours = weights_in(distilled(world, tmp_path, made))
+    x = pixels(world, "held_out")
+    teacher = sum(slow_logits(weights_in(model), x) for model in made.models) / 2
+    batches = torch_generator(SEED, "distillation", 1, 0, "batches")
+    flips = torch_generator(SEED, "distillation", 1, 0, "augmentation")
+    student = weights_in(made.models[0])
+    for _ in range(4):
+        order = torch.randperm(len(x), generator=batches).numpy()
+        flipped = torch.rand(len(x), generator=flips).numpy() < 0.5
+        seen = x[order].reshape(-1, 8, 8)
+        seen = np.where(flipped[:, None, None], seen[:, :, ::-1], seen).reshape(len(x), -1)
+        gap = softmax(slow_logits(student, seen), 4.0) - softmax(teacher[order], 4.0)
+        wrong = 4.0 * gap / len(x)
+        student = [student[0] - 0.01 * wrong.T @ seen, student[1] - 0.01 * wrong.sum(0)]
+    assert close(ours, student)
 
 
 SERVER = {"learning_rate": 0.05, "batch_size": 10, "steps": 8}

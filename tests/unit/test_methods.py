@@ -1,0 +1,116 @@
+"""The library of methods: each is a valid run, and is what its paper says."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from fedstage.experiments import Experiment, load_yaml, resolve
+from fedstage.lines import group_slots, line_id, students
+
+LIBRARY = load_yaml(Path(__file__).parents[2] / "workflow/methods.yaml")
+BASE = {
+    "data": {"digits": {"server_validation": 100}},
+    "clients": 20,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "rounds": 100,
+    "client": {"epochs": 40, "batch_size": 64, "learning_rate": 0.8},
+    "server": {"steps": 5000, "batch_size": 256, "learning_rate": 0.1},
+    "seed": 0,
+}
+
+
+def runs(**grid):
+    experiment = Experiment(
+        title="All", base=BASE, grid={**grid, "seed": [0]}, table={"rows": list(grid)},
+        scales={"default": None},
+    )  # fmt: skip
+    return resolve("all", experiment, "default", LIBRARY)
+
+
+def run(method, **point):
+    (one,) = runs(method=[method], **{axis: [value] for axis, value in point.items()})
+    return one
+
+
+def line(method, **point):
+    return run(method, **point).line
+
+
+@pytest.mark.parametrize("method", LIBRARY)
+def test_every_method_is_a_run_of_the_papers_base(method):
+    assert run(method).axes["method"] == method
+
+
+GLOBAL_MODELS, CHECKPOINTS = (2, 3, 4, 7, 8), (1, 2, 4)
+
+
+@pytest.mark.parametrize("method", ["fedsdd", "fedsdd_fedprox", "fedsdd_scaffold", "fedeed"])
+def test_k_and_r_are_axes(method):
+    grid = {"method": [method], "global_models": list(GLOBAL_MODELS)}
+    found = runs(**grid, **{"ensemble.checkpoints": list(CHECKPOINTS)})
+    shapes = [(one.line.global_models, one.line.ensemble.checkpoints) for one in found]
+    assert shapes == list(product(GLOBAL_MODELS, CHECKPOINTS))
+    assert all(students(one.line) == (0,) for one in found)
+    assert len({line_id(one.line) for one in found}) == len(shapes)
+
+
+@pytest.mark.parametrize(
+    ("participants", "groups", "shares"), [(14, 7, [2] * 7), (20, 10, [2] * 10)]
+)
+def test_more_participants_allow_more_global_models(participants, groups, shares):
+    one = line("fedsdd", participants=participants, global_models=groups)
+    assert [len(group_slots(one, group)) for group in range(groups)] == shares
+
+
+def test_the_local_trainer_is_an_axis():
+    found = runs(method=["fedsdd"], local=["fedavg", {"fedprox": {"mu": 0.001}}, "scaffold"])
+    assert [one.line.local.name for one in found] == ["fedavg", "fedprox", "scaffold"]
+    assert found[1].line == line("fedsdd_fedprox")
+
+
+def test_warm_up_is_an_axis():
+    found = runs(method=["basic_distillation"], **{"global.warm_up": [0, 20, 40]})
+    assert [one.line.global_trainer.warm_up for one in found] == [0, 20, 40]
+    assert found[1].line == line("basic_distillation_warm_up")
+    assert students(found[0].line) == (0, 1, 2, 3)
+
+
+def test_samples_and_distribution_of_fedbe_are_axes():
+    found = runs(method=["fedbe_gaussian"], **{"ensemble.samples": [5, 10]})
+    assert [one.line.ensemble.samples for one in found] == [5, 10]
+    dirichlet = line("fedbe_gaussian", **{"ensemble.distribution": "dirichlet"})
+    assert dirichlet == line("fedbe_dirichlet")
+
+
+def test_names_for_the_same_method_are_the_same_line():
+    assert line("fedeed") == line("fedsdd")
+    assert line("feddf_step_2") == line("feddf")
+
+
+def test_steps_from_feddf_to_fedsdd():
+    """FedSDD, Table 10: the server's own settings, then its optimiser, then neither trick."""
+    original, first, second = (
+        line(name).server for name in ("feddf_original", "feddf_step_1", "feddf_step_2")
+    )
+    assert (original.optimiser, original.schedule.name) == ("adam", "cosine")
+    assert (original.learning_rate, original.temperature) == (0.001, 1.0)
+    for server in (original, first):
+        assert server.drop_worst == "as_released"
+        assert server.early_stopping.patience == 1000
+    tricks = {"drop_worst", "early_stopping"}
+    assert first.model_dump(exclude=tricks) == second.model_dump(exclude=tricks)
+    assert (second.drop_worst, second.early_stopping) == ("none", None)
+    assert line("feddf_original").model_copy(update={"server": second}) == line("feddf")
+
+
+def test_fedbe_averages_probabilities_and_weights():
+    for name in ("fedbe_gaussian", "fedbe_dirichlet", "fedbe_as_released"):
+        one = line(name)
+        assert one.ensemble.average == "probabilities"
+        assert one.ensemble.samples == 10
+        assert one.server.swa is not None
+    assert line("fedbe_as_released").ensemble.variant == "as_released"
+    assert line("fedbe_as_released").server.sharpening == 2.0

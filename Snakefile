@@ -46,6 +46,7 @@ else:
 include: "workflow/rules/local_models.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"
+include: "workflow/rules/computed.smk"
 
 
 # The metrics are named beside the tables made of them, so that deleting one makes it again.

@@ -16,7 +16,15 @@ from fedstage.claims.library import Sourced, check_claims, load_claims
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
-from fedstage.experiments import Config, Experiment, Run, load_experiments, load_yaml, resolve
+from fedstage.experiments import (
+    MEASURED,
+    Config,
+    Experiment,
+    Run,
+    load_experiments,
+    load_yaml,
+    resolve,
+)
 from fedstage.lines import (
     cohorts,
     data_id,
@@ -109,6 +117,13 @@ def split_target(target: str) -> tuple[str, str]:
     """Read a target such as ``quickstart`` or ``fedsdd_table2/mini``; the scale is `default`."""
     name, _, scale = target.partition("/")
     return name, scale or "default"
+
+
+def trained_runs(catalogue: Catalogue, target: str) -> list[Run]:
+    """Return the runs of a target that have to be trained for its results."""
+    name, scale = split_target(target)
+    measured = MEASURED & set(catalogue.experiments[name].results)
+    return catalogue.runs[name, scale] if measured else []
 
 
 def metrics_of(run: Run) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from fedstage import graph
-from fedstage.catalogue import Catalogue, split_target
+from fedstage.catalogue import Catalogue, trained_runs
 from fedstage.config import STATEFUL_TRAINERS, Data, LocalLine, Model
 from fedstage.experiments import Keep, Run
 from fedstage.lines import model_of
@@ -23,7 +23,7 @@ SHAPES: dict[str, tuple[tuple[int, int, int], int]] = {
 
 def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
     """Say in one line what the models and updates of all targets take when they are complete."""
-    runs = [run for target in targets for run in catalogue.runs[split_target(target)]]
+    runs = [run for target in targets for run in trained_runs(catalogue, target)]
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds
     parts = [part for parts in plan(runs, length) for part in parts] if keep != "all" else []

@@ -1,6 +1,6 @@
 """Experiments: a base, a grid and scales, resolved into runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -26,6 +26,7 @@ from fedstage.errors import FedstageError
 from fedstage.lines import alone
 from fedstage.merging import Raw, assign, merge, plain
 from fedstage.published.settings import Published
+from fedstage.simulation.settings import Simulation
 from fedstage.validation import validate
 
 
@@ -41,6 +42,11 @@ class Table(Settings):
     published: Published | None = None
 
 
+#: What an experiment can make; of `MEASURED` its runs have to be trained.
+Result = Literal["table", "figures", "properties", "simulation", "round_times"]
+MEASURED: frozenset[Result] = frozenset({"table", "figures", "round_times"})
+
+
 class Scale(Settings):
     """What a scale changes in the base and in methods, and which axes of the grid it replaces."""
 
@@ -54,7 +60,9 @@ class Experiment(Settings):
 
     `methods` adds to the library of methods, or changes them here. `like` names another experiment
     whose base and methods this one starts from, and whose scales of the same names. `implies` says
-    what else comes with a value of an axis: axis -> value -> settings.
+    what else comes with a value of an axis: axis -> value -> settings. `results` says what is made
+    of the runs; `properties` and `simulation` follow from settings alone, so that nothing is
+    trained for them.
     """
 
     title: str
@@ -64,6 +72,8 @@ class Experiment(Settings):
     methods: dict[str, Raw] = {}
     implies: dict[str, dict[str | int | float, Raw]] = {}
     table: Table = Table()
+    results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
+    simulation: Simulation = Simulation()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
 
@@ -243,7 +253,21 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
     for axis in experiment.implies.keys() - grid:
         raise FedstageError(f"{name}: implies.{axis}: must be an axis of the grid")
     points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
-    return [_run(f"{name}/{scale}", base, methods, experiment.implies, point) for point in points]
+    where, implies = f"{name}/{scale}", experiment.implies
+    runs = [_run(where, base, methods, implies, point) for point in points]
+    _check_results(where, experiment.results, runs)
+    return runs
+
+
+def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
+    """Refuse runs without rounds where a result is about rounds."""
+    about_rounds = [result for result in results if result not in ("table", "figures")]
+    for run in runs if about_rounds else ():
+        if isinstance(run.line, LocalLine):
+            raise FedstageError(
+                f"{where}: results = {about_rounds[0]!r}: method {run.axes['method']} has training "
+                f"= {run.length.training!r}; only federated"
+            )
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:

@@ -46,6 +46,8 @@ DECLARATIONS = frozenset(
         "fedstage.partitions.settings",
         "fedstage.published",
         "fedstage.published.settings",
+        "fedstage.simulation",
+        "fedstage.simulation.settings",
         # From YAML to settings: what is refused, and in which words.
         "fedstage.errors",
         "fedstage.experiments",
@@ -56,6 +58,12 @@ DECLARATIONS = frozenset(
         "fedstage.lines",
         "fedstage.rounds",
     }
+)
+
+#: Declarations that some stages compute from: their results are about the edges of the DAG.
+COMPUTED_FROM = dict.fromkeys(
+    ("properties", "simulation", "round_times"),
+    frozenset({"fedstage.graph", "fedstage.lines"}),
 )
 
 #: Package -> name in the settings -> module, where the module's name is another.
@@ -241,12 +249,13 @@ def reachable(stage: str, parts: tuple[str, ...] = (), package: Path = PACKAGE) 
     """Return the modules whose code can reach the results of a stage with these parts."""
     start = {f"fedstage.stages.{stage}", *(f"fedstage.{name}" for name in parts)}
     found: set[str] = set()
-    waiting = (start | _parents(start)) - DECLARATIONS
+    declared = DECLARATIONS - COMPUTED_FROM.get(stage, frozenset())
+    waiting = (start | _parents(start)) - declared
     while waiting:
         module = waiting.pop()
         found.add(module)
         edges = imports(module, package) - DISPATCHERS.get(module, frozenset())
-        waiting |= edges - DECLARATIONS - found
+        waiting |= edges - declared - found
     return frozenset(found)
 
 

@@ -7,7 +7,9 @@ It holds times, so it cannot stand among the artefacts, which are compared byte 
 
 import hashlib
 import json
+import os
 import platform
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -38,6 +40,9 @@ OUTPUTS = {
     "figures": ("accuracy", "partition"),
     "comparison": ("figure",),
     "claims": ("csv", "parquet", "markdown", "html"),
+    "properties": ("markdown", "csv"),
+    "simulation": ("markdown", "csv", "jobs", "figure"),
+    "round_times": ("markdown", "csv", "parquet"),
 }
 
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
@@ -71,6 +76,7 @@ def write_record(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source,
         "versions": versions(),
+        "machine": machine(),
         **figures,
         "options": {
             name: value
@@ -95,6 +101,36 @@ def versions() -> dict[str, str]:
 
     found = {name: version(name) for name in ("fedstage", "torch", "numpy")}
     return found | {"python": platform.python_version()}
+
+
+def machine() -> dict[str, Any]:
+    """Return what computed: the processor, how many cores the job may use, and the GPU if any."""
+    return {"processor": _processor(), "cores": _usable_cores(), "gpu": _gpu()}
+
+
+@cache
+def _processor() -> str:
+    """Return the processor's name (Linux: /proc)."""
+    try:
+        rows = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (row.partition(":")[2].strip() for row in rows if row.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _gpu() -> str | None:
+    """Return the GPU that this process has used; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    return str(torch.cuda.get_device_name())
 
 
 def content_digest(path: Path) -> str | None:

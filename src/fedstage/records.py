@@ -71,9 +71,19 @@ def _split(path: Path) -> tuple[Path, str]:
 
 
 def _records(root: Path, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the records that may be of a file: those with the id of its folder in their path."""
-    identity = glob.escape(Path(name).parts[:3][-1])
-    for place in (root / RESULTS / "logs").glob(f"*/*{identity}*"):
+    """Return the records that may be of a file."""
+    return records_of(root, Path(name).parts[:3][-1])
+
+
+def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the records of a folder's jobs: those with its name, a line's id say, in their path.
+
+    Parameters
+    ----------
+    root : Path
+        The working folder, in which `results` is.
+    """
+    for place in (root / RESULTS / "logs").glob(f"*/*{glob.escape(identity)}*"):
         for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
             if record.name.endswith(SUFFIX):
                 yield record, load_json(record)

@@ -15,6 +15,7 @@ from fedstage.catalogue import (
     metrics_of,
     split_target,
     state_rounds,
+    trained_runs,
 )
 from fedstage.config import Line, LocalLine
 from fedstage.errors import FedstageError
@@ -329,10 +330,31 @@ def test_parsing_the_workflow_imports_no_heavy_package():
 )
 def test_targets_can_be_patterns(targets, found):
     listed = load_catalogue({"targets": targets}, WORKFLOW).config.targets
-    accuracies = [target for target in listed if not target.startswith("fedsdd_table3")]
-    assert sorted(accuracies) == sorted(found)
+    others = ("fedsdd_table1/", "fedsdd_table3/")  # of properties and of seconds
+    assert sorted(name for name in listed if not name.startswith(others)) == sorted(found)
 
 
 def test_a_pattern_names_something():
     with pytest.raises(FedstageError, match=r"targets = '\*/nonsuch': unknown; use one of "):
         load_catalogue({"targets": ["*/nonsuch"]}, WORKFLOW)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("results", "trained"),
+    [
+        (["table"], True),
+        (["figures"], True),
+        (["round_times"], True),
+        (["properties", "simulation"], False),
+        (["simulation", "table"], True),
+    ],
+)
+def test_runs_are_trained_for_results_that_read_metrics(tmp_path, results, trained):
+    grid = {"method": ["fedavg", "fed_ensemble"], "seed": [0, 1]}
+    catalogue = load(tmp_path, {"b": experiment(grid=grid, results=results)})
+    found = trained_runs(catalogue, "b/mini")
+    assert found == (catalogue.runs["b", "mini"] if trained else [])
+    assert trained_runs(catalogue, "a") == catalogue.runs["a", "default"]

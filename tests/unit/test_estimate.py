@@ -23,10 +23,12 @@ def catalogue(methods=("fedavg",), **changes):
         "seed": 0,
     }
     keep = changes.pop("keep", "all")
+    results = changes.pop("results", ["table"])
     experiment = {
         "title": "x",
         "base": base | changes,
         "grid": {"method": list(methods)},
+        "results": results,
         "scales": {"default": {}, "long": {"base": {"rounds": 5}}},
     }
     config = {
@@ -61,6 +63,11 @@ def test_models_and_bytes_are_counted_once(changes, models, size):
 def test_size_of_a_larger_model():
     text = describe_size(catalogue(data="cifar10", model="resnet56", rounds=100), ["one"])
     assert text == "300 models, with all participants' updates: 1.03 GB in all"
+
+
+def test_what_is_not_trained_is_not_counted():
+    computed = catalogue(results=["properties"])
+    assert describe_size(computed, ["one"]).startswith("0 models, ")
 
 
 def test_data_of_unknown_shape_are_named():

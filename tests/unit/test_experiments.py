@@ -288,6 +288,52 @@ def test_by_default_the_global_model_is_evaluated_on_test_data_in_every_round():
     assert run.length.evaluate.name == "global_model"
 
 
+# --- results --------------------------------------------------------------------------------------
+
+
+def test_by_default_an_experiment_makes_a_table_and_figures():
+    assert experiment().results == ["table", "figures"]
+
+
+@pytest.mark.parametrize("result", ["properties", "simulation", "round_times"])
+@pytest.mark.parametrize(
+    ("method", "training"), [("local_only", "alone"), ("centralised", "pooled")]
+)
+def test_results_about_rounds_refuse_methods_without_rounds(result, method, training):
+    grid = {"method": ["fedavg", method]}
+    with pytest.raises(FedstageError) as caught:
+        runs(grid=grid, results=["table", result])
+    assert str(caught.value) == (
+        f"a/default: results = {result!r}: method {method} has training = {training!r}; "
+        "only federated"
+    )
+    assert len(runs(grid={"method": ["fedavg"]}, results=["table", result])) == 1
+
+
+def test_an_unknown_result_is_told_with_the_known_ones():
+    with pytest.raises(FedstageError, match=r"results\.0 = 'tables': must be 'table', 'figures', "):
+        experiment(results=["tables"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"local_training": -1},
+            "simulation.local_training.constant = -1: must be greater than or",
+        ),
+        ({"logits": {"mean": 1}}, "simulation.logits.varying.variation: missing, a value"),
+        ({"availability": {"share": 1.0, "interval": 5}}, "share = 1.0: must be less than 1"),
+        ({"servers": 0}, "simulation.servers = 0: must be greater than or equal to 1"),
+    ],
+)
+def test_faults_of_a_simulation_are_told_in_one_line(settings, told):
+    with pytest.raises(FedstageError) as caught:
+        experiment(simulation=settings)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,8 @@
 import json
+import os
 import re
+import subprocess
+import sys
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +12,7 @@ import torch
 
 from fedstage.artefacts import save_tensors
 from fedstage.cli import find_stage, stage_parser
-from fedstage.provenance import OUTPUTS, content_digest, versions, write_record
+from fedstage.provenance import OUTPUTS, content_digest, machine, versions, write_record
 from fedstage.stages import STAGES
 
 RULES = Path(__file__).parents[2] / "workflow/rules"
@@ -74,6 +77,26 @@ def test_a_stage_that_is_run_by_hand_has_no_source(tmp_path):
 def test_a_file_that_is_not_there_has_no_digest(tmp_path):
     record = recorded(tmp_path, "logits", {"models": [tmp_path / "gone", tmp_path]})
     assert record["inputs"]["models"] == {str(tmp_path / "gone"): None, str(tmp_path): None}
+
+
+def test_a_record_says_on_what_it_was_computed(tmp_path):
+    found = recorded(tmp_path, "tables", {})["machine"]
+    assert found.keys() == {"processor", "cores", "gpu"}
+    assert found["processor"]
+    assert 1 <= found["cores"] <= (os.cpu_count() or 1)
+    assert found["gpu"] is None  # these tests use none
+
+
+def test_the_gpu_is_named_where_the_process_has_used_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    assert machine()["gpu"] == "a GPU"
+
+
+def test_to_name_the_gpu_torch_is_not_imported():
+    code = "import sys; from fedstage.provenance import machine; machine(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "torch" not in done.stdout.split()
 
 
 def test_versions_are_those_of_what_computes():

@@ -11,7 +11,9 @@ from snakemake.settings.enums import Quietness
 from fedstage import graph, kinds, segments
 from fedstage.catalogue import asked_runs, claims_on, cohorts_of, describe_runs, find
 from fedstage.catalogue import load_catalogue, metrics_of, split_target, state_rounds
+from fedstage.catalogue import trained_runs
 from fedstage.config import HeldOut, re_estimates
+from fedstage.definitions import define
 from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
@@ -83,21 +85,28 @@ def gpus(line):
 
 
 def runs_of(target):
-    """Return the runs of a target such as quickstart or fedsdd_table2/mini."""
-    return CATALOGUE.runs[split_target(target)]
+    """Return the runs that are trained for a target such as quickstart or fedsdd_table2/mini."""
+    return trained_runs(CATALOGUE, target)
 
 
 def results_of(target):
     """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
     experiment, scale = split_target(target)
-    kinds = ("csv", "parquet", "md", "html")
-    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in (*kinds, "tex")]
+    formats = ("csv", "parquet", "md", "html")
+    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in (*formats, "tex")]
     drawn = ["accuracy", "partition"]
     if (experiment, scale) in CATALOGUE.published:
         drawn.append("published")
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
-    claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in kinds]
-    return tables + figures + (claims if claims_on(CATALOGUE, experiment) else [])
+    if claims_on(CATALOGUE, experiment):
+        tables += [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
+    computed = {
+        result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
+        for result in ("properties", "simulation", "round_times")
+    }
+    computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
+    every = {"table": tables, "figures": figures} | computed
+    return [path for result in CATALOGUE.experiments[experiment].results for path in every[result]]
 
 
 def hide_reasons():

@@ -59,13 +59,26 @@ def logits_images(wildcards):
     return graph.data_file(found("data", wildcards, "images"), "train")
 
 
+def known_place(wildcards):
+    """Return the experiment and scale of a result."""
+    place = wildcards.experiment, wildcards.scale
+    if place not in CATALOGUE.runs:
+        raise WorkflowError("{}/{}: no such experiment and scale".format(*place))
+    return place
+
+
 def described(wildcards):
     """Return the experiment's runs: their axes, and where their metrics are."""
-    if (wildcards.experiment, wildcards.scale) not in CATALOGUE.runs:
-        raise WorkflowError(
-            f"{wildcards.experiment}/{wildcards.scale}: no such experiment and scale"
-        )
-    return describe_runs(CATALOGUE, wildcards.experiment, wildcards.scale)
+    return describe_runs(CATALOGUE, *known_place(wildcards))
+
+
+def defined(wildcards):
+    """Return the experiment's lines, for what follows from settings."""
+    name, scale = known_place(wildcards)
+    try:
+        return define(name, scale, CATALOGUE.experiments[name], CATALOGUE.runs[name, scale])
+    except FedstageError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def claimed(wildcards):
@@ -83,6 +96,17 @@ def of_every_run(key):
         return list(dict.fromkeys(run[key] for run in described(wildcards)["runs"]))
 
     return files
+
+
+def timed_metrics(wildcards):
+    """Return the metrics of runs whose jobs are measured, each by itself."""
+    if GRANULARITY != "participant" or CLIENTS_PER_JOB != 1:
+        name = f"round_times of {wildcards.experiment}/{wildcards.scale}"
+        raise WorkflowError(
+            f"{name}: execution.granularity = {GRANULARITY!r}, clients_per_job = "
+            f"{CLIENTS_PER_JOB!r}: must be 'participant' and 1, so that each job measures itself"
+        )
+    return of_every_run("metrics")(wildcards)
 
 
 def initial_weights(wildcards):

@@ -25,6 +25,9 @@ STAGES = {
     "figures": "draw accuracy over rounds, and the partition",
     "comparison": "draw measured against published accuracy",
     "claims": "judge a paper's claims by the metrics of an experiment",
+    "properties": "compute properties of methods from their edges",
+    "simulation": "simulate when the jobs of rounds run on clients and a server",
+    "round_times": "put the seconds that a round's jobs took into a table",
 }
 
 #: The stages that compute on the device which the settings name, aggregations only where they

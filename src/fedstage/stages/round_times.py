@@ -1,0 +1,68 @@
+"""Stage `round_times`: the seconds of a round's jobs, as the jobs themselves measured them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedstage.artefacts import save_table
+from fedstage.definitions import Definition, read_definition
+from fedstage.round_times import read_times
+from fedstage.tables.labels import show_value
+from fedstage.tables.plain import Cell, write_csv, write_markdown
+from fedstage.tables.round_times_table import (
+    LEGEND,
+    as_columns,
+    as_numbers,
+    as_texts,
+    machines_of,
+    summarise_times,
+    times_schema,
+)
+
+
+def round_times(*, definition: Path, markdown: Path, csv: Path, parquet: Path) -> None:
+    """Collect the seconds of the jobs of each run from their records, below ``results/logs``.
+
+    Seconds are of computing, files included and start-up not. Jobs that ran beside others may have
+    been slowed down by them.
+
+    Parameters
+    ----------
+    definition : Path
+        JSON file of the experiment's lines.
+    markdown, csv, parquet : Path
+        The table, a row a combination of the table's axes.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, or a job has no record of its own.
+    """
+    experiment = read_definition(definition)
+    texts: list[dict[str, str]] = []
+    numbers: list[dict[str, Cell]] = []
+    machines: dict[str, None] = {}
+    for place, runs in experiment.places().items():
+        times = [read_times(Path(), run.line, run.length.rounds) for run in runs]
+        values = dict(zip(experiment.axes, place, strict=True))
+        rounds = sum(run.length.rounds for run in runs)
+        spreads, on = summarise_times(times), machines_of(times)
+        machines |= dict.fromkeys(on)
+        keys = {axis: show_value(value) for axis, value in values.items()}
+        texts.append(keys | {"Rounds": str(rounds)} | as_texts(spreads))
+        about: dict[str, Cell] = {
+            "measured_rounds": rounds,
+            "seeds": len(runs),
+            "machine": "; ".join(on),
+        }
+        numbers.append({**values, **as_numbers(spreads), **about})
+    write_markdown(markdown, experiment.title, _source(experiment, machines), texts, LEGEND)
+    write_csv(csv, numbers)
+    schema = times_schema(numbers, experiment.axes)
+    save_table(parquet, as_columns(numbers, schema), schema)
+
+
+def _source(experiment: Definition, machines: Iterable[str]) -> str:
+    return (
+        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: seconds of computing "
+        f"that the jobs recorded, on {'; '.join(machines)}."
+    )

@@ -1,0 +1,118 @@
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedstage.cli import main
+from fedstage.definitions import define
+from fedstage.experiments import Experiment, load_yaml, resolve
+from fedstage.jobs import jobs_of
+from fedstage.stages.round_times import round_times
+from fedstage.validation import validate
+
+METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillation": 200.0}
+
+
+def write_records(run, slower):
+    """Records of a run; trainings of round t take t - 1 seconds longer than those of round 1."""
+    for job in jobs_of(run.line, run.length.rounds):
+        path = Path("results/logs", job.stage, *Path(job.file).parts[2:])
+        path = path.with_suffix(".record.json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        more = job.round - 1 + slower if job.stage == "local_training" else 0.0
+        record = {
+            "stage": job.stage,
+            "made": "2026",
+            "compute_s": SECONDS[job.stage] + more,
+            "machine": {"processor": "P", "cores": 4, "gpu": None},
+            "outputs": {"output": {job.file: "0"}},
+        }
+        path.write_text(json.dumps(record))
+
+
+@pytest.fixture
+def definition(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    raw = {
+        "title": "The title",
+        "base": {
+            "data": {"digits": {"held_out": 100}},
+            "clients": 8,
+            "partition": "iid",
+            "model": "cnn_small",
+            "rounds": 3,
+            "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+            "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+            "numerics": {"device": "cpu"},
+        },
+        "grid": {"method": ["fedavg", "fedsdd"], "participants": [4, 8], "seed": [0, 1]},
+        "table": {"columns": ["participants"]},
+        "scales": {"default": None},
+    }
+    experiment = validate(Experiment, raw, "here")
+    runs = resolve("e", experiment, "default", METHODS)
+    for run in runs:
+        write_records(run, slower=10.0 * run.line.seed)
+    path = tmp_path / "definition.json"
+    path.write_text(json.dumps(define("e", "default", experiment, runs)))
+    return path
+
+
+def make(definition):
+    paths = [definition.with_name(f"t.{suffix}") for suffix in ("md", "csv", "parquet")]
+    round_times(definition=definition, markdown=paths[0], csv=paths[1], parquet=paths[2])
+    return paths
+
+
+def test_medians_and_quartiles_are_over_rounds_and_seeds(definition):
+    _, path, _ = make(definition)
+    rows = {(row["method"], row["participants"]): row for row in csv.DictReader(path.open())}
+    assert len(rows) == 4
+    row = rows["fedsdd", "8"]
+    # Trainings take 2, 3, 4 seconds with seed 0, and 12, 13, 14 with seed 1.
+    assert [float(row[f"participant_s{end}"]) for end in ("", "_q1", "_q3")] == [8.0, 3.0, 13.0]
+    assert float(row["training_s"]) == 8 * 8.0
+    assert float(row["aggregation_s"]) == 4 * 0.25
+    assert float(row["logits_s"]) == 4 * 0.5
+    assert float(row["distillation_s"]) == 200.0
+    assert float(row["added_s"]) == 202.0
+    assert float(row["round_s"]) == 64 + 1 + 202
+    assert (row["measured_rounds"], row["seeds"]) == ("6", "2")
+    assert row["machine"] == "P, 4 cores, cpu"
+    assert rows["fedavg", "4"]["added_s"] == ""
+    assert float(rows["fedavg", "4"]["round_s"]) == 4 * 8.0 + 0.25
+
+
+def test_the_markdown_says_on_which_machine_and_what_there_is_not(definition):
+    text = make(definition)[0].read_text(encoding="utf-8")
+    assert "that the jobs recorded, on P, 4 cores, cpu." in text
+    line = next(line for line in text.splitlines() if line.startswith("| fedavg | 8 "))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[2:] == [
+        "6", "8.00 (3.00–13.00)", "64.00 (26.00–102.0)", "0.250 (0.250–0.250)", "–", "–", "–",
+        "64.25 (26.25–102.2)",
+    ]  # fmt: skip
+
+
+def test_parquet_holds_the_numbers_of_the_csv(definition):
+    _, path, parquet = make(definition)
+    table = pq.read_table(parquet)
+    assert table.schema.field("participants").type == pa.int64()
+    assert table.schema.field("method").type == pa.string()
+    for row, cells in zip(table.to_pylist(), csv.DictReader(path.open()), strict=True):
+        assert {name: "" if value is None else str(value) for name, value in row.items()} == cells
+
+
+def test_a_missing_record_ends_the_command_with_one_line(definition, capsys):
+    for path in Path("results/logs/aggregation").rglob("*.json"):
+        path.unlink()
+    arguments = ["--definition", definition]
+    for kind in ("markdown", "csv", "parquet"):
+        arguments += [f"--{kind}", f"t.{kind}"]
+    assert main(["round_times", *map(str, arguments)]) == 1
+    assert "aggregated.safetensors: no record below results/logs" in capsys.readouterr().err
+    assert not list(Path().glob("t.*"))

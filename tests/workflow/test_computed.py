@@ -1,0 +1,94 @@
+"""Properties, simulation and round times, beside what really runs."""
+
+import csv
+
+import pytest
+import yaml
+
+from fedstage.config import Line
+from fedstage.graph import global_model
+from fedstage.jobs import jobs_of
+from fedstage.records import read_settings
+
+pytestmark = pytest.mark.workflow
+
+COMPUTED = ["properties", "simulation"]
+
+
+def with_results(project, results, **changes):
+    """Let the experiment of a working folder make other results."""
+    project.configure(**changes)
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["experiments"]["tiny"]["results"] = results
+    path.write_text(yaml.safe_dump(config))
+    return project
+
+
+def rows(project, name):
+    return list(csv.DictReader((project.path / name).open()))
+
+
+def test_properties_and_simulation_train_nothing_and_are_made_once(project):
+    with_results(project, COMPUTED)
+    run = project.make()
+    assert dict(run.jobs) == {"all": 1, "definition": 1, "properties": 1, "simulation": 1}
+    found = {row["method"]: row for row in rows(project, "results/properties/tiny/default.csv")}
+    assert found["fedsdd"]["overlap"] == "0.5"
+    assert found["fedsdd"]["secure_aggregation"] == "True"
+    assert len(rows(project, "results/simulation/tiny/default.csv")) == 3
+    assert project.files("results/figures/tiny/default_schedule.png")
+    assert not project.files("results/training")
+    assert "| fedsdd " in run.output  # the tables are shown
+    assert not project.plan().jobs
+
+
+def test_what_is_simulated_belongs_to_the_definition(project):
+    with_results(project, COMPUTED).make()
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["experiments"]["tiny"]["simulation"] = {"distillation": 5.0}
+    path.write_text(yaml.safe_dump(config))
+    assert project.plan().jobs.keys() == {"all", "definition", "properties", "simulation"}
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedavg-K2-designated", "scaffold"])
+def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, method):
+    """Snakemake, asked for the last models in an empty folder, plans the same jobs."""
+    line = read_settings(finished.line(method=method) / "line.yaml", Line)
+    models = [global_model(line, 2, group) for group in range(line.global_models)]
+    planned = type(finished)(tmp_path).configure().plan(*models).jobs
+    stages = [job.stage for job in jobs_of(line, 2)]
+    assert planned["local_training"] == stages.count("local_training") > 0
+    assert planned["logits"] == stages.count("logits")
+    assert planned["distillation"] == stages.count("distillation")
+    aggregations = sum(count for rule, count in planned.items() if rule.startswith("aggregation"))
+    assert aggregations == stages.count("aggregation")
+
+
+def test_round_times_are_those_of_the_jobs(copy):
+    with_results(copy, ["round_times"])
+    assert copy.make().jobs.keys() == {"all", "definition", "round_times"}
+    found = {row["method"]: row for row in rows(copy, "results/round_times/tiny/default.csv")}
+    assert found.keys() == {"fedavg", "fedsdd", "scaffold"}
+    for row in found.values():
+        assert (row["measured_rounds"], row["seeds"]) == ("2", "1")
+        assert row["machine"].endswith(" cores, cpu")
+        assert 0 <= float(row["participant_s"]) <= float(row["training_s"]) <= float(row["round_s"])
+    assert float(found["fedsdd"]["distillation_s"]) > 0
+    assert found["fedavg"]["distillation_s"] == ""
+
+
+def test_round_times_need_a_job_a_participant(project):
+    with_results(project, ["round_times"], execution={"granularity": "segment"})
+    run = project.call("--dry-run")
+    assert run.code != 0
+    assert "round_times of tiny/default: execution.granularity = 'segment'" in run.output
+
+
+def test_round_times_of_segments_are_refused_when_they_were_made_before(project):
+    project.configure(methods=["fedavg"], execution={"granularity": "segment"}).make()
+    with_results(project, ["round_times"], methods=["fedavg"])
+    run = project.call("--rerun-triggers", "mtime", "params")
+    assert run.code != 0
+    assert "whose seconds are of several jobs; round times need execution.granularity" in run.output

@@ -200,7 +200,7 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
     ("file", "old", "new"),
     [
         ("graph.py", "clients.parquet", "who.parquet"),
-        ("lines.py", "return (0,) if", "return (1,) if"),
+        ("lines.py", "return (0,)\n", "return (1,)\n"),
     ],
 )
 def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):

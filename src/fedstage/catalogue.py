@@ -29,6 +29,7 @@ from fedstage.lines import (
     cohorts,
     data_id,
     initial_id,
+    keeps_state,
     line_id,
     local_id,
     normalised,
@@ -226,9 +227,12 @@ def _ids(line: Line | LocalLine) -> list[str]:
 
 def state_rounds(catalogue: Catalogue) -> list[int]:
     """Return the rounds whose round state is kept: each `state_every`-th, and every last one."""
-    lasts = {run.length.rounds for runs in catalogue.runs.values() for run in runs}
     every = catalogue.config.state_every
-    return sorted(lasts | set(range(every, max(lasts) + 1, every)))
+    runs = [run for runs in catalogue.runs.values() for run in runs]
+    lasts = {
+        run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
+    }
+    return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
 
 
 def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -7,13 +7,17 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedstage.config import Numerics
 from fedstage.engine.images import normalise
+from fedstage.engine.passes import PLAIN, forward
 
 BATCH = 500
 
 
 @torch.no_grad()
-def re_estimate(model: nn.Module, images: torch.Tensor, info: Mapping[str, Any]) -> None:
+def re_estimate(
+    model: nn.Module, images: torch.Tensor, info: Mapping[str, Any], numerics: Numerics = PLAIN
+) -> None:
     """Set the running statistics to the mean over batches, in one pass over uint8 [n, C, H, W].
 
     Each image counts the same: after b of n images a new batch of b' has the weight b'/(b + b').
@@ -32,6 +36,6 @@ def re_estimate(model: nn.Module, images: torch.Tensor, info: Mapping[str, Any])
         seen += len(batch)
         for norm in norms:
             norm.momentum = len(batch) / seen
-        model(normalise(batch, info))
+        forward(model, normalise(batch, info), numerics)
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum

@@ -8,8 +8,9 @@ from torch import nn
 
 from fedstage.config import Numerics
 from fedstage.engine.images import normalise
-from fedstage.engine.inference import BATCH
 from fedstage.engine.passes import PLAIN, forward
+
+BATCH = 500
 
 
 @torch.no_grad()

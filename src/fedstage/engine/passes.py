@@ -20,7 +20,6 @@ ModelLoss = Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]
 PLAIN = Numerics()
 
 
-
 def forward(model: nn.Module, pixels: torch.Tensor, numerics: Numerics) -> torch.Tensor:
     """Return the logits [n, classes], float32 where the weights are, of pixels [n, C, H, W]."""
     if numerics.memory_format == "channels_last":

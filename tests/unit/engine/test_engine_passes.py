@@ -20,7 +20,9 @@ CHOICES = [
     for precision, order in product(("fp32", "bf16"), ("contiguous", "channels_last"))
 ]
 PLAIN = CHOICES[0]
-EACH = pytest.mark.parametrize("numerics", CHOICES, ids=lambda n: f"{n.precision}-{n.memory_format}")
+EACH = pytest.mark.parametrize(
+    "numerics", CHOICES, ids=lambda n: f"{n.precision}-{n.memory_format}"
+)
 #: How far a choice may be from plain fp32: of gradients and logits, as a share of their norm.
 FAR = {"fp32": 1e-5, "bf16": 0.15}
 
@@ -78,8 +80,9 @@ def test_each_choice_gives_its_bytes_again_in_any_order():
 
 @EACH
 def test_one_step_is_that_of_plain_fp32_within_a_tolerance(numerics):
-    assert distance(moved(trained(numerics, 1)[0]), moved(trained(PLAIN, 1)[0])) < (
-        FAR[numerics.precision]
+    assert (
+        distance(moved(trained(numerics, 1)[0]), moved(trained(PLAIN, 1)[0]))
+        < (FAR[numerics.precision])
     )
 
 

@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Print figures, and append them to `output`."""
     for name, value in figures.items():
-        print(f"{name:60}{value:12.3f}")
+        print(f"{name:70}{value:10.3f}")
     if output is None:
         return
     about = {

@@ -5,10 +5,12 @@ import sys
 import pytest
 import torch
 
-from fedstage.config import Numerics
+from fedstage.config import Numerics, Optimiser
 from fedstage.engine import devices
 from fedstage.engine.devices import prepare
+from fedstage.engine.training import train
 from fedstage.errors import FedstageError
+from fedstage.randomness import torch_generator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -159,3 +161,36 @@ def test_gpu_repeats_itself_bit_for_bit():
     weight = torch.linspace(-1, 1, 64 * 64, device=device).view(64, 64)
     first = (weight @ weight.T).softmax(1)
     assert torch.equal((weight @ weight.T).softmax(1), first)
+
+
+@needs_gpu
+def test_no_step_waits_for_the_gpu():
+    numerics = Numerics(device="cuda", precision="bf16", memory_format="channels_last")
+    device = prepare(numerics)
+    chosen = {"learning_rate": 0.1, "momentum": 0.9, "clip_norm": 1.0, "batch_size": 8}
+    settings = Optimiser.model_validate(chosen | {"augmentation": "crop_flip"})
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.LazyLinear(2)
+    )
+    model = model.to(device)
+    images = torch.zeros(16, 3, 8, 8, dtype=torch.uint8, device=device)
+    labels = torch.zeros(16, dtype=torch.int64, device=device)
+    model(images.float())  # the lazy layer
+    batches, generator = list(torch.arange(16).split(8)) * 3, torch_generator(0, "augmentation")
+
+    def strict(parameters):
+        torch.cuda.set_sync_debug_mode("error")  # from the first step on
+
+    def relax(step):
+        if step == len(batches):
+            torch.cuda.set_sync_debug_mode("default")
+        return False
+
+    try:
+        train(
+            model, images, labels, batches, settings, torch.nn.functional.cross_entropy,
+            {"mean": [0.5] * 3, "std": [0.5] * 3}, generator, numerics,
+            gradient_term=strict, after_step=relax,
+        )  # fmt: skip
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

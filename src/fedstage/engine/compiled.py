@@ -13,10 +13,9 @@ from pathlib import Path
 import torch
 import torch._dynamo.config
 import torch._inductor.config
-from torch import nn
 
 from fedstage.config import Numerics
-from fedstage.engine.passes import Loss, ModelLoss, forward
+from fedstage.engine.passes import Loss, ModelLoss, eager_loss
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 _CHOSEN = os.environ.get(CACHE)  # by the user, before anything here has set it
@@ -30,24 +29,24 @@ torch._inductor.config.compile_threads = 1
 
 
 def compiled_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
-    """Return `passes.forward` and a loss as one function, compiled when it first sees a shape."""
+    """Return `passes.eager_loss` as a function that is compiled when it first sees a shape.
+
+    Code is for one number of threads; the compiler looks at it before it uses code again.
+    """
     os.environ[CACHE] = str(cache_folder(numerics.threads))
     return _compiled(loss, numerics)
 
 
 def cache_folder(threads: int) -> Path:
-    """Return where compiled code is kept: it is for one number of threads."""
+    """Return where compiled code is kept, apart by the number of threads that it is for."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(_CHOSEN or Path(home, "fedstage", "compiled")) / f"threads_{threads}"
 
 
 @cache
 def _compiled(loss: Loss, numerics: Numerics) -> ModelLoss:
-    def of(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        # Read here, the number of threads is among the conditions for using the code again.
-        assert numerics.threads > 0
-        return loss(forward(model, pixels, numerics), targets)
-
     # One graph and no symbolic shapes: where that cannot be, it is an error and no slow path.
-    compiled: Callable[..., torch.Tensor] = torch.compile(of, fullgraph=True, dynamic=False)
+    compiled: Callable[..., torch.Tensor] = torch.compile(
+        eager_loss(loss, numerics), fullgraph=True, dynamic=False
+    )
     return compiled

@@ -40,10 +40,10 @@ def model_loss(loss: Loss, numerics: Numerics, batch_size: int) -> ModelLoss:
     without; which it is depends on the batch alone, and so do the bytes.
     """
     if not numerics.compile:
-        return _eager(loss, numerics)
+        return eager_loss(loss, numerics)
     from fedstage.engine.compiled import compiled_loss
 
-    eager, compiled = _eager(loss, numerics), compiled_loss(loss, numerics)
+    eager, compiled = eager_loss(loss, numerics), compiled_loss(loss, numerics)
 
     def by_size(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return (compiled if len(pixels) == batch_size else eager)(model, pixels, targets)
@@ -51,7 +51,9 @@ def model_loss(loss: Loss, numerics: Numerics, batch_size: int) -> ModelLoss:
     return by_size
 
 
-def _eager(loss: Loss, numerics: Numerics) -> ModelLoss:
+def eager_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
+    """Return the loss of a model as PyTorch computes it, an operation after the other."""
+
     def of(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return loss(forward(model, pixels, numerics), targets)
 

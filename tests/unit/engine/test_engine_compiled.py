@@ -51,9 +51,8 @@ def test_compiled_code_is_used_again_by_other_models_and_trainings(cold, precisi
 
 
 def test_another_number_of_threads_or_another_loss_is_compiled_anew(cold):
-    assert {name: part["graphs"] for name, part in cold["changes"].items()} == dict.fromkeys(
-        ("linear", "two_threads", "warm", "hot"), 1
-    )
+    assert len(cold["changes"]) == 8
+    assert {part["graphs"] for part in cold["changes"].values()} == {1}
 
 
 @pytest.mark.parametrize(("precision", "far"), [("fp32", 1e-4), ("bf16", 0.1)])

@@ -21,7 +21,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
-from fedstage.config import Line
+from fedstage.config import Line, Numerics
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
 from fedstage.kinds import member_kinds, parse_sampled
@@ -87,6 +87,7 @@ _MODELS = frozenset(
 #: Modules that import several alternatives, of which a line reaches those that are its parts. An
 #: alternative that is missing here is reached by every line.
 DISPATCHERS = {
+    "fedstage.engine.passes": frozenset({"fedstage.engine.compiled"}),
     "fedstage.data": frozenset(
         {"fedstage.data.digits", "fedstage.data.parquet", "fedstage.data.torchvision_data"}
     ),
@@ -131,6 +132,9 @@ CHOICES_OF = {
     "local_model": ("model",),
     "local_evaluation": ("model",),
 }
+
+#: The stages that train, with compiled code where numerics say so.
+COMPILED = frozenset({"local_training", "cohort", "segment", "distillation", "local_model"})
 
 #: The stages that a segment calls, and the segment that does.
 SEGMENT_OF = {
@@ -183,6 +187,8 @@ def parts_of(
             parts += parts_of(line, "logits", members=kind)
     if stage == "distillation" and isinstance(line, Line):
         parts += _ways_to_teach(line)
+    if stage in COMPILED and getattr(line, "numerics", Numerics()).compile:
+        parts.append("engine.compiled")
     if members is not None and parse_sampled(members) is not None:
         parts.append("sampling.draw")
     if evaluated not in (None, "global_model"):

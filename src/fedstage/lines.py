@@ -166,6 +166,7 @@ def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
         length["steps"] = client.steps * rounds
     shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
     shared["client"] = Client.model_validate(client.model_dump() | length)
+    shared["numerics"] = line.numerics.model_copy(update={"logits": "fp32"})  # it stores none
     return LocalLine.model_construct(**shared, pooled=pooled)
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from fedstage.artefacts import Weights, load_table, load_tensors
-from fedstage.config import Settings
+from fedstage.config import Numerics, Settings
+from fedstage.engine.passes import PLAIN, arrange
 from fedstage.errors import FedstageError
 from fedstage.experiments import load_yaml
 from fedstage.files import load_json
@@ -136,9 +137,12 @@ def read_labelled(
     return images, labels
 
 
-def new_model(settings: Any, info: dict[str, Any], device: torch.device) -> nn.Module:
+def new_model(
+    settings: Any, info: dict[str, Any], device: torch.device, numerics: Numerics = PLAIN
+) -> nn.Module:
     """Return a model of the data set's shape and classes, to be filled with weights."""
-    return build(settings, tuple(info["shape"]), int(info["classes"])).to(device)
+    model = build(settings, tuple(info["shape"]), int(info["classes"])).to(device)
+    return arrange(model, numerics)
 
 
 def fill_model(model: nn.Module, weights: Weights, path: Path) -> None:

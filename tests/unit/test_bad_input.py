@@ -238,7 +238,20 @@ BAD_CONFIGURATIONS = {
     "unknown remedy": at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
     "unknown metric": at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
     "unknown device": at("b:numerics", {"device": "tpu"}, "numerics.device = 'tpu'", "cuda"),
+    "unknown precision": at(
+        "b:numerics", {"precision": "fp64"}, "numerics.precision = 'fp64'", "'bf16' or 'tf32'"
+    ),
+    "unknown memory format": at(
+        "b:numerics", {"memory_format": "nhwc"}, "numerics.memory_format = 'nhwc'", "channels_last"
+    ),
+    "compile as a number": at("b:numerics", {"compile": 1}, "numerics.compile = 1", "boolean"),
+    "unknown form of logits": at(
+        "b:numerics", {"logits": "bf16"}, "numerics.logits = 'bf16'", "'fp32' or 'fp16'"
+    ),
     # what does not fit together
+    "tf32 without a GPU": at(
+        "b:numerics", {"precision": "tf32"}, "precision = 'tf32'", "only for device = cuda"
+    ),
     "more participants than clients": at("b:participants", 11, "participants = 11", "clients = 10"),
     "fewer participants than groups": method(
         {"global_models": 5}, "participants = 4", "global_models = 5"

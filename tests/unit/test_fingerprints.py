@@ -13,6 +13,7 @@ from fedstage.config import Line, LocalLine
 from fedstage.errors import FedstageError
 from fedstage.fingerprints import (
     CHOSEN_FROM,
+    COMPILED,
     DECLARATIONS,
     DISPATCHERS,
     PACKAGE,
@@ -450,6 +451,17 @@ def test_parts_of_an_evaluation_are_those_of_the_evaluated_ensemble():
 def test_a_line_reaches_the_models_of_all_its_groups():
     mixed = a_line(global_models=2, architectures=["cnn_small", "resnet20"])
     assert parts_of(mixed, "logits") == ("models.cnn_small", "models.resnet")
+
+
+def test_the_compiler_is_part_of_what_is_trained_by_compiled_code():
+    compiled = a_line(**DISTILLED | {"numerics": {"compile": True}})
+    for stage in STAGES:
+        parts = set(parts_of(compiled, stage)) - set(parts_of(LINES["distilled"], stage))
+        assert parts == ({"engine.compiled"} if stage in COMPILED else set()), stage
+        reached = reachable(stage, parts_of(LINES["distilled"], stage))
+        assert "fedstage.engine.compiled" not in reached, stage
+        calls = "fedstage.engine.training" in reached and stage not in ("aggregation", "evaluation")
+        assert (stage in COMPILED) == calls, stage
 
 
 def test_parts_of_what_a_server_may_do():

@@ -490,7 +490,14 @@ OTHER = {
     },
     "Basic": {"warm_up": 1},
     "Designated": {"warm_up": 1, "main": "per_architecture"},
-    "Numerics": {"device": "cpu", "threads": 2},
+    "Numerics": {
+        "device": "cpu",
+        "threads": 2,
+        "precision": "bf16",
+        "memory_format": "channels_last",
+        "compile": True,
+        "logits": "fp16",
+    },
 }
 CHANGES = [(kind, field) for kind, fields in OTHER.items() for field in fields]
 
@@ -542,6 +549,14 @@ def test_choices_without_settings_differ_by_name(field, one, other):
 
 #: The defaults that digests of this schema version stand for.
 PINNED_VERSION = 1
+NUMERICS = {
+    "device": "auto",
+    "threads": 1,
+    "precision": "fp32",
+    "memory_format": "contiguous",
+    "compile": False,
+    "logits": "fp32",
+}
 PINNED_DEFAULTS = {
     "Digits.test": 360,
     "Digits.held_out": 360,
@@ -613,6 +628,10 @@ PINNED_DEFAULTS = {
     "Designated.main": "first",
     "Numerics.device": "auto",
     "Numerics.threads": 1,
+    "Numerics.precision": "fp32",
+    "Numerics.memory_format": "contiguous",
+    "Numerics.compile": False,
+    "Numerics.logits": "fp32",
     "Line.validation": 0.0,
     "Line.global_models": 1,
     "Line.architectures": (),
@@ -624,10 +643,10 @@ PINNED_DEFAULTS = {
     "Line.server": None,
     "Line.public": {"name": "held_out"},
     "Line.on_divergence": "stop",
-    "Line.numerics": {"device": "auto", "threads": 1},
+    "Line.numerics": NUMERICS,
     "LocalLine.validation": 0.0,
     "LocalLine.pooled": False,
-    "LocalLine.numerics": {"device": "auto", "threads": 1},
+    "LocalLine.numerics": NUMERICS,
 }
 
 
@@ -759,6 +778,12 @@ def test_alone_keeps_data_partition_model_numerics_and_seed():
     for name in ("data", "clients", "partition", "validation", "model", "numerics", "seed"):
         assert getattr(local, name) == getattr(settings, name), name
     assert partition_id(local) == partition_id(settings)
+
+
+def test_training_without_a_federation_stores_no_logits():
+    narrow = alone(line(numerics={"precision": "bf16", "logits": "fp16"}), 2, pooled=False)
+    assert narrow == alone(line(numerics={"precision": "bf16"}), 2, pooled=False)
+    assert narrow.numerics.precision == "bf16"
 
 
 def test_local_ids_tell_lengths_and_kinds_apart_but_not_how_a_length_is_made_up():

@@ -6,12 +6,34 @@ import time
 
 import pytest
 
+from fedstage.engine.devices import computes_bf16
+
 pytestmark = pytest.mark.workflow
 
 
 def test_one_core_and_two_cores_give_the_same_bytes(finished, project):
     project.make(cores=1)
     assert project.results() == finished.results()
+
+
+def test_other_numerics_give_their_own_bytes_in_any_order_and_company(project, tmp_path):
+    precision = "bf16" if computes_bf16() else "fp32"
+    chosen = {
+        "methods": ["fedsdd"],
+        "model": {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}},
+        "numerics": {"device": "cpu", "precision": precision, "memory_format": "channels_last"},
+    }
+    project.configure(**chosen).make()
+    beside = type(project)(tmp_path / "beside")
+    beside.path.mkdir()
+    beside.configure(**chosen, execution={"granularity": "round"}).make(cores=1)
+    assert beside.results() == project.results()
+    plain = type(project)(tmp_path / "plain")
+    plain.path.mkdir()
+    plain.configure(**chosen | {"numerics": {"device": "cpu"}}).make()
+    trained = "results/training/*/round_*/*/aggregated.safetensors"
+    assert plain.files(trained)
+    assert not set(plain.files(trained)) & set(project.files(trained))
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(finished, project):

@@ -6,12 +6,17 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedstage.config import Numerics
 from fedstage.engine.images import normalise
-from fedstage.engine.inference import BATCH
+from fedstage.engine.passes import PLAIN, forward
+
+BATCH = 500
 
 
 @torch.no_grad()
-def re_estimate(model: nn.Module, images: torch.Tensor, info: Mapping[str, Any]) -> None:
+def re_estimate(
+    model: nn.Module, images: torch.Tensor, info: Mapping[str, Any], numerics: Numerics = PLAIN
+) -> None:
     """Set a model's running statistics to those of `images`, in place; its parameters stay.
 
     Each layer takes the mean over batches of the batch's mean and (unbiased) variance, while the
@@ -33,6 +38,6 @@ def re_estimate(model: nn.Module, images: torch.Tensor, info: Mapping[str, Any])
     for count, batch in enumerate(images.tensor_split(-(-len(images) // BATCH)), start=1):
         for layer in layers:
             layer.momentum = 1 / count  # the running mean is then that of all batches so far
-        model(normalise(batch, info))
+        forward(model, normalise(batch, info), numerics)
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

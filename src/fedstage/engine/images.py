@@ -1,9 +1,12 @@
 """Images on their way into a model: normalised, and augmented while training."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
+
+from fedstage.engine.devices import on_device
 
 PADDING = 4  # of the random crop, as customary for 32x32 images
 
@@ -13,10 +16,15 @@ def normalise(images: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
 
     `info` holds `mean` and `std` of the clients' training images; public images take the same.
     """
-    shape = (1, -1, 1, 1)
-    mean = torch.tensor(info["mean"], device=images.device).view(shape)
-    std = torch.tensor(info["std"], device=images.device).view(shape)
-    return (images.float() / 255 - mean) / std
+    mean = _by_channel(tuple(info["mean"]), images.device)
+    std = _by_channel(tuple(info["std"]), images.device)
+    return (images / 255).sub_(mean).div_(std)
+
+
+@lru_cache(maxsize=16)
+def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """Return a constant [1, C, 1, 1]: made once, because a GPU waits for what the host sends."""
+    return torch.tensor(values, device=device).view(1, -1, 1, 1)
 
 
 def augment(images: torch.Tensor, kind: str, generator: torch.Generator) -> torch.Tensor:
@@ -34,13 +42,15 @@ def augment(images: torch.Tensor, kind: str, generator: torch.Generator) -> torc
     if kind == "none":
         return images
     flips = torch.rand(len(images), generator=generator) < 0.5
-    images = torch.where(flips.to(images.device)[:, None, None, None], images.flip(-1), images)
+    chosen = on_device(flips, images.device)[:, None, None, None]
+    images = torch.where(chosen, images.flip(-1), images)
     return _random_crop(images, generator) if kind == "crop_flip" else images
 
 
 def _random_crop(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     count, _, height, width = images.shape
-    offsets = torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator).to(images.device)
+    drawn = torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator)
+    offsets = on_device(drawn, images.device)
     padded = torch.nn.functional.pad(images, (PADDING,) * 4)
     rows = offsets[0][:, None] + torch.arange(height, device=images.device)
     columns = offsets[1][:, None] + torch.arange(width, device=images.device)

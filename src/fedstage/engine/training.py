@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedstage.config import Optimiser
+from fedstage.config import Numerics, Optimiser
 from fedstage.engine.batches import all_batches
+from fedstage.engine.devices import on_device
 from fedstage.engine.images import augment, normalise
 from fedstage.engine.optimisers import gradients_of, optimiser_step
+from fedstage.engine.passes import PLAIN, Loss, model_loss
 from fedstage.engine.schedules import factor
 
-#: Loss of logits [b, classes] against targets (labels [b], or teacher logits [b, classes]).
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 #: Adds to the gradients of the parameters, in place: what a local trainer does to each step.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]
 #: Told the number of steps taken, after each: true ends the training.
@@ -53,6 +53,7 @@ def train(
     loss: Loss,
     info: Mapping[str, Any],
     generator: torch.Generator,
+    numerics: Numerics = PLAIN,
     *,
     rate: float = 1.0,
     gradient_term: GradientTerm | None = None,
@@ -70,6 +71,8 @@ def train(
         Mean and deviation that images are normalised with.
     generator : torch.Generator
         Of the augmentation.
+    numerics : Numerics
+        How the loss and its gradient are computed.
     rate : float
         Factor of the learning rate in this round.
     gradient_term : GradientTerm, optional
@@ -80,13 +83,14 @@ def train(
     model.train()
     parameters = list(model.parameters())
     move = optimiser_step(parameters, settings)
+    loss_of = model_loss(loss, numerics, settings.batch_size)
     losses = torch.zeros(len(batches), device=images.device)
     rate_sum = 0.0
     for step, batch in enumerate(batches):
         eta = settings.learning_rate * rate * factor(settings.schedule, step, len(batches))
-        index = batch.to(images.device)
+        index = on_device(batch, images.device)
         pixels = normalise(augment(images[index], settings.augmentation, generator), info)
-        value = loss(model(pixels), targets[index])
+        value = loss_of(model, pixels, targets[index])
         for parameter in parameters:
             parameter.grad = None
         value.backward()
@@ -110,6 +114,7 @@ def full_gradient(
     settings: Optimiser,
     loss: Loss,
     info: Mapping[str, Any],
+    numerics: Numerics = PLAIN,
 ) -> list[torch.Tensor]:
     """Return the gradient of the mean loss of all samples, as a step would take it.
 
@@ -128,9 +133,10 @@ def full_gradient(
     parameters = list(model.parameters())
     for parameter in parameters:
         parameter.grad = None
+    loss_of = model_loss(loss, numerics, settings.batch_size)
     for batch in all_batches(len(images), settings.batch_size):
-        index = batch.to(images.device)
-        value = loss(model(normalise(images[index], info)), targets[index])
+        index = on_device(batch, images.device)
+        value = loss_of(model, normalise(images[index], info), targets[index])
         (value * (len(batch) / len(images))).backward()
     if settings.clip_norm is not None:
         nn.utils.clip_grad_norm_(parameters, settings.clip_norm)

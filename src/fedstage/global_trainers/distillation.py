@@ -1,12 +1,15 @@
 """Distillation of an ensemble into a global model (FedEED section 4; FedSDD, Eq. 4)."""
 
+from functools import cache
+
 import torch
 from torch import nn
 
 from fedstage.config import Server
-from fedstage.engine.training import Loss
+from fedstage.engine.passes import Loss
 
 
+@cache  # compiled code is found again by the function that it is of
 def distillation_loss(settings: Server) -> Loss:
     """Return the loss of student logits against teacher logits, both [b, classes].
 

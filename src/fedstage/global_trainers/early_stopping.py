@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from fedstage.artefacts import Weights
-from fedstage.config import EarlyStopping
+from fedstage.config import EarlyStopping, Numerics
 from fedstage.engine.inference import compute_logits
+from fedstage.engine.passes import PLAIN
 from fedstage.engine.training import AfterStep
 from fedstage.reading import state_of
 
@@ -32,6 +33,7 @@ def early_stopping(
     steps: int,
     validation: tuple[torch.Tensor, torch.Tensor],
     info: Mapping[str, Any],
+    numerics: Numerics = PLAIN,
 ) -> tuple[AfterStep, Best]:
     """Return what to call after each step, and the best that it has found.
 
@@ -55,7 +57,8 @@ def early_stopping(
     def after_step(step: int) -> bool:
         if step % settings.every and step < steps:
             return False
-        right = int((compute_logits(model, images, info).argmax(1) == labels.cpu()).sum())
+        said = compute_logits(model, images, info, numerics)
+        right = int((said.argmax(1) == labels.cpu()).sum())
         model.train()
         if right > best.right:
             best.right, best.step, best.weights = right, step, state_of(model)

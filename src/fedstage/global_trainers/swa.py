@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedstage.config import WeightAverage
+from fedstage.config import Numerics, WeightAverage
 from fedstage.engine.batch_norm import re_estimate
+from fedstage.engine.passes import PLAIN
 from fedstage.engine.training import AfterStep
 
 
@@ -52,6 +53,7 @@ def take(
     averages: Sequence[torch.Tensor],
     images: torch.Tensor,
     info: Mapping[str, Any],
+    numerics: Numerics = PLAIN,
 ) -> None:
     """Give the model the averages in place of its parameters, and statistics that fit them.
 
@@ -60,4 +62,4 @@ def take(
     """
     for parameter, average in zip(model.parameters(), averages, strict=True):
         parameter.copy_(average)
-    re_estimate(model, images, info)
+    re_estimate(model, images, info, numerics)

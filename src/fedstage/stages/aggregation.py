@@ -126,9 +126,9 @@ def _with_statistics(
     if public is None:
         raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
     device, about = prepare(settings.numerics), read_info(info)
-    model = new_model(architecture, about, device)
+    model = new_model(architecture, about, device, settings.numerics)
     model.load_state_dict(weights)
-    re_estimate(model, read_public(public, about, device), about)
+    re_estimate(model, read_public(public, about, device), about, settings.numerics)
     return state_of(model)
 
 

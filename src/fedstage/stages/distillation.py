@@ -76,7 +76,7 @@ def distillation(
         notes = notes | {"dropped": dropped}
     teacher = teacher_logits(settings.ensemble, members).to(device)
     images = read_public(public, about, device)
-    model = new_model(model_of(settings, notes["group"]), about, device)
+    model = new_model(model_of(settings, notes["group"]), about, device, settings.numerics)
     fill_model(model, weights, start)
     trained, learnt = _teach(settings, model, images, teacher, about, notes, server_validation)
     save_tensors(output, trained, notes | learnt)
@@ -110,7 +110,7 @@ def _teach(
     server_validation: Path | None,
 ) -> tuple[Weights, Notes]:
     """Train the student; return its weights, and notes of how it learnt."""
-    server = settings.server
+    server, numerics = settings.server, settings.numerics
     assert server is not None
     after_step, averages, best = None, None, None
     if server.swa is not None:
@@ -118,7 +118,9 @@ def _teach(
     if server.early_stopping is not None:
         assert server_validation is not None, "the graph gives it to such a line"
         held = read_labelled(server_validation, None, images.device)
-        after_step, best = early_stopping(model, server.early_stopping, server.steps, held, about)
+        after_step, best = early_stopping(
+            model, server.early_stopping, server.steps, held, about, numerics
+        )
     key = (settings.seed, "distillation", notes["round"], notes["group"])
     batches = torch_generator(*key, "batches")
     outcome = train(
@@ -130,6 +132,7 @@ def _teach(
         distillation_loss(server),
         about,
         torch_generator(*key, "augmentation"),
+        numerics,
         after_step=after_step,
     )
     if outcome.diverged_at is not None:
@@ -138,7 +141,7 @@ def _teach(
             f"at step {outcome.diverged_at}; lower server.learning_rate = {server.learning_rate}"
         )
     if averages is not None:
-        take(model, averages, images, about)
+        take(model, averages, images, about, numerics)
     learnt: Notes = {"loss": outcome.loss}
     if best is not None:
         return best.weights, learnt | {"steps": outcome.steps, "best_step": best.step}

@@ -82,11 +82,11 @@ def evaluation(
 def _global_models(
     settings: Line, about: dict[str, Any], paths: list[Path], images: torch.Tensor
 ) -> Scored:
-    model = new_model(settings.model, about, images.device)
+    model = new_model(settings.model, about, images.device, settings.numerics)
     for path in paths:
         weights, notes = load_tensors(path)
         fill_model(model, weights, path)
-        yield notes["round"], compute_logits(model, images, about)
+        yield notes["round"], compute_logits(model, images, about, settings.numerics)
 
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> Scored:

@@ -46,11 +46,12 @@ def local_evaluation(
     about = read_info(info)
     samples = read_samples(clients, "validation") if role == "validation" else None
     images, labels = read_labelled(data, samples, device)
-    model = new_model(settings.model, about, device)
+    model = new_model(settings.model, about, device, settings.numerics)
     scores = []
     for path in models:
         fill_model(model, load_tensors(path)[0], path)
-        scores.append(score(compute_logits(model, images, about), labels.cpu()))
+        said = compute_logits(model, images, about, settings.numerics)
+        scores.append(score(said, labels.cpu()))
     own = own_accuracies(scores, read_counts(histogram))
     row = {
         "round": rounds,

@@ -43,7 +43,7 @@ def local_model(
     device = prepare(settings.numerics)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
     about = read_info(info)
-    model = new_model(settings.model, about, device)
+    model = new_model(settings.model, about, device, settings.numerics)
     weights, _ = load_tensors(start)
     fill_model(model, weights, start)
     who = "pooled" if client is None else client
@@ -57,6 +57,7 @@ def local_model(
         nn.functional.cross_entropy,
         about,
         torch_generator(*key, "augmentation"),
+        settings.numerics,
     )
     if outcome.diverged_at is not None:
         raise FedstageError(

@@ -62,7 +62,7 @@ def local_training(
     client = _client_of(participation, round, slot)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
     notes = read_info(info)
-    model = new_model(model_of(settings, group), notes, device)
+    model = new_model(model_of(settings, group), notes, device, settings.numerics)
     weights, _ = load_tensors(start)
     known = read_state(state or [], group)
     fill_model(model, weights | own_statistics(known, client), start)
@@ -79,6 +79,7 @@ def local_training(
         nn.functional.cross_entropy,
         notes,
         torch_generator(*key, "augmentation"),
+        settings.numerics,
         rate=settings.client.round_decay ** (round - 1),
         gradient_term=trainer.gradient_term(settings.local, anchors, on_device, client),
     )
@@ -92,7 +93,8 @@ def local_training(
     def gradient_at_start() -> Weights:
         fill_model(model, weights, start)
         loss = nn.functional.cross_entropy
-        gradient = full_gradient(model, images, labels, settings.client, loss, notes)
+        chosen, numerics = settings.client, settings.numerics
+        gradient = full_gradient(model, images, labels, chosen, loss, notes, numerics)
         names = [name for name, _ in model.named_parameters()]
         return dict(zip(names, (value.cpu() for value in gradient), strict=True))
 

@@ -9,6 +9,7 @@ from fedstage.artefacts import Weights, load_tensors, save_tensors
 from fedstage.config import Bayesian, Line
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
+from fedstage.errors import FedstageError
 from fedstage.kinds import parse_sampled
 from fedstage.lines import model_of
 from fedstage.reading import (
@@ -62,13 +63,26 @@ def logits(
     else:
         assert aggregated is not None, "the graph gives it to members that are drawn"
         read, notes = _draw_members(settings, drawn, models, aggregated, start, about)
-    model = new_model(model_of(settings, notes["group"]), about, device)
+    model = new_model(model_of(settings, notes["group"]), about, device, settings.numerics)
     outputs = []
     for path, weights in read:
         fill_model(model, weights, path)
-        outputs.append(compute_logits(model, images, about))
+        outputs.append(compute_logits(model, images, about, settings.numerics))
     stacked = torch.stack(outputs) if outputs else torch.empty(0, len(images), about["classes"])
+    if settings.numerics.logits == "fp16":
+        stacked = _halved(stacked, output)
     save_tensors(output, {"logits": stacked}, notes | {"members": members})
+
+
+def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:
+    """Return logits as fp16, which a member that is about to diverge may exceed."""
+    halved = logits.half()
+    if not bool(halved.isfinite().all()) and bool(logits.isfinite().all()):
+        raise FedstageError(
+            f"{output}: numerics.logits = 'fp16': logits up to {float(logits.abs().max()):g}, "
+            "more than fp16's 65504; use fp32"
+        )
+    return halved
 
 
 def _read_members(

@@ -51,10 +51,10 @@ def test_no_gradient_and_no_change_of_the_statistics():
 def test_more_images_than_a_batch_keep_their_order():
     class Mean(nn.Module):
         def forward(self, pixels):
-            assert len(pixels) <= BATCH
+            assert len(pixels) <= BATCH["cpu"]
             return pixels.mean((1, 2, 3))[:, None]
 
-    n = 2 * BATCH + 3
+    n = 2 * BATCH["cpu"] + 3
     pictures = torch.zeros(n, 1, 2, 2, dtype=torch.uint8)
     pictures[:] = (torch.arange(n) % 251).to(torch.uint8)[:, None, None, None]
     logits = compute_logits(Mean(), pictures, {"mean": [0.0], "std": [1 / 255]})

@@ -14,9 +14,11 @@ import pytest
 import torch
 
 from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
-from fedstage.config import Line, LocalLine
+from fedstage.config import Aggregated, Line, LocalLine
+from fedstage.ensemble_trainers import teacher_logits
 from fedstage.errors import FedstageError
 from fedstage.files import load_json
+from fedstage.members import read_members
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
@@ -621,6 +623,28 @@ def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
     assert notes == {"round": 1, "group": 0, "samples": [samples], "members": "aggregated"}
     expected = slow_logits(weights_in(made.model), pixels(world, "held_out"))
     assert np.allclose(tensors["logits"].numpy(), expected[None], atol=1e-4)
+
+
+def test_logits_are_stored_as_fp16_where_numerics_say_so(world, tmp_path):
+    (made,) = federated(world, tmp_path, 1)
+    line_file, ask = tmp_path / "line.yaml", ("aggregated", [made.model], world.held_out)
+    whole = load_tensors(logits_of(world, tmp_path, line_file, *ask))[0]["logits"]
+    line_file = written_line(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
+    output = logits_of(world, tmp_path, line_file, *ask)
+    assert load_tensors(output)[0]["logits"].dtype == torch.float16
+    assert torch.equal(load_tensors(output)[0]["logits"], whole.half())
+    (members,) = read_members([output])
+    taught = teacher_logits(Aggregated(name="aggregated"), [members])
+    assert torch.equal(taught, whole[0].half().float())
+
+
+def test_logits_that_fp16_cannot_hold_are_refused(world, tmp_path):
+    (made,) = federated(world, tmp_path, 1)
+    weights, notes = load_tensors(made.model)
+    save_tensors(made.model, {name: 1e5 * value for name, value in weights.items()}, notes)
+    line_file = written_line(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
+    with pytest.raises(FedstageError, match=r"numerics.logits = 'fp16': logits up to .* use fp32"):
+        logits_of(world, tmp_path, line_file, "aggregated", [made.model], world.held_out)
 
 
 def test_logits_of_the_validation_role_are_those_of_its_samples(world, tmp_path):

@@ -1,0 +1,157 @@
+"""Images a second of each way to train, against a plain PyTorch loop in the same run.
+
+uv run python -m tests.benchmarks.training [--compile] [--steps N] [--repeats N] [--output CSV]
+
+ResNet-20, batches of 64, SGD with momentum. The plain loop is torch.optim.SGD in fp32 on images
+that are normalised beforehand, without a DataLoader. On a CPU everything runs in two layouts: one
+process with two threads, and two processes with one thread each, side by side. The ways take turns,
+and of each the median counts. `--compile` adds compiled ways; the first time that takes minutes.
+"""
+
+import multiprocessing
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+import torch
+from tests.benchmarks import models
+from tests.benchmarks.rows import parser, report
+from torch import nn
+
+from fedstage.config import Optimiser
+from fedstage.engine.devices import computes_bf16, prepare
+from fedstage.engine.training import train
+from fedstage.randomness import torch_generator
+
+BATCH = 64
+PLAIN = "plain loop"
+SETTINGS = Optimiser(learning_rate=0.05, momentum=0.9, weight_decay=1e-4, batch_size=BATCH)
+
+
+def main(arguments: list[str]) -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--steps", type=int, default=5, help="of a measurement")
+    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--compile", action="store_true")
+    options.add_argument("--device", default="cpu")
+    chosen = options.parse_args(arguments)
+    layouts = [(1, 2), (2, 1)] if chosen.device == "cpu" else [(1, 1)]
+    ways = [PLAIN, *available(chosen.compile, chosen.device)]
+    seconds = measure(ways, layouts, chosen.steps, chosen.repeats, chosen.device)
+    images = chosen.steps * BATCH
+    rates = {at: images * at[1] / statistics.median(taken) for at, taken in seconds.items()}
+    settings = vars(chosen) | {"model": "resnet20", "batch": BATCH}
+    report("training", figures(rates), settings, chosen.output)
+
+
+def available(compile: bool, device: str) -> list[str]:
+    """Return the ways that this machine can compute in."""
+    names = [*models.WAYS, *(models.COMPILED if compile else ())]
+    return [name for name in names if "bf16" not in name or device != "cpu" or computes_bf16()]
+
+
+def measure(
+    ways: list[str], layouts: list[tuple[int, int]], steps: int, repeats: int, device: str
+) -> dict[tuple[str, int, int], list[float]]:
+    """Return the seconds of each way in each layout (processes, threads), one a repetition."""
+    context = multiprocessing.get_context("spawn")
+    ends = [context.Pipe() for _ in range(max(processes for processes, _ in layouts))]
+    for _, theirs in ends:
+        context.Process(target=work, args=(theirs, steps, device), daemon=True).start()
+    workers = [ours for ours, _ in ends]
+    plan = [(way, *layout) for layout in layouts for way in ways]
+    seconds: dict[tuple[str, int, int], list[float]] = {at: [] for at in plan}
+    for repeat in range(repeats + 1):  # the first is to warm up
+        for way, processes, threads in plan:
+            taken = together(workers[:processes], way, threads)
+            if repeat:
+                seconds[way, processes, threads].append(taken)
+    for worker in workers:
+        worker.send(None)
+    return seconds
+
+
+def together(workers: list[Connection], way: str, threads: int) -> float:
+    """Let workers train at the same time; return the seconds until the last is done."""
+    begin = time.perf_counter()
+    for worker in workers:
+        worker.send((way, threads))
+    for worker in workers:
+        worker.recv()
+    return time.perf_counter() - begin
+
+
+def work(orders: Connection, steps: int, device: str) -> None:
+    """Train as ordered, until there are no more orders."""
+    made: dict[tuple[str, int], Callable[[], None]] = {}
+    while (order := orders.recv()) is not None:
+        way, threads = order
+        torch.set_num_threads(threads)
+        if (way, threads) not in made:
+            maker = plain_loop if way == PLAIN else engine
+            made[way, threads] = maker(way, threads, steps, device)
+            made[way, threads]()
+        made[way, threads]()
+        orders.send(None)
+
+
+def engine(way: str, threads: int, steps: int, device: str) -> Callable[[], None]:
+    """Return a training by the engine."""
+    chosen = models.numerics(way, threads, device)
+    place = prepare(chosen)
+    model, count = models.network(chosen, place), steps * BATCH
+    images, labels = models.images(count, place), labels_of(count, place)
+    batches, unused = list(torch.arange(count).split(BATCH)), torch_generator(0, "augmentation")
+    loss = nn.functional.cross_entropy
+
+    def run() -> None:
+        train(model, images, labels, batches, SETTINGS, loss, models.INFO, unused, chosen)
+
+    return run
+
+
+def plain_loop(way: str, threads: int, steps: int, device: str) -> Callable[[], None]:
+    """Return the loop that anybody would write."""
+    place, count = torch.device(device), steps * BATCH
+    model = models.network(models.numerics("fp32", threads, device), place).train()
+    optimiser = torch.optim.SGD(
+        model.parameters(),
+        lr=SETTINGS.learning_rate,
+        momentum=SETTINGS.momentum,
+        weight_decay=SETTINGS.weight_decay,
+    )
+    pixels, labels = models.pixels(count, place), labels_of(count, place)
+
+    def run() -> None:
+        for index in torch.arange(count, device=place).split(BATCH):
+            optimiser.zero_grad()
+            value = nn.functional.cross_entropy(model(pixels[index]), labels[index])
+            value.backward()
+            optimiser.step()
+        value.item()
+
+    return run
+
+
+def labels_of(count: int, device: torch.device) -> torch.Tensor:
+    """Return labels of noise."""
+    generator = torch_generator(0, "labels")
+    return torch.randint(0, models.CLASSES, (count,), generator=generator).to(device)
+
+
+def figures(rates: dict[tuple[str, int, int], float]) -> dict[str, float]:
+    """Return images a second, and how many times those of one plain loop."""
+    plain = next(rate for at, rate in rates.items() if at[:2] == (PLAIN, 1))
+    found = {}
+    for (way, processes, threads), rate in rates.items():
+        name = f"{way}, processes x threads {processes} x {threads}"
+        found[f"{name}: images/s"] = rate
+        found[f"{name}: times the plain loop"] = rate / plain
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,103 @@
+"""Compiled trainings in a process of their own; prints what came of them as JSON."""
+
+import hashlib
+import json
+import sys
+
+import torch
+from torch import nn
+
+from fedstage.config import CnnSmall, LogisticRegression, Numerics, Optimiser, Server
+from fedstage.engine.devices import prepare
+from fedstage.engine.passes import arrange
+from fedstage.engine.training import train
+from fedstage.global_trainers.distillation import distillation_loss
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.randomness import torch_generator
+
+INFO = {"mean": [0.4], "std": [0.3]}
+MODELS = {
+    "cnn": CnnSmall(name="cnn_small", width=4, hidden=8, norm="batch"),
+    "linear": LogisticRegression(name="logistic_regression"),
+}
+SETTINGS = Optimiser(learning_rate=0.1, batch_size=8, momentum=0.9)
+
+
+def data():
+    generator = torch_generator(0, "data")
+    images = torch.randint(0, 256, (20, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    return images, torch.randint(0, 3, (20,), generator=generator)
+
+
+def model(of):
+    made = build(MODELS[of], (1, 8, 8), 3)
+    initialise(made, torch_generator(0, "weights"))
+    return made
+
+
+def trained(numerics, loss=None, batches=None, of="cnn"):
+    """Return the trained weights, and how many graphs were made."""
+    from torch._dynamo.utils import counters
+
+    images, targets = data()
+    if loss is None:
+        loss = nn.functional.cross_entropy
+    else:
+        targets = torch.randn(20, 3, generator=torch_generator(0, "teacher"))
+    torch.set_num_threads(numerics.threads)
+    made = arrange(model(of), numerics)
+    batches = list(torch.arange(20).split(8)) * 2 if batches is None else batches
+    before = counters["stats"]["unique_graphs"]
+    generator = torch_generator(0, "augmentation")
+    train(made, images, targets, batches, SETTINGS, loss, INFO, generator, numerics)
+    weights = torch.cat([value.detach().flatten() for value in made.parameters()])
+    return weights, counters["stats"]["unique_graphs"] - before
+
+
+def compared(choice, loss=None, of="cnn"):
+    compiled, graphs = trained(Numerics.model_validate(choice | {"compile": True}), loss, of=of)
+    eager, _ = trained(Numerics.model_validate(choice), loss, of=of)
+    distance = float((compiled - eager).norm() / eager.norm())
+    digest = hashlib.sha256(compiled.numpy().tobytes()).hexdigest()
+    return {"digest": digest, "graphs": graphs, "distance": distance}
+
+
+def smaller(choice):
+    batches = [torch.arange(5)]
+    compiled, graphs = trained(Numerics.model_validate(choice | {"compile": True}), None, batches)
+    eager, _ = trained(Numerics.model_validate(choice), None, batches)
+    return {"graphs": graphs, "equal": torch.equal(compiled, eager)}
+
+
+def report(precision):
+    choice = {"precision": precision, "memory_format": "channels_last"}
+    return {"first": compared(choice), "again": compared(choice), "smaller": smaller(choice)}
+
+
+def report_changes():
+    """Other threads, and so many losses that the compiler would usually give up."""
+    settings = {"learning_rate": 0.1, "batch_size": 8, "steps": 2}
+    losses = {
+        f"temperature {tau}": distillation_loss(Server(**settings, temperature=tau))
+        for tau in (2.0, 3.0, 4.0, 6.0, 9.0, 12.0)
+    }
+    return {
+        "linear": compared({}, of="linear"),
+        "two_threads": compared({"threads": 2}, of="linear"),
+    } | {name: compared({}, loss, "linear") for name, loss in losses.items()}
+
+
+def main(precisions):
+    prepare(Numerics(device="cpu"))
+    reports = {"changes": report_changes()} | {name: report(name) for name in precisions}
+    from torch._dynamo.utils import counters
+
+    inductor = counters["inductor"]
+    loaded = inductor["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"]
+    missed = inductor["fxgraph_cache_miss"] + counters["aot_autograd"]["autograd_cache_miss"]
+    print(json.dumps(reports | {"loaded": loaded, "compiled": missed}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

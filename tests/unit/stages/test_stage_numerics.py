@@ -1,0 +1,32 @@
+"""Numerics reach whatever a stage computes."""
+
+import ast
+
+from fedstage.fingerprints import PACKAGE
+
+#: What computes with a model, in the precision and order that it is told.
+COMPUTING = {
+    "train",
+    "full_gradient",
+    "compute_logits",
+    "re_estimate",
+    "early_stopping",
+    "take",
+    "new_model",
+}
+
+
+def calls():
+    for folder in ("stages", "global_trainers"):
+        for path in sorted((PACKAGE / folder).glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in COMPUTING:
+                    yield f"{path.stem}: {ast.unparse(node)}"
+
+
+def test_no_stage_forgets_the_numerics_of_its_line():
+    """They have a default, which would be taken in silence."""
+    found = list(calls())
+    assert {call.split(": ")[1].split("(")[0] for call in found} == COMPUTING
+    without = [call for call in found if "numerics" not in call and "'meta'" not in call]
+    assert without == []

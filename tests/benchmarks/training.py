@@ -64,11 +64,12 @@ def measure(
     workers = [ours for ours, _ in ends]
     plan = [(way, *layout) for layout in layouts for way in ways]
     seconds: dict[tuple[str, int, int], list[float]] = {at: [] for at in plan}
-    for repeat in range(repeats + 1):  # the first is to warm up
+    for way, processes, threads in plan:
+        for worker in workers[:processes]:  # one compiles, the other finds the code
+            together([worker], way, threads)
+    for _ in range(repeats):
         for way, processes, threads in plan:
-            taken = together(workers[:processes], way, threads)
-            if repeat:
-                seconds[way, processes, threads].append(taken)
+            seconds[way, processes, threads].append(together(workers[:processes], way, threads))
     for worker in workers:
         worker.send(None)
     return seconds

@@ -178,12 +178,14 @@ def _ask(demand: _Demand, line: Line, rounds: int) -> None:
 
 def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
     """Cut the rounds whose logits are wanted as the training of their members is cut."""
+    by_group: dict[tuple[Line, int], list[Segment]] = defaultdict(list)
+    for segment in segments:
+        by_group[segment.line, segment.groups[0]].append(segment)
     for key, wanted in demand.logits.items():
-        for segment in segments:
-            if (segment.line, segment.groups[0]) == key[:2]:
-                rounds = tuple(sorted(wanted & set(range(segment.first, segment.last + 1))))
-                if rounds:
-                    yield LogitsSegment(*key, rounds)
+        for segment in by_group[key[:2]]:
+            rounds = tuple(sorted(wanted & set(range(segment.first, segment.last + 1))))
+            if rounds:
+                yield LogitsSegment(*key, rounds)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def segment_inputs(segment: Segment) -> list[str]:
     rounds = range(first, segment.last + 1)
     own = {path for t in rounds for path in _own_reads(segment, t)}
     taught = (t for t in rounds if is_distilled(line, t, segment.groups[0]))
-    teachers = (path for t in taught for path in _taught_from(segment, t))
+    teachers = _taught_from(segment, list(taught))
     tables = (graph.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
@@ -240,13 +242,18 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
     return paths
 
 
-def _taught_from(segment: Segment, round: int) -> Iterator[str]:
-    """Yield what the distillations of a round read."""
+def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
+    """Yield what the distillations of rounds read; teachers of successive rounds share members."""
     line = segment.line
-    yield from graph.teacher_logits(line, round)
-    yield from graph.judged_logits(line, round)
-    for group in segment.groups:
-        yield from graph.fused_updates(line, round, group)
+    if line.ensemble is not None:
+        past = {t for round in rounds for t in graph.member_rounds(round, line.ensemble)}
+        for round, group in product(sorted(past), range(line.global_models)):
+            for kind in member_kinds(line.ensemble):
+                yield graph.logits_file(line, round, group, kind, graph.public_id(line))
+    for round in rounds:
+        yield from graph.judged_logits(line, round)
+        for group in segment.groups:
+            yield from graph.fused_updates(line, round, group)
 
 
 def _own_reads(segment: Segment, round: int) -> Iterator[str]:

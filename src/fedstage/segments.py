@@ -236,7 +236,9 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                 paths.append(graph.round_state(line, round, group))
         if line.global_trainer is not None:
             if round in kept.logits:
-                paths.extend(path for group in own for path in _spoken(line, round, group))
+                paths.extend(
+                    path for group in own for path in graph.spoken_logits(line, round, group)
+                )
             if round in kept.models:
                 paths.extend(graph.global_model(line, round, group) for group in segment.groups)
     return paths
@@ -260,14 +262,8 @@ def _own_reads(segment: Segment, round: int) -> Iterator[str]:
     """Yield what a distilled segment makes of a round and teaches with itself."""
     for group in segment.groups:
         if segment.line.global_trainer and owner(segment.line, round, group) == segment.line:
-            yield from _spoken(segment.line, round, group)
+            yield from graph.spoken_logits(segment.line, round, group)
             yield from graph.updates(segment.line, round, group)
-
-
-def _spoken(line: Line, round: int, group: int) -> Iterator[str]:
-    """Yield the logits of a round and group that distillations read."""
-    for members, images, _ in graph.teaching_logits(line):
-        yield graph.logits_file(line, round, group, members, images)
 
 
 def logits_models(segment: LogitsSegment) -> list[str]:
@@ -311,7 +307,7 @@ def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
         return Kept(updates, every, every, every)
     models = of(lambda *at: [graph.aggregated_model(*at), graph.global_model(*at)])
     participants = of(lambda *at: [graph.participants_table(*at)])
-    logits = of(_spoken) if line.global_trainer else ()
+    logits = of(graph.spoken_logits)
     return Kept(updates, tuple(sorted({*models, segment.last})), participants, logits)
 
 

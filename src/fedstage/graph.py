@@ -274,6 +274,12 @@ def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
     return wanted
 
 
+def spoken_logits(line: Line, round: int, group: int) -> list[str]:
+    """Return the logits of a round and group that distillations read; none without distillation."""
+    wanted = teaching_logits(line) if line.global_trainer is not None else []
+    return [logits_file(line, round, group, members, images) for members, images, _ in wanted]
+
+
 def drops_worst(line: Line) -> bool:
     """Whether the worst client models are left out of the fusion."""
     return line.server is not None and line.server.drop_worst != "none"

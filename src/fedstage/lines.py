@@ -77,6 +77,7 @@ def is_distilled(line: Line, round: int, group: int) -> bool:
     return group in students(line) and round >= first_distillation(line)
 
 
+@cache
 def owner(line: Line, round: int, group: int) -> Line:
     """Return the line that the training and aggregation of a round and group belong to.
 

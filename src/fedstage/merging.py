@@ -17,12 +17,17 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
     A choice that names something else replaces the old one with all of its settings; a choice that
     names the same, or gives settings only, is merged into it.
     """
-    merged = {key: plain(key, value) for key, value in base.items()}
+    return _lay({key: plain(key, value) for key, value in base.items()}, overlay)
+
+
+def _lay(base: Raw, overlay: Mapping[str, Any]) -> Raw:
+    """Merge into settings that are written in full already."""
+    merged = dict(base)
     for key, raw in overlay.items():
         value = plain(key, raw)
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict) and _same_choice(key, old, value):
-            merged[key] = merge(old, value)
+            merged[key] = _lay(old, value)
         else:
             merged[key] = value
     return merged

@@ -178,12 +178,14 @@ def _ask(demand: _Demand, line: Line, rounds: int) -> None:
 
 def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
     """Cut the rounds whose logits are wanted as the training of their members is cut."""
+    by_group: dict[tuple[Line, int], list[Segment]] = defaultdict(list)
+    for segment in segments:
+        by_group[segment.line, segment.groups[0]].append(segment)
     for key, wanted in demand.logits.items():
-        for segment in segments:
-            if (segment.line, segment.groups[0]) == key[:2]:
-                rounds = tuple(sorted(wanted & set(range(segment.first, segment.last + 1))))
-                if rounds:
-                    yield LogitsSegment(*key, rounds)
+        for segment in by_group[key[:2]]:
+            rounds = tuple(sorted(wanted & set(range(segment.first, segment.last + 1))))
+            if rounds:
+                yield LogitsSegment(*key, rounds)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def segment_inputs(segment: Segment) -> list[str]:
     rounds = range(first, segment.last + 1)
     own = {path for t in rounds for path in _own_reads(segment, t)}
     taught = (t for t in rounds if is_distilled(line, t, segment.groups[0]))
-    teachers = (path for t in taught for path in _taught_from(segment, t))
+    teachers = _taught_from(segment, list(taught))
     tables = (graph.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
@@ -234,33 +236,34 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                 paths.append(graph.round_state(line, round, group))
         if line.global_trainer is not None:
             if round in kept.logits:
-                paths.extend(path for group in own for path in _spoken(line, round, group))
+                paths.extend(
+                    path for group in own for path in graph.spoken_logits(line, round, group)
+                )
             if round in kept.models:
                 paths.extend(graph.global_model(line, round, group) for group in segment.groups)
     return paths
 
 
-def _taught_from(segment: Segment, round: int) -> Iterator[str]:
-    """Yield what the distillations of a round read."""
+def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
+    """Yield what the distillations of rounds read; teachers of successive rounds share members."""
     line = segment.line
-    yield from graph.teacher_logits(line, round)
-    yield from graph.judged_logits(line, round)
-    for group in segment.groups:
-        yield from graph.fused_updates(line, round, group)
+    if line.ensemble is not None:
+        past = {t for round in rounds for t in graph.member_rounds(round, line.ensemble)}
+        for round, group in product(sorted(past), range(line.global_models)):
+            for kind in member_kinds(line.ensemble):
+                yield graph.logits_file(line, round, group, kind, graph.public_id(line))
+    for round in rounds:
+        yield from graph.judged_logits(line, round)
+        for group in segment.groups:
+            yield from graph.fused_updates(line, round, group)
 
 
 def _own_reads(segment: Segment, round: int) -> Iterator[str]:
     """Yield what a distilled segment makes of a round and teaches with itself."""
     for group in segment.groups:
         if segment.line.global_trainer and owner(segment.line, round, group) == segment.line:
-            yield from _spoken(segment.line, round, group)
+            yield from graph.spoken_logits(segment.line, round, group)
             yield from graph.updates(segment.line, round, group)
-
-
-def _spoken(line: Line, round: int, group: int) -> Iterator[str]:
-    """Yield the logits of a round and group that distillations read."""
-    for members, images, _ in graph.teaching_logits(line):
-        yield graph.logits_file(line, round, group, members, images)
 
 
 def logits_models(segment: LogitsSegment) -> list[str]:
@@ -304,7 +307,7 @@ def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
         return Kept(updates, every, every, every)
     models = of(lambda *at: [graph.aggregated_model(*at), graph.global_model(*at)])
     participants = of(lambda *at: [graph.participants_table(*at)])
-    logits = of(_spoken) if line.global_trainer else ()
+    logits = of(graph.spoken_logits)
     return Kept(updates, tuple(sorted({*models, segment.last})), participants, logits)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from fedstage import graph
 from fedstage.artefacts import Weights, load_tensors, save_tensors
 from fedstage.config import Bayesian, Line
 from fedstage.engine.devices import prepare
@@ -72,6 +73,23 @@ def logits(
     if settings.numerics.logits == "fp16":
         stacked = _halved(stacked, output)
     save_tensors(output, {"logits": stacked}, notes | {"members": members})
+
+
+def logits_of_round(
+    line: Path, settings: Line, round: int, group: int, members: str, images: str, data: Path
+) -> None:
+    """Call the stage for a round and group, with the files that the graph says it reads."""
+    read = graph.member_models(settings, round, group, members)
+    logits(
+        line=line,
+        members=members,
+        models=[Path(path) for path in read.models],
+        aggregated=Path(read.aggregated) if read.aggregated else None,
+        start=Path(read.start) if read.start else None,
+        data=data,
+        info=Path(graph.data_file(settings.data, "info")),
+        output=Path(graph.logits_file(settings, round, group, members, images)),
+    )
 
 
 def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:

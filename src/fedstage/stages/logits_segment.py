@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from fedstage import graph
 from fedstage.config import Line
 from fedstage.lines import normalised
 from fedstage.reading import read_line
-from fedstage.stages.logits import logits
+from fedstage.stages.logits import logits_of_round
 
 
 def logits_segment(
@@ -31,14 +30,4 @@ def logits_segment(
     """
     settings = normalised(read_line(line, Line))
     for round in rounds:
-        read = graph.member_models(settings, round, group, members)
-        logits(
-            line=line,
-            members=members,
-            models=[Path(path) for path in read.models],
-            aggregated=Path(read.aggregated) if read.aggregated else None,
-            start=Path(read.start) if read.start else None,
-            data=public,
-            info=Path(graph.data_file(settings.data, "info")),
-            output=Path(graph.logits_file(settings, round, group, members, images)),
-        )
+        logits_of_round(line, settings, round, group, members, images, public)

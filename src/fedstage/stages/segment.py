@@ -10,7 +10,7 @@ from fedstage.reading import read_line
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.cohort import cohort
 from fedstage.stages.distillation import distillation
-from fedstage.stages.logits import logits
+from fedstage.stages.logits import logits_of_round
 
 
 def segment(
@@ -54,7 +54,7 @@ def segment(
             _drop(settings, round - 1, groups, [], lambda *at: [graph.round_state(*at)])
     for round in range(first, last + 1):
         _drop(settings, round, groups, kept_participants, _tables)
-        _drop(settings, round, groups, kept_logits, _spoken)
+        _drop(settings, round, groups, kept_logits, graph.spoken_logits)
 
 
 def _drop(
@@ -75,11 +75,6 @@ def _drop(
 
 def _tables(line: Line, round: int, group: int) -> list[str]:
     return [graph.participants_table(line, round, group)]
-
-
-def _spoken(line: Line, round: int, group: int) -> list[str]:
-    wanted = graph.teaching_logits(line) if line.global_trainer else []
-    return [graph.logits_file(line, round, group, kind, images) for kind, images, _ in wanted]
 
 
 def _models(line: Line, round: int, group: int) -> list[str]:
@@ -123,17 +118,7 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
 def speak(line: Path, settings: Line, round: int, group: int) -> None:
     """Compute what the members of a round and group say, wherever distillations read it."""
     for members, images, data in graph.teaching_logits(settings):
-        read = graph.member_models(settings, round, group, members)
-        logits(
-            line=line,
-            members=members,
-            models=[Path(path) for path in read.models],
-            aggregated=Path(read.aggregated) if read.aggregated else None,
-            start=Path(read.start) if read.start else None,
-            data=Path(data),
-            info=Path(graph.data_file(settings.data, "info")),
-            output=Path(graph.logits_file(settings, round, group, members, images)),
-        )
+        logits_of_round(line, settings, round, group, members, images, Path(data))
 
 
 def teach(line: Path, settings: Line, round: int, group: int) -> None:

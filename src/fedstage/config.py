@@ -36,6 +36,7 @@ CHOICES = frozenset(
         "model",
         "architectures",  # several of them
         "local",
+        "server_optimizer",
         "ensemble",
         "global",
         "evaluate",
@@ -381,6 +382,63 @@ class Scaffold(Settings):
 
 
 LocalTrainer = Annotated[FedAvg | FedProx | Scaffold, _BY_NAME, _IN_SHORT]
+
+
+class ServerAverage(Settings):
+    """No optimiser on the server: the participants' mean."""
+
+    name: Literal["average"]
+
+
+class ServerMomentum(Settings):
+    """FedAvgM (Hsu et al. 2019): heavy ball, with `damped` new terms, or Nesterov's."""
+
+    name: Literal["momentum"]
+    learning_rate: Rate = 1.0
+    beta: Fraction = 0.9
+    form: Literal["heavy_ball", "damped", "nesterov"] = "heavy_ball"
+
+
+class Adaptive(Settings):
+    """Settings that Adam and Yogi on the server share (Reddi et al. 2021).
+
+    The step is m / (sqrt(v) + epsilon), or by `epsilon_in_root` m / sqrt(v + epsilon). v starts at
+    0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
+    """
+
+    learning_rate: Rate = 0.01
+    beta1: Fraction = 0.9
+    beta2: Fraction = 0.99
+    epsilon: Rate = 0.001
+    epsilon_in_root: bool = False
+    bias_correction: bool = False
+    v_start: Literal["zero", "epsilon_squared"] = "zero"
+
+    @model_validator(mode="after")
+    def _corrects_a_start_at_zero(self) -> "Adaptive":
+        if self.bias_correction and self.v_start != "zero":
+            raise ValueError(
+                f"v_start = {self.v_start!r}: must be zero with bias_correction = true, which "
+                "corrects for a start at zero"
+            )
+        return self
+
+
+class ServerAdam(Adaptive):
+    """FedAdam."""
+
+    name: Literal["adam"]
+
+
+class ServerYogi(Adaptive):
+    """FedYogi."""
+
+    name: Literal["yogi"]
+
+
+ServerOptimiser = Annotated[
+    ServerAverage | ServerMomentum | ServerAdam | ServerYogi, _BY_NAME, _IN_SHORT
+]
 
 
 class Aggregation(Settings):

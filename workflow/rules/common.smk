@@ -18,6 +18,7 @@ from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
+from fedstage.forgetting import forgets, traces_of
 from fedstage.lines import as_json, canonical, is_stateful_name, line_id, local_line, members
 from fedstage.lines import partition_settings
 from fedstage.warm.environment import prepare
@@ -59,6 +60,7 @@ wildcard_constraints:
     members=kinds.PATTERN,
     who=r"client_\d+|pooled",
     role="test|validation",
+    choice="[^/]+",
     experiment="[^/]+",
     scale=r"[^/.]+",
 
@@ -83,6 +85,10 @@ def aggregator_of(wildcards):
     return found("aggregators", wildcards, "line")
 
 
+def student_of(wildcards):
+    return found("students", wildcards, "line")
+
+
 def gpus(line):
     """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
@@ -105,6 +111,8 @@ def results_of(target):
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
     if claims_on(CATALOGUE, experiment):
         tables += [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
+    if forgets(CATALOGUE, experiment, scale):
+        tables += [f"results/forgetting/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
     computed = {
         result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
         for result in ("properties", "simulation", "round_times")

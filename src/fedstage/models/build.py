@@ -3,11 +3,12 @@
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, LogisticRegression, Model, ResNet, WideResNet
+from fedstage.config import CnnSmall, LogisticRegression, Model, ResNet, ResNetWide, WideResNet
 from fedstage.errors import FedstageError
 from fedstage.models.cnn_small import cnn_small
 from fedstage.models.logistic_regression import logistic_regression
 from fedstage.models.resnet import resnet
+from fedstage.models.resnet_wide import resnet_wide
 from fedstage.models.wide_resnet import wide_resnet
 
 
@@ -52,6 +53,8 @@ def _architecture(settings: Model, shape: tuple[int, int, int], classes: int) ->
             return resnet(settings, shape[0], classes)
         case WideResNet():
             return wide_resnet(settings, shape[0], classes)
+        case ResNetWide():
+            return resnet_wide(settings, shape, classes)
 
 
 def _check_size(settings: Model, shape: tuple[int, int, int]) -> None:
@@ -72,3 +75,5 @@ def _smallest(settings: Model) -> int:
             return 4
         case ResNet() | WideResNet():
             return 8
+        case ResNetWide():
+            return 13

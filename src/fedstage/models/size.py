@@ -2,7 +2,15 @@
 
 from math import prod
 
-from fedstage.config import CnnSmall, LogisticRegression, Model, Norm, ResNet, WideResNet
+from fedstage.config import (
+    CnnSmall,
+    LogisticRegression,
+    Model,
+    Norm,
+    ResNet,
+    ResNetWide,
+    WideResNet,
+)
 
 FLOAT = 4  # bytes of an fp32 number
 COUNTER = 8  # bytes of the int64 number of batches that batch normalisation has seen
@@ -31,6 +39,8 @@ def state_size(settings: Model, shape: tuple[int, int, int], classes: int) -> in
             return _resnet(settings, shape[0], classes)
         case WideResNet():
             return _wide_resnet(settings, shape[0], classes)
+        case ResNetWide():
+            return _resnet_wide(settings, shape, classes)
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, int, int], classes: int) -> int:
@@ -76,6 +86,24 @@ def _shortcut(settings: ResNet, channels: int, width: int) -> int:
     if settings.shortcut == "A":
         return 0
     return _convolution(channels, width, settings.norm, kernel=1) + _norm(width, settings.norm)
+
+
+def _resnet_wide(settings: ResNetWide, shape: tuple[int, int, int], classes: int) -> int:
+    channels, height, width = shape
+    first, norm = settings.width, settings.norm
+    left = (-(-height // 4) // 4) * (-(-width // 4) // 4)
+    return (
+        _convolution(channels, first, norm)
+        + _norm(first, norm)
+        + _block(first, first, norm)
+        + sum(
+            _block(wide // 2, wide, norm)
+            + _convolution(wide // 2, wide, norm, kernel=1)
+            + _norm(wide, norm)
+            for wide in (2 * first, 4 * first)
+        )
+        + _linear(4 * first * left, classes)
+    )
 
 
 def _wide_resnet(settings: WideResNet, channels: int, classes: int) -> int:

@@ -35,6 +35,13 @@ if not workflow.deployment_settings.deployment_method:
 if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 
+# With a limit of jobs a second (by default 100), snakemake looks at all waiting jobs again a second
+# after each time that it did so: after n jobs n times a second. One that a user sets stays.
+scheduling = workflow.scheduling_settings  # None where snakemake runs as a job of its own
+limit = scheduling and scheduling.max_jobs_per_timespan
+if limit and (limit.max_jobs, limit.timespan) == (100, 1):
+    scheduling.max_jobs_per_timespan = None
+
 # Round state is temporary, except in the rounds from which a run may go on.
 KEPT_STATE = "|".join(f"{round:04d}" for round in state_rounds(CATALOGUE))
 STATEFUL_LINE = is_stateful_name()

@@ -35,13 +35,6 @@ if not workflow.deployment_settings.deployment_method:
 if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 
-# With a limit of jobs a second (by default 100), snakemake looks at all waiting jobs again a second
-# after each time that it did so: after n jobs n times a second. One that a user sets stays.
-scheduling = workflow.scheduling_settings  # None where snakemake runs as a job of its own
-limit = scheduling and scheduling.max_jobs_per_timespan
-if limit and (limit.max_jobs, limit.timespan) == (100, 1):
-    scheduling.max_jobs_per_timespan = None
-
 # Round state is temporary, except in the rounds from which a run may go on.
 KEPT_STATE = "|".join(f"{round:04d}" for round in state_rounds(CATALOGUE))
 STATEFUL_LINE = is_stateful_name()
@@ -121,6 +114,17 @@ def hide_reasons():
     for handler in logger.handlers:
         if handler.name == "DefaultStreamHandler":
             handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
+
+
+def lift_rate_limit():
+    """Drop the limit of 100 jobs a second that snakemake has by default, not one of a user.
+
+    With a limit, the scheduler looks at all waiting jobs again a second after each time that it did
+    so, for each job that has finished: after n jobs n times a second, and soon all the time.
+    """
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
 
 
 def show_size():

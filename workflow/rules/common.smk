@@ -18,7 +18,8 @@ from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
-from fedstage.lines import as_json, canonical, is_stateful_name, line_id, partition_settings
+from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id
+from fedstage.lines import partition_settings
 from fedstage.warm.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -76,6 +77,12 @@ def line_of(wildcards):
 
 def local_line_of(wildcards):
     return found("local_lines", wildcards, "line")
+
+
+def binding_of(line):
+    """Return which clients may be which slot as JSON, or nothing where each may be any."""
+    bound = binding(line)
+    return "" if bound is None else as_json(canonical(bound))
 
 
 def gpus(line):

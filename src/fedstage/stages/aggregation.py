@@ -12,7 +12,7 @@ from fedstage.config import Line, Model, re_estimates
 from fedstage.engine.batch_norm import re_estimate
 from fedstage.engine.devices import prepare
 from fedstage.errors import FedstageError
-from fedstage.lines import keeps_statistics, model_of
+from fedstage.lines import binding, group_slots, keeps_statistics, model_of
 from fedstage.local_trainers import LocalTrainer, local_trainer
 from fedstage.reading import (
     new_model,
@@ -99,7 +99,8 @@ def aggregation(
     save_tensors(output, model, notes)
     save_table(participants, _rows(received, down), PARTICIPANTS_SCHEMA)
     if new_state is not None:
-        after = _next_state(trainer, known, valid, settings.clients)
+        clients = _possible_clients(settings, notes["group"])
+        after = _next_state(trainer, known, valid, clients)
         if keeps_statistics(settings):
             after |= next_statistics(known, valid, parameters)
         save_tensors(new_state, after, notes)
@@ -150,6 +151,15 @@ def _rows(updates: Sequence[Update], down: int) -> dict[str, list[Any]]:
     columns["bytes_up"] = [payload_bytes(update.weights, update.payload) for update in updates]
     columns["bytes_down"] = [down] * len(updates)
     return columns
+
+
+def _possible_clients(line: Line, group: int) -> int:
+    """Return how many clients there are for a group: those not bound to another architecture."""
+    bound = binding(line)
+    if bound is None:
+        return line.clients
+    architecture = bound.slots[group_slots(line, group).start]
+    return sum(number in (None, architecture) for number in bound.clients)
 
 
 def _next_state(

@@ -74,6 +74,12 @@ def tiny_config(**changes):
                         "local": {"scaffold": {"control": "shared"}},
                         "global_models": 2,
                     },
+                    "shared_fedsdd": {
+                        "local": {"scaffold": {"control": "shared"}},
+                        "global_models": 2,
+                        "ensemble": {"aggregated": {"checkpoints": 2}},
+                        "global": "designated",
+                    },
                     "own_statistics": {
                         "model": BATCH_NORM,
                         "aggregation": {"batch_norm": "local"},

@@ -9,7 +9,7 @@ put it into the union of its kind, and a module of the same name into that kind'
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -26,6 +26,20 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a fi
 Axis = str | int | float | bool | None
 #: Cells of a table: ``{method: [fedavg, feddf], partition.alpha: 0.1}`` are all with these values.
 Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
+
+#: Measured seconds of a round, medians: of a participant's training, or of all jobs of a part.
+Seconds = Literal[
+    "participant_s",
+    "training_s",
+    "aggregation_s",
+    "logits_s",
+    "distillation_s",
+    "added_s",
+    "round_s",
+]
+#: What a table is about, and its claims: accuracies, or columns of the table of seconds.
+Metric = Literal["top1_accuracy", Seconds]
+SECONDS: frozenset[str] = frozenset(get_args(Seconds))
 
 #: Local trainers that keep state from round to round.
 STATEFUL_TRAINERS = ("scaffold",)

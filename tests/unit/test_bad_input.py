@@ -334,6 +334,13 @@ BAD_CONFIGURATIONS = {
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
     ),
     # tables that could not be made
+    "table of seconds that nobody measures": at(
+        "e:table", {"metric": "added_s"}, "table.metric = 'added_s'", "results = [round_times]"
+    ),
+    "figures of seconds": Bad(
+        ("table.metric = 'round_s'", "neither table nor figures"),
+        {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "figures"]},
+    ),
     "row that is no axis": at("e:table", {"rows": ["metod"]}, "table", "metod"),
     "seed as row": at("e:table", {"rows": ["seed"]}, "table", "seed"),
     "axis that is no row": at("e:grid/partition.alpha", [0.1, 1.0], "table", "partition.alpha"),

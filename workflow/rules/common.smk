@@ -105,15 +105,18 @@ def results_of(target):
     if (experiment, scale) in CATALOGUE.published:
         drawn.append("published")
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
-    if claims_on(CATALOGUE, experiment):
-        tables += [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
     computed = {
         result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
         for result in ("properties", "simulation", "round_times")
     }
+    if claims_on(CATALOGUE, experiment):
+        claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
+        tables += claims
+        computed["round_times"] += claims
     computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
     every = {"table": tables, "figures": figures} | computed
-    return [path for result in CATALOGUE.experiments[experiment].results for path in every[result]]
+    wanted = CATALOGUE.experiments[experiment].results
+    return list(dict.fromkeys(path for result in wanted for path in every[result]))
 
 
 def hide_reasons():

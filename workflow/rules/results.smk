@@ -114,6 +114,7 @@ rule claims:
         runs="results/tables/{experiment}/{scale}.runs.json",
         definitions="results/claims/{experiment}/{scale}.claims.json",
         metrics=of_every_run("metrics"),
+        measurements=measured_seconds,
     output:
         csv="results/claims/{experiment}/{scale}.csv",
         parquet="results/claims/{experiment}/{scale}.parquet",
@@ -132,5 +133,6 @@ rule claims:
         "claims on {wildcards.experiment}, judged at scale {wildcards.scale}"
     shell:
         "fedstage claims --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --definitions {input.definitions} --csv {output.csv}"
+        " --runs {input.runs} --definitions {input.definitions}"
+        " --measurements {input.measurements} --csv {output.csv}"
         " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"

@@ -46,6 +46,10 @@ GRANULARITY = CATALOGUE.config.execution.granularity
 CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
 IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
 
+# What is known when the Snakefile is parsed, as a file. `printf` is a part of the shell: the command
+# may be longer than a program's argument may be, and no other snakemake is started, as for `run`.
+WRITE = "printf %s {params.content:q} > {output} 2> {log}"
+
 
 wildcard_constraints:
     data="[^/]+",

@@ -8,11 +8,11 @@ rule definition:
         "results/logs/definition/{experiment}/{scale}.log",
     localrule: True
     params:
-        definition=lambda w: as_json(defined(w)),
+        content=lambda w: as_json(defined(w)),
     message:
         "definition of {wildcards.experiment}, scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.definition)
+    shell:
+        WRITE
 
 
 rule properties:

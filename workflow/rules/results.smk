@@ -8,11 +8,11 @@ rule runs:
         "results/logs/runs/{experiment}/{scale}.log",
     localrule: True
     params:
-        runs=lambda w: as_json(described(w)),
+        content=lambda w: as_json(described(w)),
     message:
         "runs of {wildcards.experiment}, scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.runs)
+    shell:
+        WRITE
 
 
 rule tables:
@@ -102,11 +102,11 @@ rule claim_list:
         "results/logs/claim_list/{experiment}/{scale}.log",
     localrule: True
     params:
-        claims=lambda w: as_json(claimed(w)),
+        content=lambda w: as_json(claimed(w)),
     message:
         "claims on {wildcards.experiment}, for scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.claims)
+    shell:
+        WRITE
 
 
 rule claims:

@@ -18,7 +18,8 @@ from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
-from fedstage.lines import as_json, canonical, is_stateful_name, line_id, partition_settings
+from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id
+from fedstage.lines import partition_settings
 from fedstage.warm.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -44,6 +45,10 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 GRANULARITY = CATALOGUE.config.execution.granularity
 CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
 IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
+
+# What is known when the Snakefile is parsed, as a file. `printf` is a part of the shell: the command
+# may be longer than a program's argument may be, and no other snakemake is started, as for `run`.
+WRITE = "printf %s {params.content:q} > {output} 2> {log}"
 
 
 wildcard_constraints:
@@ -78,6 +83,12 @@ def local_line_of(wildcards):
     return found("local_lines", wildcards, "line")
 
 
+def binding_of(line):
+    """Return which clients may be which slot as JSON, or nothing where each may be any."""
+    bound = binding(line)
+    return "" if bound is None else as_json(canonical(bound))
+
+
 def gpus(line):
     """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
@@ -98,15 +109,18 @@ def results_of(target):
     if (experiment, scale) in CATALOGUE.published:
         drawn.append("published")
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
-    if claims_on(CATALOGUE, experiment):
-        tables += [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
     computed = {
         result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
         for result in ("properties", "simulation", "round_times")
     }
+    if claims_on(CATALOGUE, experiment):
+        claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
+        tables += claims
+        computed["round_times"] += claims
     computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
     every = {"table": tables, "figures": figures} | computed
-    return [path for result in CATALOGUE.experiments[experiment].results for path in every[result]]
+    wanted = CATALOGUE.experiments[experiment].results
+    return list(dict.fromkeys(path for result in wanted for path in every[result]))
 
 
 def hide_reasons():

@@ -109,6 +109,13 @@ def timed_metrics(wildcards):
     return of_every_run("metrics")(wildcards)
 
 
+def measured_seconds(wildcards):
+    """Return the seconds of each run, where the experiment measures them."""
+    name, scale = known_place(wildcards)
+    timed = "round_times" in CATALOGUE.experiments[name].results
+    return f"results/round_times/{name}/{scale}.runs.parquet" if timed else []
+
+
 def initial_weights(wildcards):
     """Return the initial model that federated runs of the same seed start from."""
     line = local_line_of(wildcards)

@@ -23,6 +23,7 @@ from fedstage.stages.line import line
 from fedstage.stages.local_training import local_training
 
 CLIENTS, PER_CLIENT = 4, 10
+OTHER = "logistic_regression"
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
 SETTINGS = {
     "data": {"digits": {"held_out": 5}},
@@ -512,6 +513,18 @@ def test_option_i_trains_as_option_ii_does_in_the_first_round(world):
         world.write_line(local={"scaffold": {"option": option}})
         models.append(model_in(world.train(0)))
     assert equal(*models, [*PARAMETERS, *BUFFERS])
+
+
+def test_the_servers_variate_is_the_mean_of_the_clients_that_a_group_can_have(world):
+    """Client 3 is bound to the other architecture: its variate would be 0 for ever."""
+    runs = [{"model": SETTINGS["model"], "clients": 3}, {"model": OTHER, "clients": 1}]
+    groups = {"global_models": 2, "architectures": [SETTINGS["model"], OTHER]}
+    world.write_line(local="scaffold", **groups, client_architectures=runs)
+    updates = [world.train(slot) for slot in (0, 1)]
+    _, state = world.aggregate(updates)
+    for name in PARAMETERS:
+        mean = (state[f"client/0/{name}"] + state[f"client/1/{name}"]) / 3
+        assert torch.allclose(state[f"server/{name}"], mean, rtol=1e-6), name
 
 
 def test_shared_variates_are_the_sum_of_what_all_groups_added(world):

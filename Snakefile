@@ -64,6 +64,7 @@ rule all:
 
 
 onstart:
+    lift_rate_limit()
     hide_reasons()
     show_size()
 

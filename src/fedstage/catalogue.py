@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from fedstage import graph
-from fedstage.claims.library import Sourced, check_claims, load_claims
+from fedstage.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
@@ -106,6 +106,7 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     published = find_published(experiments, runs, folder / "published")
     claims = load_claims(checked.claims, folder / "claims")
     check_claims(claims, _grids(runs))
+    check_metrics(claims, experiments)
     every = [one.line for resolved in runs.values() for run in resolved for one in run.evaluated()]
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates

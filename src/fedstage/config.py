@@ -6,11 +6,14 @@ short for ``{name: fedavg}`` and ``{name: fedprox, mu: 0.01}``. To add one, writ
 put it into the union of its kind, and a module of the same name into that kind's package.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from fedstage.slots import slots_of, unbound_needed
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -23,6 +26,20 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a fi
 Axis = str | int | float | bool | None
 #: Cells of a table: ``{method: [fedavg, feddf], partition.alpha: 0.1}`` are all with these values.
 Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
+
+#: Measured seconds of a round, medians: of a participant's training, or of all jobs of a part.
+Seconds = Literal[
+    "participant_s",
+    "training_s",
+    "aggregation_s",
+    "logits_s",
+    "distillation_s",
+    "added_s",
+    "round_s",
+]
+#: What a table is about, and its claims: accuracies, or columns of the table of seconds.
+Metric = Literal["top1_accuracy", Seconds]
+SECONDS: frozenset[str] = frozenset(get_args(Seconds))
 
 #: Local trainers that keep state from round to round.
 STATEFUL_TRAINERS = ("scaffold",)
@@ -614,13 +631,21 @@ class Numerics(Settings):
 # --- what is trained ------------------------------------------------------------------------------
 
 
+class BoundClients(Settings):
+    """So many clients that can have one architecture only, or any where none is named."""
+
+    model: Model | None = None
+    clients: Positive
+
+
 class Line(Settings):
     """A training line: all that determines the weights of a federated run, and nothing else.
 
     Not in it: the number of rounds, what is evaluated, and how the work is scheduled. Where
     `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
     each, or to the main model's group. `architectures` are the models of groups 0 to K-1 where they
-    are not all `model`, which is the main one's.
+    are not all `model`, which is the main one's. `client_architectures` says from client 0 on to
+    which of them clients are bound, who then take part in its groups only; all others in any.
     """
 
     data: Data
@@ -631,6 +656,7 @@ class Line(Settings):
     model: Model
     global_models: Positive = 1
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
     remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
@@ -657,6 +683,8 @@ class Line(Settings):
             )
         if self.architectures:
             self._check_architectures()
+        if self.client_architectures:
+            self._check_client_architectures()
         if self.global_trainer is not None:
             self._check_distillation()
         if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
@@ -690,6 +718,34 @@ class Line(Settings):
             )
         if self.local.name == "scaffold" and self.local.control == "shared":
             raise ValueError("local.control = 'shared': only without architectures")
+
+    def _check_client_architectures(self) -> None:
+        slots = _slots_of_models(self)
+        bound: Counter[Model | None] = Counter()
+        for i, part in enumerate(self.client_architectures):
+            if part.model is not None and part.model not in slots:
+                known = ", ".join(dict.fromkeys(repr(model.name) for model in slots))
+                raise ValueError(
+                    f"client_architectures.{i}.model = {part.model.name!r}: must be an "
+                    f"architecture of the line, settings included: {known}"
+                )
+            bound[part.model] += part.clients
+        if bound.total() > self.clients:
+            raise ValueError(
+                f"client_architectures: {bound.total()} clients: at most clients = {self.clients}"
+            )
+        unbound = self.clients - sum(bound[model] for model in slots)
+        needed = unbound_needed(slots, bound)
+        if unbound < needed:
+            short = ", ".join(
+                f"{wanted} slots for {model.name!r} and {bound[model]} clients bound to it"
+                for model, wanted in slots.items()
+                if wanted > bound[model]
+            )
+            raise ValueError(
+                f"client_architectures: {unbound} clients are bound to none: must be at least "
+                f"{needed}, because a round has {short}"
+            )
 
     def _check_distillation(self) -> None:
         if self.ensemble is None:
@@ -747,6 +803,15 @@ def re_estimates(line: Line) -> bool:
 def models_of(line: Line) -> tuple[Model, ...]:
     """Return the architectures of a line, the main one first, some perhaps several times."""
     return line.architectures or (line.model,)
+
+
+def _slots_of_models(line: Line) -> dict[Model, int]:
+    """Return how many slots of a round each architecture has."""
+    slots: Counter[Model] = Counter()
+    for group in range(line.global_models):
+        model = line.architectures[group] if line.architectures else line.model
+        slots[model] += len(slots_of(line.participants, line.global_models, line.remainder, group))
+    return slots
 
 
 class LocalLine(Settings):

@@ -11,12 +11,14 @@ from pydantic import Field, model_validator
 
 from fedstage.claims.settings import Claim
 from fedstage.config import (
+    SECONDS,
     Axis,
     Count,
     Evaluated,
     GlobalModel,
     Line,
     LocalLine,
+    Metric,
     Name,
     OneShot,
     OneShotLine,
@@ -35,12 +37,13 @@ from fedstage.validation import validate
 class Table(Settings):
     """Which axes of the grid are the rows and the columns of the result table.
 
+    `metric` is what published numbers and claims are about, unless a claim names another.
     `published` says where the numbers of a paper stand that its cells are compared with.
     """
 
     rows: list[str] = ["method"]
     columns: list[str] = []
-    metric: Literal["top1_accuracy"] = "top1_accuracy"
+    metric: Metric = "top1_accuracy"
     published: Published | None = None
 
 
@@ -77,6 +80,17 @@ class Experiment(Settings):
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
     simulation: Simulation = Simulation()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _has_what_its_table_is_about(self) -> "Experiment":
+        if self.table.metric in SECONDS and (
+            "round_times" not in self.results or {"table", "figures"} & set(self.results)
+        ):
+            raise ValueError(
+                f"table.metric = {self.table.metric!r}: needs results = [round_times], and neither "
+                "table nor figures, which are of accuracies"
+            )
+        return self
 
 
 class Execution(Settings):

@@ -39,6 +39,7 @@ DECLARATIONS = frozenset(
         "fedstage.stages",
         # Names, bounds and defaults of settings. Their values are in line.yaml and in params; a
         # changed default raises `lines.SCHEMA_VERSION`, which is part of every folder's name.
+        "fedstage.binding",
         "fedstage.claims",
         "fedstage.claims.settings",
         "fedstage.config",
@@ -57,13 +58,14 @@ DECLARATIONS = frozenset(
         "fedstage.graph",
         "fedstage.lines",
         "fedstage.rounds",
+        "fedstage.slots",
     }
 )
 
 #: Declarations that some stages compute from: their results are about the edges of the DAG.
 COMPUTED_FROM = dict.fromkeys(
     ("properties", "simulation", "round_times"),
-    frozenset({"fedstage.graph", "fedstage.lines"}),
+    frozenset({"fedstage.graph", "fedstage.lines", "fedstage.slots"}),
 )
 
 #: Package -> name in the settings -> module, where the module's name is another.

@@ -15,9 +15,11 @@ import re
 from functools import cache
 from typing import Any
 
+from fedstage.binding import Binding
 from fedstage.config import (
     STATEFUL_TRAINERS,
     TRAINED_AGGREGATORS,
+    BoundClients,
     Client,
     Data,
     GlobalTrainer,
@@ -33,6 +35,7 @@ from fedstage.config import (
     models_of,
     re_estimates,
 )
+from fedstage.slots import slots_of
 
 SCHEMA_VERSION = 1
 
@@ -123,6 +126,8 @@ def normalised(line: Line) -> Line:
         unread["remainder"] = "spread"  # a remainder of one is group 0's in any case
     if set(line.architectures) == {line.model}:
         unread["architectures"] = ()
+    if line.client_architectures:
+        unread["client_architectures"] = _runs_of_clients(line)
     if line.global_trainer is not None and len(set(models_of(line))) == 1:
         unread["global_trainer"] = _without_choice_of_main(line.global_trainer)
     if not any(map(has_batch_norm, models_of(line))):
@@ -130,6 +135,20 @@ def normalised(line: Line) -> Line:
     if line.local.name == "scaffold" and line.global_models == 1:
         unread["local"] = line.local.model_copy(update={"control": "per_model"})
     return line.model_copy(update=unread)
+
+
+def _runs_of_clients(line: Line) -> tuple[BoundClients, ...]:
+    """Return to which architectures clients are bound, in the one shortest form.
+
+    Neighbours that are bound to the same are one entry, and the last are not unbound. Where all
+    groups have one architecture, every client can be in any.
+    """
+    runs: list[BoundClients] = []
+    for part in line.client_architectures if len(set(models_of(line))) > 1 else ():
+        if runs and runs[-1].model == part.model:
+            part = part.model_copy(update={"clients": runs.pop().clients + part.clients})
+        runs.append(part)
+    return tuple(runs[:-1] if runs and runs[-1].model is None else runs)
 
 
 def _without_choice_of_main(trainer: GlobalTrainer) -> GlobalTrainer:
@@ -291,17 +310,8 @@ def teaching(line: OneShotLine) -> OneShotLine:
 
 
 def group_slots(line: Line, group: int) -> range:
-    """Return the slots of a round that train a group: equal shares and, by setting, a remainder.
-
-    Of 8 participants three groups have 3, 3 and 2 (``spread``), or 4, 2 and 2 (``main``).
-    """
-    share, remainder = divmod(line.participants, line.global_models)
-    if line.remainder == "main":
-        before, own = remainder * (group > 0), remainder * (group == 0)
-    else:
-        before, own = min(group, remainder), group < remainder
-    start = group * share + before
-    return range(start, start + share + own)
+    """Return the slots of a round that train a group."""
+    return slots_of(line.participants, line.global_models, line.remainder, group)
 
 
 def cohorts(line: Line, group: int, size: int | None) -> list[tuple[int, ...]]:
@@ -309,6 +319,24 @@ def cohorts(line: Line, group: int, size: int | None) -> list[tuple[int, ...]]:
     slots = tuple(group_slots(line, group))
     step = size or len(slots)
     return [slots[start : start + step] for start in range(0, len(slots), step)]
+
+
+# --- clients bound to architectures ---------------------------------------------------------------
+
+
+@cache
+def binding(line: Line) -> Binding | None:
+    """Return which clients may be which slot of a round; None where each may be any."""
+    parts = normalised(line).client_architectures
+    if not parts:
+        return None
+    numbers: dict[Model | None, int | None] = {None: None}
+    numbers |= {model: number for number, model in enumerate(dict.fromkeys(models_of(line)))}
+    groups = range(line.global_models)
+    slots = [numbers[model_of(line, k)] for k in groups for _ in group_slots(line, k)]
+    bound = [numbers[part.model] for part in parts for _ in range(part.clients)]
+    unbound = [None] * (line.clients - len(bound))
+    return Binding.model_validate({"slots": slots, "clients": bound + unbound})
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -341,9 +369,13 @@ def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
     return settings
 
 
+@cache
 def participation_id(line: Line) -> str:
-    """Name the folder of a participation plan, which is all that determines it."""
-    return f"{line.participants}_of_{line.clients}-seed{line.seed}"
+    """Name the folder of a participation plan: all that determines it, binding of clients too."""
+    drawn, rule = f"{line.participants}_of_{line.clients}", binding(line)
+    if rule is None:
+        return f"{drawn}-seed{line.seed}"
+    return f"{drawn}-bound-seed{line.seed}-{digest(canonical(rule))}"
 
 
 @cache

@@ -128,7 +128,7 @@ def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: l
         return False
     if origin.stage != "logits":
         return True
-    if not is_distilled(line, origin.round, origin.group):
+    if not any(is_distilled(line, origin.round, group) for group in groups):
         return False
     # Where students are taught, the segment computes the teacher's logits as well.
     spoken = (f"logits/{members}-{images}" for members, images, _ in graph.teaching_logits(line))

@@ -48,7 +48,7 @@ OUTPUTS = {
     "claims": ("csv", "parquet", "markdown", "html"),
     "properties": ("markdown", "csv"),
     "simulation": ("markdown", "csv", "jobs", "figure"),
-    "round_times": ("markdown", "csv", "parquet"),
+    "round_times": ("markdown", "csv", "parquet", "by_run"),
 }
 
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian

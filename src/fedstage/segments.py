@@ -9,7 +9,9 @@ those that are kept: all, or those that some job reads (`Kept`). Segments are cu
 
 An undistilled group has segments of its own, which run ahead. The students of a distilled line need
 one another and the teacher in every round: one job holds them all, and reads the other groups'
-logits, which are computed by segments as well.
+logits, which are computed by segments as well. Where control variates are shared, all groups need
+one another in every round, and one job holds them all: of the undistilled line, and of a distilled
+one from the first round on that a distillation reaches them in.
 """
 
 from collections import defaultdict
@@ -19,7 +21,6 @@ from itertools import chain, product
 
 from fedstage import graph
 from fedstage.config import EnsembleTrainer, GlobalModel, Line
-from fedstage.errors import FedstageError
 from fedstage.experiments import Keep, Run, RunLength
 from fedstage.kinds import checkpoints, member_kinds
 from fedstage.lines import (
@@ -44,10 +45,11 @@ class Segment:
     line : Line
         The line that owns the files.
     groups : tuple of int
-        One group of an undistilled line, or all students of a distilled one.
+        One group of an undistilled line, or all students of a distilled one; with shared control
+        variates all groups.
     first, last : int
-        The rounds, both included. The first round of a distilled line is aggregated by the line
-        without distillation; the segment starts with its distillation.
+        The rounds, both included. What no distillation has reached yet is trained by the line
+        without distillation, as is the first round that is distilled.
     """
 
     line: Line
@@ -116,37 +118,48 @@ class _Demand:
 
 
 def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSegment]]:
-    """Return the segments of at most `length` rounds that the runs need, each once.
-
-    Raises
-    ------
-    FedstageError
-        If groups that a segment would train alone need one another in every round.
-    """
+    """Return the segments of at most `length` rounds that the runs need, each once."""
     demand = _Demand()
     for run in runs:
         if isinstance(run.line, Line):
-            _refuse_shared_control(run.line, length)
             _ask(demand, normalised(run.line), run.length.rounds)
-    segments = [
-        Segment(line, (group,), first, last)
-        for (line, group), stops in demand.stops.items()
-        for first, last in cut(1, stops, length)
-    ]
+    segments = [*_trained_alone(demand, length), *_trained_together(demand, length)]
     taught = [
-        Segment(line, students(line), first, last)
+        Segment(line, _groups_of_a_taught(line), first, last)
         for line, stops in demand.taught.items()
         for first, last in cut(first_distillation(line), stops, length)
     ]
     return segments + taught, list(_logits_segments(demand, segments))
 
 
-def _refuse_shared_control(line: Line, length: int) -> None:
-    if shares_control(line) and (length > 1 or line.global_trainer is not None):
-        raise FedstageError(
-            "execution.granularity: local = scaffold with control = shared: must be participant "
-            "(or round, without a global trainer), because each round reads all groups"
-        )
+def _trained_alone(demand: _Demand, length: int) -> Iterator[Segment]:
+    """Yield the segments of groups that do not read what the others do in the same segment."""
+    for (line, group), stops in demand.stops.items():
+        if not _in_one_job(line, length):
+            for first, last in cut(1, stops, length):
+                yield Segment(line, (group,), first, last)
+
+
+def _trained_together(demand: _Demand, length: int) -> Iterator[Segment]:
+    """Yield the segments of groups that share control variates, of all that go on so long."""
+    lines: dict[Line, dict[int, set[int]]] = defaultdict(dict)
+    for (line, group), stops in demand.stops.items():
+        if _in_one_job(line, length):
+            lines[line][group] = stops
+    for line, groups in lines.items():
+        for first, last in cut(1, set().union(*groups.values()), length):
+            longer = (group for group, stops in groups.items() if max(stops) >= last)
+            yield Segment(line, tuple(longer), first, last)
+
+
+def _in_one_job(line: Line, length: int) -> bool:
+    """Whether groups need one another within a segment; one round reads those before it only."""
+    return shares_control(line) and length > 1
+
+
+def _groups_of_a_taught(line: Line) -> tuple[int, ...]:
+    """Return the groups of a distilled line's segments: those that a distillation reaches."""
+    return tuple(range(line.global_models)) if shares_control(line) else students(line)
 
 
 def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
@@ -164,23 +177,33 @@ def _ask(demand: _Demand, line: Line, rounds: int) -> None:
     base = undistilled(line)
     fork = first_distillation(line)
     for group in range(line.global_models):
-        shared = min(fork, rounds) if group in students(line) else rounds
-        demand.stops[base, group].add(shared)
+        demand.stops[base, group].add(_last_undistilled(line, group, rounds))
     if line.global_trainer is None or fork > rounds:
         return
     demand.taught[line].add(rounds)
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
     reach = checkpoints(line.ensemble)
     for group, logits in product(range(line.global_models), graph.teaching_logits(line)):
-        last = fork if group in students(line) else rounds
+        last = _last_undistilled(line, group, rounds)
         demand.logits[(base, group, *logits)].update(range(max(1, fork - reach + 1), last + 1))
+
+
+def _last_undistilled(line: Line, group: int, rounds: int) -> int:
+    """Return the last round of a group that no distillation reaches: see `lines.owner`."""
+    if line.global_trainer is None:
+        return rounds
+    fork = first_distillation(line)
+    if group in students(line):
+        return min(fork, rounds)
+    return min(fork + 1, rounds) if shares_control(line) else rounds
 
 
 def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
     """Cut the rounds whose logits are wanted as the training of their members is cut."""
     by_group: dict[tuple[Line, int], list[Segment]] = defaultdict(list)
     for segment in segments:
-        by_group[segment.line, segment.groups[0]].append(segment)
+        for group in segment.groups:
+            by_group[segment.line, group].append(segment)
     for key, wanted in demand.logits.items():
         for segment in by_group[key[:2]]:
             rounds = tuple(sorted(wanted & set(range(segment.first, segment.last + 1))))
@@ -198,21 +221,33 @@ def inputs(segment: Segment | LogitsSegment) -> list[str]:
 
 def segment_inputs(segment: Segment) -> list[str]:
     """Return what a segment reads from other jobs, beside data and settings."""
-    line, first = segment.line, segment.first
-    paths: list[str] = []
-    for group in segment.groups:
-        begins_with_training = owner(line, first, group) == line
-        if begins_with_training:
-            paths.append(graph.global_model(line, first - 1, group))
-            paths.extend(graph.states_before(line, first, group))
-        else:
-            paths.append(graph.aggregated_model(line, first, group))
-    rounds = range(first, segment.last + 1)
+    line = segment.line
+    rounds = range(segment.first, segment.last + 1)
+    paths = [path for group in segment.groups for path in _starts_from(segment, group)]
     own = {path for t in rounds for path in _own_reads(segment, t)}
-    taught = (t for t in rounds if is_distilled(line, t, segment.groups[0]))
+    taught = (t for t in rounds if any(is_distilled(line, t, group) for group in segment.groups))
     teachers = _taught_from(segment, list(taught))
     tables = (graph.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
+
+
+def _starts_from(segment: Segment, group: int) -> Iterator[str]:
+    """Yield what the first training of a group in a segment, or a distillation before it, reads."""
+    line, first = segment.line, segment.first
+    rounds = range(first, segment.last + 1)
+    trained = next((t for t in rounds if owner(line, t, group) == line), None)
+    if trained != first and is_distilled(line, first, group):
+        yield graph.aggregated_model(line, first, group)
+    if trained is None:
+        return
+    if trained == first or not is_distilled(line, trained - 1, group):
+        yield graph.global_model(line, trained - 1, group)
+    made = {
+        graph.round_state(line, trained - 1, other)
+        for other in segment.groups
+        if trained > first and owner(line, trained - 1, other) == line
+    }
+    yield from (path for path in graph.states_before(line, trained, group) if path not in made)
 
 
 def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
@@ -240,7 +275,8 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                     path for group in own for path in graph.spoken_logits(line, round, group)
                 )
             if round in kept.models:
-                paths.extend(graph.global_model(line, round, group) for group in segment.groups)
+                taught = (group for group in segment.groups if is_distilled(line, round, group))
+                paths.extend(graph.global_model(line, round, group) for group in taught)
     return paths
 
 
@@ -254,7 +290,7 @@ def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
                 yield graph.logits_file(line, round, group, kind, graph.public_id(line))
     for round in rounds:
         yield from graph.judged_logits(line, round)
-        for group in segment.groups:
+        for group in students(line):
             yield from graph.fused_updates(line, round, group)
 
 

@@ -108,6 +108,8 @@ CHOICES = {
     "evaluate": "'global_model', 'clients', 'aggregated'",
 }
 
+TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+
 ONE_SHOT = {"training": "one_shot", "rounds": 1, "aggregator_fraction": 0.1}
 ROUNDS = {"federated": {"rounds": 5}}
 
@@ -526,11 +528,46 @@ BAD_CONFIGURATIONS = {
         "architectures.1.norm = 'layer'",
         "'group'",
     ),
+    "bound clients without their number": method(
+        TWO | {"client_architectures": [{"model": "cnn_small"}]},
+        "client_architectures.0.clients: missing",
+    ),
+    "bound to what nobody knows": method(
+        TWO | {"client_architectures": [{"model": "vgg", "clients": 1}]},
+        "client_architectures.0.model = 'vgg'",
+        "'resnet8'",
+    ),
+    "bound to what no group has": method(
+        TWO | {"client_architectures": [{"model": "resnet20", "clients": 1}]},
+        "client_architectures.0.model = 'resnet20'",
+        "'cnn_small', 'resnet8'",
+    ),
+    "bound to what others have": method(
+        {"client_architectures": [{"model": "resnet8", "clients": 1}]},
+        "client_architectures.0.model = 'resnet8'",
+        "'cnn_small'",
+    ),
+    "more bound clients than clients": method(
+        TWO | {"client_architectures": [{"model": "resnet8", "clients": 11}]},
+        "client_architectures: 11 clients",
+        "at most clients = 10",
+    ),
+    "too few clients for a group": method(
+        TWO | {"client_architectures": [{"model": "resnet8", "clients": 9}]},
+        "client_architectures: 1 clients are bound to none: must be at least 2",
+    ),
     "cycle of no steps": at("b:client/schedule", {"cyclical": {"cycle": 0}}, "schedule.cycle = 0"),
     "validation without validation data": Bad(
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
     ),
     # tables that could not be made
+    "table of seconds that nobody measures": at(
+        "e:table", {"metric": "added_s"}, "table.metric = 'added_s'", "results = [round_times]"
+    ),
+    "figures of seconds": Bad(
+        ("table.metric = 'round_s'", "neither table nor figures"),
+        {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "figures"]},
+    ),
     "row that is no axis": at("e:table", {"rows": ["metod"]}, "table", "metod"),
     "seed as row": at("e:table", {"rows": ["seed"]}, "table", "seed"),
     "axis that is no row": at("e:grid/partition.alpha", [0.1, 1.0], "table", "partition.alpha"),
@@ -631,7 +668,8 @@ SAMPLES = 60
 COMMANDS = {
     "partition": "--settings {partition} --train train.safetensors --output new"
     " --histogram new_histogram",
-    "participation": "--clients 4 --participants 2 --seed 0 --first 1 --last 100 --output new",
+    "participation": "--clients 4 --participants 2 --seed 0 --first 1 --last 100 --binding ''"
+    " --output new",
     "initial_model": "--settings {initial} --group 0 --info info.json --output new",
     "local_training": "--line line.yaml --round 1 --group 0 --slot 0 --data train.safetensors"
     " --info info.json --clients clients.parquet --participation participation.parquet"
@@ -810,6 +848,20 @@ BAD_ARTEFACTS = {
     "settings that are not JSON": asked("partition", "--settings", "{", "--settings", "JSON"),
     "more participants than clients": asked(
         "participation", "--participants", "5", "participants = 5", "clients = 4"
+    ),
+    "binding that is not JSON": asked("participation", "--binding", "[", "--binding = '['", "JSON"),
+    "binding of other clients": asked(
+        "participation",
+        "--binding",
+        {"slots": [0, 1], "clients": [0, 1]},
+        "binding: of 2 slots and 2 clients",
+        "clients = 4",
+    ),
+    "binding that leaves too few": asked(
+        "participation",
+        "--binding",
+        {"slots": [1, 1], "clients": [0, 0, None, 0]},
+        "binding: 1 clients are bound to no architecture",
     ),
     "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),
     "unknown model": asked(

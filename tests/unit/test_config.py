@@ -416,6 +416,50 @@ def test_architectures_are_one_a_group_the_main_one_first(change, told):
     assert told in refusal(global_models=2, **change)
 
 
+TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        (
+            [("resnet20", 1)],
+            "client_architectures.0.model = 'resnet20': must be an architecture of the line, "
+            "settings included: 'cnn_small', 'resnet8'",
+        ),
+        (
+            [("cnn_small", 1), ({"resnet8": {"norm": "group"}}, 1)],
+            "client_architectures.1.model = 'resnet8': must be an architecture of the line",
+        ),
+        (
+            [("cnn_small", 6), (None, 3), ("resnet8", 2)],
+            "client_architectures: 11 clients: at most clients = 10",
+        ),
+        (
+            [("cnn_small", 5), ("resnet8", 4)],
+            "client_architectures: 1 clients are bound to none: must be at least 2, because a "
+            "round has 6 slots for 'resnet8' and 4 clients bound to it",
+        ),
+        ([("cnn_small", 10)], "0 clients are bound to none: must be at least 6"),
+    ],
+    ids=["no architecture of the line", "other settings", "too many", "too few", "nobody"],
+)
+def test_bound_clients_must_fill_every_round(runs, told):
+    bound = [{"model": model, "clients": clients} for model, clients in runs]
+    groups = {"global_models": 3, "architectures": ["cnn_small", "resnet8", "resnet8"]}
+    settings = groups | {"participants": 9, "client_architectures": bound}
+    assert told in refusal(**settings)
+
+
+@pytest.mark.parametrize("counts", [(5, 5), (4, 4), (1, 7), (3, 3)])
+def test_bound_clients_that_fill_every_round_are_taken(counts):
+    runs = [
+        {"model": model, "clients": count}
+        for model, count in zip(TWO["architectures"], counts, strict=True)
+    ]
+    assert line(participants=6, **TWO, client_architectures=runs)
+
+
 def test_settings_of_a_distillation_may_stand_there_unused():
     settings = line(ensemble="clients", server=SERVER)
     assert settings.global_trainer is None

@@ -12,6 +12,7 @@ from fedstage.lines import (
     SCHEMA_VERSION,
     alone,
     as_json,
+    binding,
     canonical,
     clients_keep_state,
     data_id,
@@ -306,6 +307,7 @@ REACH = {
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
     "global_models": (2, TRAINED),
     "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
+    "client_architectures": ([{"model": "cnn_small", "clients": 5}], set()),  # the only one
     "remainder": ("main", set()),  # of one group; see below
     "local": ("fedprox", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
@@ -364,6 +366,72 @@ def test_one_main_model_of_each_architecture_is_a_student(names, expected):
     assert students(line(**settings)) == ()
 
 
+# --- clients bound to architectures ---------------------------------------------------------------
+
+TWO = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}
+
+
+def bound(*parts, **changes):
+    """Return a line of two architectures, with clients bound to them: c, l, or - for any."""
+    models = {"c": "cnn_small", "l": "logistic_regression", "-": None}
+    runs = [{"model": models[part[-1]], "clients": int(part[:-1])} for part in parts]
+    return line(**TWO | {"client_architectures": runs} | changes)
+
+
+def test_a_binding_says_who_may_be_which_slot():
+    rule = binding(bound("3c", "2-", "3l"))
+    assert rule.slots == (0,) * 4 + (1,) * 4
+    assert rule.clients == (0,) * 3 + (None,) * 2 + (1,) * 3 + (None,) * 2
+    assert binding(line(**TWO)) is None
+
+
+def test_a_binding_reaches_participants_and_what_they_train_but_nothing_of_local_lines():
+    before, after = line(**TWO), bound("3c", "3l")
+    changed = {name for name, of in IDS.items() if of(before) != of(after)}
+    assert changed == {"participation", *TRAINED}
+    assert Line.model_validate(canonical(after)) == after
+    assert re.fullmatch(r"8_of_10-bound-seed0-[0-9a-f]{10}", participation_id(after))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [["5c", "2l"], ["2c", "3c", "2l"], ["5c", "2l", "3-"], ["5c", "2l", "1-", "2-"]],
+    ids=" ".join,
+)
+def test_a_binding_has_one_form(parts):
+    assert normalised(bound(*parts)) == bound("5c", "2l")
+    assert line_id(bound(*parts)) == line_id(bound("5c", "2l"))
+    assert line_id(bound("5c", "1-", "2l")) != line_id(bound("5c", "2l"))
+
+
+@pytest.mark.parametrize("changes", [{}, TWO | {"architectures": ["cnn_small"] * 2}], ids=str)
+def test_clients_bound_to_the_only_architecture_are_bound_to_nothing(changes):
+    runs = [{"model": "cnn_small", "clients": 4}, {"clients": 2}]
+    one = line(**changes, client_architectures=runs)
+    assert line_id(one) == line_id(line(**changes))
+    assert participation_id(one) == "8_of_10-seed0"
+    assert line_id(bound("3-")) == line_id(line(**TWO))
+
+
+def test_plans_are_shared_where_slots_and_clients_go_together():
+    plan = participation_id(bound("3c", "3l"))
+    method = {"local": "scaffold", "client": {**CLIENT, "epochs": 7}, **DISTILLED}
+    assert participation_id(bound("3c", "3l", **method)) == plan
+    assert participation_id(undistilled(bound("3c", "3l", **method))) == plan
+    more = {"global_models": 4, "architectures": ["cnn_small"] * 2 + ["logistic_regression"] * 2}
+    assert participation_id(bound("3c", "3l", **more)) == plan
+    others = ["resnet8", "cnn_small"]
+    runs = [{"model": model, "clients": 3} for model in others]
+    same = {"model": "resnet8", "architectures": others, "client_architectures": runs}
+    assert participation_id(line(**TWO | same)) == plan
+    turned = {"architectures": ["cnn_small", "logistic_regression"] * 2, "global_models": 4}
+    for different in (
+        bound("3c", "3l", **turned), bound("3c", "2l"), bound("3l", "3c"),
+        bound("3c", "3l", seed=1), bound("3c", "3l", participants=7),
+    ):  # fmt: skip
+        assert participation_id(different) != plan
+
+
 def test_every_field_of_a_line_is_in_the_table_above():
     fields = {field.alias or name for name, field in Line.model_fields.items()}
     assert set(REACH) == fields
@@ -419,6 +487,7 @@ def settings_classes():
 
 
 REQUIRED = {
+    "BoundClients": {"clients": 2},
     "ParquetData": {"folder": "a"},
     "Dirichlet": {"alpha": 0.5},
     "DirichletEqual": {"alpha": 0.5},
@@ -563,6 +632,7 @@ OTHER = {
         "learning_rate": 0.5,
         "early_stopping": {},
     },
+    "BoundClients": {"model": "cnn_small", "clients": 3},
     "Numerics": {
         "device": "cpu",
         "threads": 2,
@@ -741,6 +811,8 @@ PINNED_DEFAULTS = {
     "Line.validation": 0.0,
     "Line.global_models": 1,
     "Line.architectures": (),
+    "Line.client_architectures": (),
+    "BoundClients.model": None,
     "Line.local": {"name": "fedavg"},
     "Line.remainder": "spread",
     "Line.compression": {"name": "none"},

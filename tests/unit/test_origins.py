@@ -112,3 +112,12 @@ def test_a_segment_makes_the_logits_that_it_teaches_and_judges_with(members, ima
     origin = find_origin(graph.logits_file(JUDGED, 3, 0, members, images))
     assert made_in_segment(JUDGED, origin, 1, 4, [0]) is made
     assert not made_in_segment(undistilled(JUDGED), origin, 1, 4, [0])
+
+
+def test_a_segment_of_all_groups_makes_the_logits_of_those_that_are_not_distilled():
+    server = {"steps": 1, "batch_size": 8, "learning_rate": 0.1}
+    taught = {"ensemble": "aggregated", "global": "designated", "server": server}
+    line = Line.model_validate(BASE | SHARED | taught)
+    origin = find_origin(graph.logits_file(line, 3, 1, "aggregated", "held_out"))
+    assert made_in_segment(line, origin, 1, 4, [0, 1])
+    assert not made_in_segment(line, origin, 1, 4, [0])

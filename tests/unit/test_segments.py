@@ -2,7 +2,6 @@ import pytest
 
 from fedstage import graph, segments
 from fedstage.config import Line
-from fedstage.errors import FedstageError
 from fedstage.experiments import Run, RunLength
 from fedstage.lines import alone, owner, undistilled
 
@@ -19,6 +18,7 @@ BASE = {
 AGGREGATED = {"aggregated": {"checkpoints": 2}}
 ORIGINAL = {"steps": 1, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"}
 RELEASED = {"bayesian": {"variant": "as_released", "samples": 2}}
+SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
 LINES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
@@ -38,6 +38,13 @@ LINES = {
         "server": ORIGINAL,
     },
     "fedbe": {"ensemble": "bayesian", "global": "basic"},
+    "shared": SHARED,
+    "shared_fedsdd": SHARED | {"ensemble": AGGREGATED, "global": "designated"},
+    "shared_late": SHARED | {"ensemble": AGGREGATED, "global": {"designated": {"warm_up": 2}}},
+    "shared_basic": SHARED | {"ensemble": "clients", "global": "basic"},
+    "shared_original": SHARED | {
+        "ensemble": "clients", "global": "designated", "server": ORIGINAL,
+    },
     "released": {"global_models": 2, "ensemble": RELEASED, "global": "designated"},
 }  # fmt: skip
 
@@ -149,15 +156,8 @@ def test_outputs_stand_in_the_order_in_which_they_are_made():
         assert rounds == sorted(rounds)
 
 
-SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
-
-
-def shared_run(**changes):
-    return Run({}, Line.model_validate(BASE | SHARED | changes), RunLength(rounds=4))
-
-
 def test_rounds_with_shared_control_variates_read_the_states_of_all_groups():
-    trained, _ = segments.plan([shared_run()], 1)
+    trained, _ = segments.plan([run("shared", 4)], 1)
     assert len(trained) == 3 * 4
     for part in trained:
         states = [path for path in segments.segment_inputs(part) if "/state." in path]
@@ -165,16 +165,63 @@ def test_rounds_with_shared_control_variates_read_the_states_of_all_groups():
         assert states == (before if part.first > 1 else [])
 
 
-@pytest.mark.parametrize(
-    ("length", "changes"),
-    [(2, {}), (1, {"ensemble": "clients", "global": "basic"})],
-    ids=["segment", "round of a distilled line"],
-)
-def test_shared_control_variates_are_refused_where_groups_are_trained_alone(length, changes):
-    with pytest.raises(FedstageError, match="control = shared: must be participant") as raised:
-        segments.plan([run("fedavg", 3), shared_run(**changes)], length)
-    assert "\n" not in str(raised.value)
-    segments.plan([shared_run(global_models=1, **changes)], length)
+def places(parts, line):
+    return [(part.groups, part.first, part.last) for part in parts if part.line == line]
+
+
+def test_groups_that_share_control_variates_share_a_job():
+    line = undistilled(run("shared", 8).line)
+    trained, _ = segments.plan([run("shared", 8)], 4)
+    assert places(trained, line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 8)]
+    # The last state of all groups is kept: the next segment, and each group in it, starts from it.
+    states = [graph.round_state(line, 4, group) for group in range(3)]
+    assert set(states) <= set(segments.segment_outputs(trained[0], everything(trained[0])))
+    assert [path for path in segments.segment_inputs(trained[1]) if "/state." in path] == states
+
+
+def test_with_shared_control_variates_a_distillation_takes_all_groups_over():
+    """Rounds 1 to 3 are undistilled, so that round 4 starts from a distilled main model only."""
+    one = run("shared_late", 8)
+    trained, logits = segments.plan([one], 4)
+    base = undistilled(one.line)
+    assert places(trained, base) == [((0, 1, 2), 1, 3), ((1, 2), 4, 4)]
+    assert places(trained, one.line) == [((0, 1, 2), 3, 4), ((0, 1, 2), 5, 8)]
+    spoken = {(part.group, part.rounds) for part in logits}
+    assert spoken == {(0, (2, 3)), (1, (2, 3)), (2, (2, 3)), (1, (4,)), (2, (4,))}
+    # What is trained undistilled anyway, for another method, is one job with the rest.
+    both, _ = segments.plan([one, run("shared", 6)], 4)
+    assert places(both, base) == [
+        ((0, 1, 2), 1, 3), ((0, 1, 2), 4, 4), ((0, 1, 2), 5, 6),
+    ]  # fmt: skip
+
+
+def test_a_distilled_segment_starts_from_the_states_that_it_has_not_made():
+    one = run("shared_late", 8)
+    trained, _ = segments.plan([one], 25)
+    (own,) = [part for part in trained if part.line == one.line]
+    states = [path for path in segments.segment_inputs(own) if "/state." in path]
+    # The main model goes on in round 4 from round 3, the others in round 5 from round 4: there the
+    # main model's state is the segment's own.
+    expected = [graph.round_state(one.line, 3, group) for group in range(3)]
+    expected += [graph.round_state(one.line, 4, group) for group in (1, 2)]
+    assert sorted(states) == sorted(expected)
+
+
+@pytest.mark.parametrize("length", [1, 3, 25])
+@pytest.mark.parametrize("name", [name for name in LINES if name.startswith("shared")])
+def test_every_group_trains_every_round_once(name, length):
+    one = run(name, 7)
+    trained, _ = segments.plan([one], length)
+    found = [
+        (owner(part.line, t, group), t, group)
+        for part in trained
+        for t in range(part.first, part.last + 1)
+        for group in part.groups
+        if owner(part.line, t, group) == part.line
+    ]
+    assert len(found) == len(set(found))
+    wanted = {(owner(one.line, t, group), t, group) for t in range(1, 8) for group in range(3)}
+    assert set(found) == wanted
 
 
 def test_statistics_of_clients_are_kept_as_state():

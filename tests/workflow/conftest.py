@@ -16,6 +16,17 @@ REPOSITORY = Path(__file__).parents[2]
 METHODS = ["fedavg", "fedsdd", "scaffold"]
 BATCH_NORM = {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}}
 
+#: Client 0 can have the first architecture only, 1 and 2 the second, 3 any.
+BOUND = {
+    "local": "fedavg",
+    "global_models": 2,
+    "architectures": ["logistic_regression", "cnn_small"],
+    "client_architectures": [
+        {"model": "logistic_regression", "clients": 1},
+        {"model": "cnn_small", "clients": 2},
+    ],
+}
+
 
 def tiny_config(**changes):
     """A configuration that trains linear models for two rounds; changes go into its base."""
@@ -57,9 +68,17 @@ def tiny_config(**changes):
                         "ensemble": {"aggregated": {"checkpoints": 2}},
                         "global": {"designated": {"main": "per_architecture"}},
                     },
+                    "bound_clients": BOUND | {"ensemble": "clients", "global": "basic"},
+                    "bound_ensemble": BOUND | {"evaluate": {"aggregated": {"checkpoints": 2}}},
                     "shared_variates": {
                         "local": {"scaffold": {"control": "shared"}},
                         "global_models": 2,
+                    },
+                    "shared_fedsdd": {
+                        "local": {"scaffold": {"control": "shared"}},
+                        "global_models": 2,
+                        "ensemble": {"aggregated": {"checkpoints": 2}},
+                        "global": "designated",
                     },
                     "own_statistics": {
                         "model": BATCH_NORM,
@@ -68,6 +87,16 @@ def tiny_config(**changes):
                     "new_statistics": {
                         "model": BATCH_NORM,
                         "aggregation": {"batch_norm": "re_estimate"},
+                    },
+                    "server_of_everything": {
+                        "local": "scaffold",
+                        "model": BATCH_NORM,
+                        "global_models": 2,
+                        "participants": 4,
+                        "aggregation": {"server_optimizer": "yogi", "batch_norm": "local"},
+                        "compression": {"stc": {"downstream": False}},
+                        "ensemble": "aggregated",
+                        "global": "designated",
                     },
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},
                     "fedbe_as_released": {"server": {"swa": {"every": 2}}},

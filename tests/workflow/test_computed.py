@@ -79,6 +79,34 @@ def test_round_times_are_those_of_the_jobs(copy):
     assert found["fedavg"]["distillation_s"] == ""
 
 
+def test_claims_about_time_are_judged_by_the_seconds_of_each_run(copy):
+    with_results(copy, ["round_times"])
+    path = copy.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["experiments"]["tiny"]["table"] = {"metric": "added_s"}
+    about = {"text": "T.", "place": "P", "experiment": "tiny"}
+    one, other = {"method": "fedsdd"}, {"method": "fedavg"}
+    config["claims"] = [
+        about | {"id": "added", "ratio": one, "to": one | {"method": "scaffold"}, "at_most": 2.0},
+        about | {"id": "round", "metric": "round_s", "greater": one, "than": other},
+        about | {"id": "loss", "metric": "loss", "greater": one, "than": other},
+    ]
+    path.write_text(yaml.safe_dump(config))
+    run = copy.make()
+    assert run.jobs.keys() == {"all", "definition", "round_times", "runs", "claim_list", "claims"}
+    found = {row["claim"]: row for row in rows(copy, "results/claims/tiny/default.csv")}
+    # Nothing is distilled by SCAFFOLD; one seed decides nothing.
+    assert [found[name]["seeds"] for name in ("added", "round", "loss")] == ["0", "1", "1"]
+    assert found["added"]["claim_verdict"] == "not measured"
+    seconds = {
+        row["method"]: float(row["round_s"])
+        for row in rows(copy, "results/round_times/tiny/default.csv")
+    }
+    difference = seconds["fedsdd"] - seconds["fedavg"]
+    assert float(found["round"]["mean"]) == pytest.approx(difference, abs=2e-6)
+    assert not copy.plan().jobs
+
+
 def test_round_times_need_a_job_a_participant(project):
     with_results(project, ["round_times"], execution={"granularity": "segment"})
     run = project.call("--dry-run")

@@ -52,18 +52,34 @@ def test_every_granularity_gives_the_same_bytes(by_participant, project, executi
 
 def test_states_and_statistics_pass_between_rounds_in_every_granularity(project, tmp_path):
     """With shared control variates a participant reads the states of all groups."""
-    methods = ["shared_variates", "own_statistics", "new_statistics"]
-    single = project.configure(methods=methods)
+    settings = {
+        "methods": ["shared_variates", "shared_fedsdd", "own_statistics", "new_statistics"],
+        "rounds": 4,
+    }
+    single = project.configure(**settings)
     single.make()
     kept = {path.parts[2].split("-")[3] for path in single.files("results/training/*/*/*/state.*")}
     assert kept == {"scaffold", "fedavg"}  # the latter with statistics of the clients' own
-    rounds = type(project)(tmp_path / "rounds")
-    rounds.path.mkdir()
-    rounds.configure(methods=methods, execution=ROUND).make()
-    assert without_state(rounds.results()) == without_state(single.results())
-    refused = rounds.configure(methods=methods, execution=SEGMENT).call()
-    assert refused.code == 1
-    assert "control = shared: must be participant" in refused.output
+    for name, execution in {"rounds": ROUND, "segments": SEGMENT}.items():
+        other = type(project)(tmp_path / name)
+        other.path.mkdir()
+        other.configure(**settings, execution=execution).make()
+        assert without_state(other.results()) == without_state(single.results())
+
+
+def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project, tmp_path):
+    methods = ["fedadam", "fedavg_stc", "fednova", "server_of_everything"]
+    project.configure(rounds=3, methods=methods).make()
+    expected = without_state(project.results())
+    kept = {path.parts[2].partition("-seed0-")[0] for path in project.files("results/**/state.*")}
+    marks = ("fedavg-adam", "fedavg-stc", "fednova-momentum", "scaffold-local_bn-stc-yogi-K2")
+    assert all(any(name.endswith(mark) for name in kept) for mark in marks)
+    for number, execution in enumerate([ROUND, SEGMENT]):
+        other = type(project)(tmp_path / str(number))
+        other.path.mkdir()
+        run = other.configure(rounds=3, methods=methods, execution=execution).make()
+        assert run.jobs["local_training"] == 0
+        assert without_state(other.results()) == expected
 
 
 def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):

@@ -1,6 +1,11 @@
 """The schedule that follows from the graph of files."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 pytestmark = pytest.mark.workflow
 
@@ -55,3 +60,24 @@ def test_an_unknown_line_is_told_in_one_line(project):
     run = project.call("--dry-run", target)
     assert run.code != 0
     assert "lines no-such-line: no experiment of this configuration has it" in run.output
+
+
+def test_no_rule_starts_snakemake_anew():
+    """Snakemake runs Python in a rule by calling itself, which takes seconds."""
+    folder = Path(__file__).parents[2]
+    for path in (folder / "Snakefile", *(folder / "workflow/rules").glob("*.smk")):
+        assert not re.search(r"^ *(run|script|notebook):", path.read_text(), re.MULTILINE), path
+
+
+def test_what_an_experiment_is_reaches_its_stages_whole(project):
+    """A program's argument may have 128 KiB; a definition of some hundred runs has more."""
+    title = 'It\'s {input} of \\n %s "$HOME" – ' + "x" * 200_000
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["experiments"]["tiny"]["title"] = title
+    path.write_text(yaml.safe_dump(config, allow_unicode=True))
+    names = ["tables/tiny/default.runs.json", "definitions/tiny/default.json"]
+    run = project.make(*(f"results/{name}" for name in names))
+    assert dict(run.jobs) == {"runs": 1, "definition": 1}
+    for name in names:
+        assert json.loads((project.path / "results" / name).read_text())["title"] == title

@@ -19,8 +19,8 @@ from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
 from fedstage.forgetting import forgets, traces_of
-from fedstage.lines import as_json, canonical, is_stateful_name, line_id, local_line, members
-from fedstage.lines import partition_settings
+from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id, local_line
+from fedstage.lines import members, partition_settings
 from fedstage.warm.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -46,6 +46,10 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 GRANULARITY = CATALOGUE.config.execution.granularity
 CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
 IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
+
+# What is known when the Snakefile is parsed, as a file. `printf` is a part of the shell: the command
+# may be longer than a program's argument may be, and no other snakemake is started, as for `run`.
+WRITE = "printf %s {params.content:q} > {output} 2> {log}"
 
 
 wildcard_constraints:
@@ -89,6 +93,12 @@ def student_of(wildcards):
     return found("students", wildcards, "line")
 
 
+def binding_of(line):
+    """Return which clients may be which slot as JSON, or nothing where each may be any."""
+    bound = binding(line)
+    return "" if bound is None else as_json(canonical(bound))
+
+
 def gpus(line):
     """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
@@ -109,17 +119,20 @@ def results_of(target):
     if (experiment, scale) in CATALOGUE.published:
         drawn.append("published")
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
-    if claims_on(CATALOGUE, experiment):
-        tables += [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
     if forgets(CATALOGUE, experiment, scale):
         tables += [f"results/forgetting/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
     computed = {
         result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
         for result in ("properties", "simulation", "round_times")
     }
+    if claims_on(CATALOGUE, experiment):
+        claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
+        tables += claims
+        computed["round_times"] += claims
     computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
     every = {"table": tables, "figures": figures} | computed
-    return [path for result in CATALOGUE.experiments[experiment].results for path in every[result]]
+    wanted = CATALOGUE.experiments[experiment].results
+    return list(dict.fromkeys(path for result in wanted for path in every[result]))
 
 
 def hide_reasons():
@@ -127,6 +140,17 @@ def hide_reasons():
     for handler in logger.handlers:
         if handler.name == "DefaultStreamHandler":
             handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
+
+
+def lift_rate_limit():
+    """Drop the limit of 100 jobs a second that snakemake has by default, not one of a user.
+
+    With a limit, the scheduler looks at all waiting jobs again a second after each time that it did
+    so, for each job that has finished: after n jobs n times a second, and soon all the time.
+    """
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
 
 
 def show_size():

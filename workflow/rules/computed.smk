@@ -8,11 +8,11 @@ rule definition:
         "results/logs/definition/{experiment}/{scale}.log",
     localrule: True
     params:
-        definition=lambda w: as_json(defined(w)),
+        content=lambda w: as_json(defined(w)),
     message:
         "definition of {wildcards.experiment}, scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.definition)
+    shell:
+        WRITE
 
 
 rule properties:
@@ -81,6 +81,7 @@ rule round_times:
             labels={"result": "measured seconds of a round", "scale": "{scale}"},
         ),
         parquet="results/round_times/{experiment}/{scale}.parquet",
+        by_run="results/round_times/{experiment}/{scale}.runs.parquet",
     log:
         "results/logs/round_times/{experiment}/{scale}.log",
     params:
@@ -90,4 +91,4 @@ rule round_times:
     shell:
         "fedstage round_times --log {log} --fingerprint {params.source}"
         " --definition {input.definition} --markdown {output.markdown} --csv {output.csv}"
-        " --parquet {output.parquet}"
+        " --parquet {output.parquet} --by-run {output.by_run}"

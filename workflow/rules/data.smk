@@ -56,13 +56,15 @@ rule participation:
         clients=lambda w: found("plans", w, "plan").clients,
         participants=lambda w: found("plans", w, "plan").participants,
         seed=lambda w: found("plans", w, "plan").seed,
+        binding=lambda w: binding_of(found("plans", w, "plan")),
     message:
         "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
     shell:
         "fedstage participation --log {log} --fingerprint {params.source}"
         " --clients {params.clients}"
         " --participants {params.participants} --seed {params.seed}"
-        " --first {wildcards.first} --last {wildcards.last} --output {output}"
+        " --first {wildcards.first} --last {wildcards.last}"
+        " --binding {params.binding:q} --output {output}"
 
 
 rule initial_model:

@@ -124,6 +124,13 @@ def local_client(wildcards):
     return None if who == "pooled" else int(who.removeprefix("client_"))
 
 
+def measured_seconds(wildcards):
+    """Return the seconds of each run, where the experiment measures them."""
+    name, scale = known_place(wildcards)
+    timed = "round_times" in CATALOGUE.experiments[name].results
+    return f"results/round_times/{name}/{scale}.runs.parquet" if timed else []
+
+
 def initial_weights(wildcards):
     """Return the initial model that a client, or the pooled data, starts from."""
     return graph.local_start(local_line_of(wildcards), local_client(wildcards))

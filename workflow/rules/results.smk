@@ -8,11 +8,11 @@ rule runs:
         "results/logs/runs/{experiment}/{scale}.log",
     localrule: True
     params:
-        runs=lambda w: as_json(described(w)),
+        content=lambda w: as_json(described(w)),
     message:
         "runs of {wildcards.experiment}, scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.runs)
+    shell:
+        WRITE
 
 
 rule tables:
@@ -102,11 +102,11 @@ rule claim_list:
         "results/logs/claim_list/{experiment}/{scale}.log",
     localrule: True
     params:
-        claims=lambda w: as_json(claimed(w)),
+        content=lambda w: as_json(claimed(w)),
     message:
         "claims on {wildcards.experiment}, for scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.claims)
+    shell:
+        WRITE
 
 
 rule claims:
@@ -114,6 +114,7 @@ rule claims:
         runs="results/tables/{experiment}/{scale}.runs.json",
         definitions="results/claims/{experiment}/{scale}.claims.json",
         metrics=of_every_run("metrics"),
+        measurements=measured_seconds,
     output:
         csv="results/claims/{experiment}/{scale}.csv",
         parquet="results/claims/{experiment}/{scale}.parquet",
@@ -132,5 +133,6 @@ rule claims:
         "claims on {wildcards.experiment}, judged at scale {wildcards.scale}"
     shell:
         "fedstage claims --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --definitions {input.definitions} --csv {output.csv}"
+        " --runs {input.runs} --definitions {input.definitions}"
+        " --measurements {input.measurements} --csv {output.csv}"
         " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"

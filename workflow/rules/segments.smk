@@ -7,10 +7,7 @@ that a run can go on in another granularity.
 
 ASKED = asked_runs(CATALOGUE, sys.argv)
 LENGTH = CATALOGUE.config.execution.segment_rounds if GRANULARITY == "segment" else 1
-try:
-    SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
-except FedstageError as error:
-    raise WorkflowError(str(error)) from None
+SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
 KEEP = CATALOGUE.config.keep
 READS = {part: segments.inputs(part) for part in [*SEGMENTS, *LOGITS_SEGMENTS]}
 READ = () if KEEP == "all" else segments.files_read(ASKED, READS.values())

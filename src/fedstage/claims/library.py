@@ -7,9 +7,9 @@ from pathlib import Path
 from fedstage.cells import selects
 from fedstage.claims.comparisons import Cell, comparisons, sides
 from fedstage.claims.settings import Claim, ClaimFile
-from fedstage.config import Axis, Cells
+from fedstage.config import SECONDS, Axis, Cells
 from fedstage.errors import FedstageError
-from fedstage.experiments import load_yaml
+from fedstage.experiments import Experiment, load_yaml
 from fedstage.validation import validate
 
 Point = Mapping[str, Axis]
@@ -57,6 +57,24 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
     for one in claims:
         if one.claim.experiment in grids:
             _check_claim(one, grids[one.claim.experiment])
+
+
+def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
+    """Check that seconds are claimed of experiments only that measure them.
+
+    Raises
+    ------
+    FedstageError
+        If an experiment's results are without `round_times`.
+    """
+    for one in claims:
+        name, metric = one.claim.experiment, one.claim.metric
+        timed = name not in experiments or "round_times" in experiments[name].results
+        if metric in SECONDS and not timed:
+            raise FedstageError(
+                f"{one.where}: {one.claim.id}: metric = {metric!r}: only of experiments with "
+                f"round_times among their results, unlike {name}"
+            )
 
 
 def _check_ids(claims: Iterable[Sourced]) -> None:

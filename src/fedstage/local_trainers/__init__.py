@@ -60,7 +60,10 @@ class LocalTrainer(Protocol):
         """Return what the server sends beside the global model."""
 
     def next_state(self, state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
-        """Return the state after this round, from the payloads by client; N = `clients`."""
+        """Return the state after this round, from the payloads by client.
+
+        `clients` is N, all that can take part in the group.
+        """
 
     def scales(self, payloads: Sequence[Weights], shares: Sequence[float]) -> list[float] | None:
         """Return by how much the server scales each participant's change before it adds them up.

@@ -7,7 +7,8 @@
 
 All variates start at 0, so that c is the mean of all N clients' c_i after every round. They belong
 to parameters, never to buffers. With a schedule, E eta is the sum of the steps' rates. A client
-that diverged and was dropped leaves c and its c_i as they were.
+that diverged and was dropped leaves c and its c_i as they were. Clients that are bound to another
+architecture than the group's are not among the N: their variates stay 0.
 
 There is one set of variates a global model (`control` = ``per_model``), as if each group were a run
 of its own, or one for all (``shared``): a client's c_i is then that of its last round, whatever

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from torch import Tensor, nn
-from torch.nn.functional import pad, relu
+from torch.nn.functional import avg_pool2d, pad, relu
 
 from fedstage.config import Norm, ResNet
 from fedstage.models.norms import convolution, normalise
@@ -21,7 +21,8 @@ class PaddedShortcut(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Map [n, C, H, W] to [n, C + extra, ceil(H / stride), ceil(W / stride)]."""
-        return pad(images[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.extra))
+        # A pool of one pixel: the gradient of a slice would be made in another memory format.
+        return pad(avg_pool2d(images, 1, self.stride), (0, 0, 0, 0, 0, self.extra))
 
 
 class Block(nn.Module):

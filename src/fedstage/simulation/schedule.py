@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fedstage import graph
 from fedstage.config import Line
 from fedstage.jobs import Edges, Job, job_of, jobs_of
-from fedstage.participation import draw
+from fedstage.lines import binding
+from fedstage.participation import participants_of
 from fedstage.simulation.availability import Window, windows
 from fedstage.simulation.durations import seconds_of
 from fedstage.simulation.events import AGGREGATOR, SERVER, Span, simulate
@@ -68,6 +69,9 @@ def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
 
 def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
     """Return the client of each local training."""
-    drawn = {t: draw(line.clients, line.participants, line.seed, t) for t in range(1, rounds + 1)}
+    drawn = {
+        t: participants_of(line.clients, line.participants, line.seed, t, binding(line))
+        for t in range(1, rounds + 1)
+    }
     trains = (job for job in edges if job.stage == "local_training")
     return {job: int(drawn[job.round][job.slot]) for job in trains}

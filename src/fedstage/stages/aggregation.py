@@ -15,7 +15,7 @@ from fedstage.config import Line, Model, re_estimates
 from fedstage.engine.batch_norm import re_estimate
 from fedstage.engine.devices import prepare
 from fedstage.errors import FedstageError
-from fedstage.lines import keeps_statistics, model_of
+from fedstage.lines import binding, group_slots, keeps_statistics, model_of
 from fedstage.local_trainers import LocalTrainer, local_trainer
 from fedstage.reading import (
     new_model,
@@ -228,11 +228,21 @@ def _traffic(given: _Given) -> dict[str, list[Any]]:
     }
 
 
+def _possible_clients(line: Line, group: int) -> int:
+    """Return how many clients there are for a group: those not bound to another architecture."""
+    bound = binding(line)
+    if bound is None:
+        return line.clients
+    architecture = bound.slots[group_slots(line, group).start]
+    return sum(number in (None, architecture) for number in bound.clients)
+
+
 def _next_state(given: _Given) -> Weights:
     """Return what clients remember of the round, and what is remembered of them."""
     settings, known, updates = given.settings, given.known, given.answered
     payloads = {update.notes["client"]: update.payload for update in updates}
-    after = given.trainer.next_state(variates(known), payloads, settings.clients)
+    clients = _possible_clients(settings, given.received[0].notes["group"])
+    after = given.trainer.next_state(variates(known), payloads, clients)
     after |= next_residuals(known, updates)
     if keeps_statistics(settings):
         after |= next_statistics(known, updates, given.parameters)

@@ -26,7 +26,7 @@ def claims(
     html: Path,
     measurements: Path | None = None,
 ) -> None:
-    """Judge claims by the last evaluated round of each run of an experiment.
+    """Judge claims by the last evaluated round of each run, or by other measurements of the runs.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def claims(
     markdown, html : Path
         The report for people.
     measurements : Path, optional
-        A Parquet table with a column for every axis, for `seed` and for what the claims are about,
-        such as seconds; read instead of the runs' metrics.
+        A Parquet table with a column for every axis, for `seed` and for what claims may be about,
+        such as seconds; what it does not have is read from the runs' metrics.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def claims(
     judged = [_judge(claim, experiment, frame, table) for claim in wanted]
     rows = claim_rows(judged, experiment.metric)
     save_table(parquet, as_columns(rows), SCHEMA)
-    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+    source = _source(experiment, frame, table, {row["metric"] for row in rows})
     report = (judged, f"{experiment.title}: claims", source, experiment.notes)
     with replacing(csv) as temporary:
         pd.DataFrame(rows, columns=SCHEMA.names).to_csv(temporary, index=False, lineterminator="\n")
@@ -63,13 +63,26 @@ def claims(
         temporary.write_text(render_report_html(*report), encoding="utf-8")
 
 
+def _source(
+    experiment: ResultRuns, frame: pd.DataFrame, table: pd.DataFrame | None, metrics: set[str]
+) -> str:
+    """Say what was measured: accuracies of a round, or columns of a table."""
+    others = sorted(metric for metric in metrics if table is not None and metric in table)
+    if not others:
+        return describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+    named = " and ".join(f"`{metric}`" for metric in others)
+    return (
+        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: {named} of each run."
+    )
+
+
 def _judge(
     claim: Claim, experiment: ResultRuns, frame: pd.DataFrame, table: pd.DataFrame | None
 ) -> Judgement:
     """Judge a claim on what it is about; published numbers are those of the experiment's table."""
     metric = claim.metric or experiment.metric
-    if table is None:
-        values = values_of_runs(frame, metric)
-    else:
+    if table is not None and metric in table:
         values = values_of_table(table, experiment, metric)
+    else:
+        values = values_of_runs(frame, metric)
     return judge(claim, cells_of(experiment, values, published=metric == experiment.metric))

@@ -3,11 +3,20 @@
 from pathlib import Path
 
 from fedstage.artefacts import save_table
+from fedstage.binding import Binding
 from fedstage.participation import SCHEMA, table
+from fedstage.validation import validate_json
 
 
 def participation(
-    *, clients: int, participants: int, seed: int, first: int, last: int, output: Path
+    *,
+    clients: int,
+    participants: int,
+    seed: int,
+    first: int,
+    last: int,
+    binding: str | None = None,
+    output: Path,
 ) -> None:
     """Write the participants of the rounds `first` to `last`, both included.
 
@@ -19,7 +28,10 @@ def participation(
         Seed of the training line.
     first, last : int
         Rounds, numbered from 1.
+    binding : str, optional
+        Which clients may be which slot, as JSON of `fedstage.binding.Binding`; by default all any.
     output : Path
         Parquet of `fedstage.participation.SCHEMA`.
     """
-    save_table(output, table(clients, participants, seed, first, last), SCHEMA)
+    rule = validate_json(Binding, binding, "--binding") if binding else None
+    save_table(output, table(clients, participants, seed, first, last, rule), SCHEMA)

@@ -19,7 +19,9 @@ from fedstage.tables.round_times_table import (
 )
 
 
-def round_times(*, definition: Path, markdown: Path, csv: Path, parquet: Path) -> None:
+def round_times(
+    *, definition: Path, markdown: Path, csv: Path, parquet: Path, by_run: Path
+) -> None:
     """Collect the seconds of the jobs of each run from their records, below ``results/logs``.
 
     Seconds are of computing, files included and start-up not. Jobs that ran beside others may have
@@ -31,6 +33,8 @@ def round_times(*, definition: Path, markdown: Path, csv: Path, parquet: Path) -
         JSON file of the experiment's lines.
     markdown, csv, parquet : Path
         The table, a row a combination of the table's axes.
+    by_run : Path
+        Parquet with a row a run, its value on every axis and its seed: what claims are judged by.
 
     Raises
     ------
@@ -40,6 +44,7 @@ def round_times(*, definition: Path, markdown: Path, csv: Path, parquet: Path) -
     experiment = read_definition(definition)
     texts: list[dict[str, str]] = []
     numbers: list[dict[str, Cell]] = []
+    measured: list[dict[str, Cell]] = []
     machines: dict[str, None] = {}
     for place, runs in experiment.places().items():
         times = [read_times(Path(), run.line, run.length.rounds) for run in runs]
@@ -55,10 +60,19 @@ def round_times(*, definition: Path, markdown: Path, csv: Path, parquet: Path) -
             "machine": "; ".join(on),
         }
         numbers.append({**values, **as_numbers(spreads), **about})
+        measured += [
+            {**run.settings, **as_numbers(summarise_times([one]))}
+            for run, one in zip(runs, times, strict=True)
+        ]
     write_markdown(markdown, experiment.title, _source(experiment, machines), texts, LEGEND)
     write_csv(csv, numbers)
-    schema = times_schema(numbers, experiment.axes)
-    save_table(parquet, as_columns(numbers, schema), schema)
+    _save(parquet, numbers, experiment.axes)
+    _save(by_run, measured, experiment.runs[0].settings)
+
+
+def _save(path: Path, rows: list[dict[str, Cell]], axes: Iterable[str]) -> None:
+    schema = times_schema(rows, axes)
+    save_table(path, as_columns(rows, schema), schema)
 
 
 def _source(experiment: Definition, machines: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Stage `segment`: rounds first..last of a group, or of all students of a line, in one process."""
+"""Stage `segment`: rounds first..last of a group, all students or all groups, in one process."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,8 @@ def segment(
     Parameters
     ----------
     groups : list of int
-        One group of an undistilled line, or all students of a distilled one.
+        One group of an undistilled line, or all students of a distilled one; with shared control
+        variates all groups.
     kept_updates, kept_models, kept_participants, kept_logits : list of int, optional
         The rounds whose updates, models, tables of participants and logits for teachers stay on
         disk; all by default.

@@ -8,7 +8,7 @@ from fedstage.tables.html import render_html
 from fedstage.tables.latex import render_latex
 from fedstage.tables.layout import describe_source, lay_out
 from fedstage.tables.markdown import render
-from fedstage.tables.runs import last_rounds, read_runs
+from fedstage.tables.runs import last_rounds, read_accuracies
 from fedstage.tables.summary import summarise, table_schema
 
 
@@ -34,7 +34,7 @@ def tables(
         If a file is missing, damaged or empty, an accuracy is not a number, or two runs have the
         same place and seed.
     """
-    experiment, frame = read_runs(runs)
+    experiment, frame = read_accuracies(runs)
     table = summarise(frame, experiment.axes)
     source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
     layout = lay_out(

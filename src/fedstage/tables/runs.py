@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from fedstage.artefacts import load_table
-from fedstage.config import Settings
+from fedstage.config import SECONDS, Metric, Settings
 from fedstage.errors import FedstageError
 from fedstage.files import load_json
 from fedstage.metrics import METRICS_SCHEMA
@@ -65,7 +65,7 @@ class ResultRuns(Settings):
     title: str
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
-    metric: Literal["top1_accuracy"] = "top1_accuracy"
+    metric: Metric = "top1_accuracy"
     published: str | None = None
     notes: list[str] = []
     runs: Annotated[list[ResultRun], Field(min_length=1)]
@@ -104,6 +104,23 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
         settings = settings.assign(**_published_columns(experiment.runs))
     frame = _join(settings, metrics)
     _check_one_role(frame, experiment.axes)
+    return experiment, frame
+
+
+def read_accuracies(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
+    """Do what `read_runs` does, for a table whose published numbers are accuracies.
+
+    Raises
+    ------
+    FedstageError
+        As `read_runs`, or if the experiment's table is of seconds.
+    """
+    experiment, frame = read_runs(path)
+    if experiment.metric in SECONDS:
+        raise FedstageError(
+            f"{path}: metric = {experiment.metric!r}: must be 'top1_accuracy' for a table of "
+            "accuracies; seconds are below results/round_times"
+        )
     return experiment, frame
 
 

@@ -1,9 +1,10 @@
 import pytest
 import yaml
 
-from fedstage.claims.library import check_claims, load_claims
+from fedstage.claims.library import check_claims, check_metrics, load_claims
 from fedstage.claims.settings import Claim
 from fedstage.errors import FedstageError
+from fedstage.experiments import Experiment
 
 FORM = {"greater": {"method": "a"}, "than": {"method": "b"}}
 GRID = [
@@ -88,3 +89,27 @@ def test_what_names_nothing_is_told_in_one_line(tmp_path, changes, told):
     assert message.startswith(f"{tmp_path / 'fedsdd.yaml'}: i: ")
     assert told in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("results", "metric", "passes"),
+    [
+        (["table"], "round_s", False),
+        (["table", "round_times"], "round_s", True),
+        (["round_times"], "added_s", True),
+        (["table"], "bytes_up", True),
+        (["table"], None, True),
+    ],
+)
+def test_seconds_are_claimed_of_experiments_that_measure_them(tmp_path, results, metric, passes):
+    written(tmp_path, "fedsdd", raw(metric=metric), raw(experiment="later", metric="round_s"))
+    claims, timed = (
+        load_claims([], tmp_path),
+        Experiment(title="t", results=results, scales={"a": None}),
+    )
+    if passes:
+        check_metrics(claims, {"e": timed})
+        return
+    told = "fedsdd.yaml: i: metric = 'round_s': only of experiments with round_times among"
+    with pytest.raises(FedstageError, match=told):
+        check_metrics(claims, {"e": timed})

@@ -18,7 +18,7 @@ def catalogue():
 
 
 def tables(catalogue):
-    """The tables of published accuracies that experiments at paper scale stand for."""
+    """The tables of published numbers that experiments at paper scale stand for."""
     return {
         name: experiment.table.published
         for name, experiment in catalogue.experiments.items()
@@ -33,6 +33,7 @@ def test_each_number_has_its_cell_at_the_papers_scale(catalogue):
             row.value
             for row in rows
             if (row.table, row.metric) == (published.table, published.metric)
+            and published.where.items() <= row.keys.items()
         ]
         runs = catalogue.runs[name, "paper"]
         numbers = catalogue.published[name, "paper"].numbers
@@ -40,8 +41,11 @@ def test_each_number_has_its_cell_at_the_papers_scale(catalogue):
             str({**run.axes, "seed": None}): number
             for run, number in zip(runs, numbers, strict=True)
         }
-        assert None not in cells.values(), name
-        assert sorted(number["value"] for number in cells.values()) == sorted(expected), name
+        # Of FedAvg the paper has the whole round's seconds, of others what they add to it.
+        without = 3 if name == "fedsdd_table3" else 0
+        found = [number["value"] for number in cells.values() if number is not None]
+        assert len(cells) - len(found) == without, name
+        assert sorted(found) == sorted(expected), name
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -112,9 +112,31 @@ def test_other_measurements_are_read_from_a_table(runs):
     }
     schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), ("seconds", pa.float64())])
     save_table(path, columns, schema)
-    (row,) = pq.read_table(make(runs, SLOWER, measurements=path)["parquet"]).to_pylist()
+    paths = make(runs, SLOWER, measurements=path)
+    (row,) = pq.read_table(paths["parquet"]).to_pylist()
     assert (row["mean"], row["seeds"], row["verdict"]) == (2.05, 2, "holds")
     assert (row["metric"], row["published"]) == ("seconds", None)
+    assert "Experiment `e` at scale `mini`: `seconds` of each run." in paths["markdown"].read_text()
+    # What the table does not have is read from the runs' metrics.
+    paths = make(runs, ABOVE, SLOWER, name="both", measurements=path)
+    both = pq.read_table(paths["parquet"]).to_pylist()
+    assert [one["metric"] for one in both] == ["top1_accuracy", "seconds"]
+    assert both[0]["mean"] == pytest.approx((10 + 11 + 9.5) / 3)
+
+
+def test_published_seconds_stand_beside_measured_ones(runs):
+    content = json.loads(runs.read_text())
+    runs.write_text(json.dumps(content | {"metric": "round_s"}))
+    path = runs.parent / "timings.parquet"
+    columns = {"method": ["fedsdd", "fedavg"], "seed": [0, 0], "round_s": [1.0, None]}
+    schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), ("round_s", pa.float64())])
+    save_table(path, columns, schema)
+    claim = {key: value for key, value in SLOWER.items() if key != "metric"}
+    (row,) = pq.read_table(make(runs, claim, measurements=path)["parquet"]).to_pylist()
+    assert row["published"] == pytest.approx(89.06 / 88.53)
+    assert (row["seeds"], row["verdict"]) == (0, "not measured")
+    with pytest.raises(FedstageError, match="metric = 'round_s': must be 'top1_accuracy'"):
+        comparison(runs=runs, figure=runs.parent / "f.png")
 
 
 def test_what_was_not_measured_is_told_and_nothing_is_written(runs):

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from fedstage.artefacts import load_table
@@ -38,6 +40,9 @@ def test_same_arguments_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"binding": "{"}, "--binding = '{': must be a JSON object"),
+        ({"binding": '{"slots": [0, 0]}'}, "--binding: clients: missing"),
+        ({"binding": '{"slots": [0, 0], "clients": [0, 1]}'}, "must be of participants = 5"),
         ({"participants": 21}, "participants = 21: from 1 to clients = 20"),
         ({"first": 0}, "round = 0: at least 1"),
         ({"first": 5, "last": 4}, "last = 4: at least first = 5"),
@@ -47,6 +52,16 @@ def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path, changes, m
     with pytest.raises(FedstageError, match=message):
         written(tmp_path, **changes)
     assert not list(tmp_path.iterdir())
+
+
+def test_bound_clients_are_in_their_slots_only(tmp_path):
+    settings = {"slots": [0, 0, 0, 1, 1], "clients": [0] * 8 + [None] * 2 + [1] * 10}
+    rows = written(tmp_path, binding=json.dumps(settings)).to_pydict()
+    seen = {0: set(), 1: set()}
+    for slot, client in zip(rows["slot"], rows["client"], strict=True):
+        seen[int(slot > 2)].add(client)
+    assert seen == {0: set(range(10)), 1: set(range(8, 20))}
+    assert written(tmp_path, binding="").equals(written(tmp_path))
 
 
 def test_command_line(tmp_path):

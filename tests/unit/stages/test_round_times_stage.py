@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedstage.cli import main
+from fedstage.config import SECONDS as SECONDS_OF_A_ROUND
 from fedstage.definitions import define
 from fedstage.experiments import Experiment, load_yaml, resolve
 from fedstage.jobs import jobs_of
@@ -64,7 +65,8 @@ def definition(tmp_path, monkeypatch):
 
 def make(definition):
     paths = [definition.with_name(f"t.{suffix}") for suffix in ("md", "csv", "parquet")]
-    round_times(definition=definition, markdown=paths[0], csv=paths[1], parquet=paths[2])
+    named = dict(zip(("markdown", "csv", "parquet"), paths, strict=True))
+    round_times(definition=definition, **named, by_run=definition.with_name("t.runs.parquet"))
     return paths
 
 
@@ -107,11 +109,22 @@ def test_parquet_holds_the_numbers_of_the_csv(definition):
         assert {name: "" if value is None else str(value) for name, value in row.items()} == cells
 
 
+def test_the_table_of_runs_has_each_seed_by_itself(definition):
+    make(definition)
+    table = pq.read_table(definition.with_name("t.runs.parquet"))
+    assert set(table.column_names) >= SECONDS_OF_A_ROUND
+    rows = {(row["method"], row["participants"], row["seed"]): row for row in table.to_pylist()}
+    assert len(rows) == 8
+    assert [rows["fedsdd", 8, seed]["participant_s"] for seed in (0, 1)] == [3.0, 13.0]
+    assert [rows["fedsdd", 8, seed]["added_s"] for seed in (0, 1)] == [202.0, 202.0]
+    assert rows["fedavg", 4, 0]["added_s"] is None
+
+
 def test_a_missing_record_ends_the_command_with_one_line(definition, capsys):
     for path in Path("results/logs/aggregation").rglob("*.json"):
         path.unlink()
     arguments = ["--definition", definition]
-    for kind in ("markdown", "csv", "parquet"):
+    for kind in ("markdown", "csv", "parquet", "by-run"):
         arguments += [f"--{kind}", f"t.{kind}"]
     assert main(["round_times", *map(str, arguments)]) == 1
     assert "aggregated.safetensors: no record below results/logs" in capsys.readouterr().err

@@ -1,0 +1,133 @@
+"""How much of a whole run is training: FedAvg at the mini scale, through the workflow.
+
+uv run python -m tests.benchmarks.efficiency [--granularity NAME] [--rounds N] [--seeds N]
+
+Real CIFAR-10 is read from FEDSTAGE_DATA. The arithmetic that the run needs is what its trainings
+take in the engine's loop alone: one process a core, side by side, with the same model, numerics and
+numbers of samples, measured before and after. Efficiency is those seconds over the wall-clock
+seconds of the run, from nothing to its table.
+"""
+
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+import yaml
+from tests.benchmarks import models
+from tests.benchmarks.projects import snakemake
+from tests.benchmarks.rows import REPOSITORY, parser, report
+from torch import nn
+
+from fedstage.config import Client, Line
+from fedstage.engine.batches import client_batches
+from fedstage.engine.devices import prepare
+from fedstage.engine.passes import arrange
+from fedstage.engine.training import train
+from fedstage.experiments import Config, load_experiments, load_yaml, resolve
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.randomness import torch_generator
+from fedstage.validation import validate
+
+LIKE = "fedsdd_table2"
+
+
+def main(arguments: list[str]) -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--granularity", default="round")
+    options.add_argument("--rounds", type=int, default=16)
+    options.add_argument("--seeds", type=int, default=4)
+    chosen = options.parse_args(arguments)
+    content = configuration(chosen.rounds, chosen.seeds, chosen.granularity)
+    line = first_line(content)
+    rates = [rate(line)]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.yaml").write_text(yaml.safe_dump(content))
+        wall, _ = snakemake(Path(folder), "--scheduler", "greedy")
+        samples = trained_samples(Path(folder), line.client)
+    rates.append(rate(line))
+    needed = samples / statistics.mean(rates)
+    figures = {
+        "images trained on": float(samples),
+        "images/s of the loop alone, before": rates[0],
+        "images/s of the loop alone, after": rates[1],
+        "seconds that the trainings need on all cores": needed,
+        "seconds of the run": wall,
+        "efficiency": needed / wall,
+    }
+    report("efficiency", figures, vars(chosen), chosen.output)
+
+
+def configuration(rounds: int, seeds: int, granularity: str) -> dict[str, Any]:
+    """Return a configuration with FedAvg at the mini scale of FedSDD Table 2."""
+    experiment = {
+        "title": "Benchmark",
+        "like": LIKE,
+        "grid": {"method": ["fedavg"], "partition.alpha": [1.0], "seed": list(range(seeds))},
+        "table": {"rows": ["method"], "columns": ["partition.alpha"]},
+        "scales": {"mini": {"base": {"rounds": rounds, "evaluate_every": rounds}}},
+    }
+    return {
+        "targets": ["benchmark/mini"],
+        "keep": "models",
+        "execution": {"granularity": granularity},
+        "experiments": {"benchmark": experiment},
+    }
+
+
+def first_line(content: dict[str, Any]) -> Line:
+    """Return the line of the first seed."""
+    config = validate(Config, content, "benchmark")
+    experiments = load_experiments(config, REPOSITORY / "workflow" / "experiments")
+    library = load_yaml(REPOSITORY / "workflow" / "methods.yaml")
+    line = resolve("benchmark", experiments["benchmark"], "mini", library)[0].line
+    assert isinstance(line, Line)
+    return line
+
+
+def trained_samples(folder: Path, client: Client) -> int:
+    """Return how many images all participants of all rounds trained on, epochs counted."""
+    tables = list(folder.glob("results/training/*/round_*/*/participants.parquet"))
+    assert client.epochs is not None
+    return sum(int(pd.read_parquet(table)["samples"].sum()) for table in tables) * client.epochs
+
+
+def rate(line: Line) -> float:
+    """Return the images a second of the engine's loop, in one process on each core at once."""
+    cores = len(os.sched_getaffinity(0))
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(cores) as pool:
+        pool.map(loop, [(line, 1)] * cores, chunksize=1)
+        begin = time.perf_counter()
+        counts: Sequence[int] = pool.map(loop, [(line, 10)] * cores, chunksize=1)
+        return sum(counts) / (time.perf_counter() - begin)
+
+
+def loop(order: tuple[Line, int]) -> int:
+    """Train a client of the average size, some times over; return the images trained on."""
+    line, times = order
+    device = prepare(line.numerics)
+    model = build(line.model, (3, 32, 32), models.CLASSES)
+    initialise(model, torch_generator(0, "weights"))
+    model = arrange(model.to(device), line.numerics)
+    size = int(getattr(line.data, "train_size", 5000)) // line.clients
+    images = models.images(size, device)
+    labels = torch.randint(0, models.CLASSES, (size,), generator=torch_generator(0, "labels"))
+    unused, loss = torch_generator(0, "augmentation"), nn.functional.cross_entropy
+    for _ in range(times):
+        batches = client_batches(size, line.client, torch_generator(0, "batches"))
+        train(model, images, labels, batches, line.client, loss, models.INFO, unused, line.numerics)
+    return size * (line.client.epochs or 0) * times
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -6,6 +6,7 @@ whoever has to delete a client deletes these files as well.
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 
 from fedstage import graph
 from fedstage.catalogue import Catalogue
@@ -55,12 +56,12 @@ def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneSho
 
 def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Trace]:
     yield Trace(client, "its samples", graph.data_file(local.data, "train"))
-    for line in catalogue.local_lines.values():
+    for _, line in sorted(catalogue.local_lines.items()):  # indexed in no order
         if _shares(line) == _shares(local):
             yield from _of_local_models(line, client)
     learnt = [(graph.aggregator_folder(one), one) for one in catalogue.aggregators.values()]
     learnt += [(graph.student_folder(one), one) for one in catalogue.students.values()]
-    for folder, one in learnt:
+    for folder, one in sorted(learnt, key=itemgetter(0)):
         if _shares(local_line(one)) == _shares(local) and client not in one.forget:
             yield Trace(client, "learnt from its model and samples", folder)
     for name, federated in sorted(catalogue.lines.items()):

@@ -13,6 +13,7 @@ FEDERATED = [name for name, settings in METHODS.items() if "training" not in set
 BASE = {
     "data": {"digits": {"held_out": 100, "server_validation": 20}},
     "clients": 20,
+    "validation": 0.1,
     "partition": {"dirichlet": {"alpha": 0.1}},
     "participants": 8,
     "model": "cnn_small",

@@ -54,6 +54,7 @@ EVERYTHING = SEVEN | {
     "fedavg": {"local": "fedavg"},
     "mixed": rule("mlp", initialisation="own", **MIXED),
     "local_only": {"training": "alone", "rounds": 1},
+    "without_3": rule("voting", forget=[3]),
     "fedkd": ONE_SHOT
     | {
         "aggregator": "weighted",
@@ -174,7 +175,8 @@ def metrics(project, model="logistic_regression"):
     found = {}
     for path in project.files(f"results/aggregators/*-{model}-*/metrics/test.parquet"):
         (row,) = load_table(project.path / path).to_pylist()
-        found[path.parts[2].split("-")[3]] = row
+        if "without" not in path.parts[2]:
+            found[path.parts[2].split("-")[3]] = row
     return found
 
 
@@ -200,12 +202,26 @@ def test_clients_of_different_architectures_speak_to_one_aggregator(made):
     assert set(metrics(made, "logistic_regression_and_others")) == {"mlp"}
 
 
+def test_what_still_contains_a_forgotten_client_is_listed(made):
+    rows = (made.path / "results/forgetting/tiny/default.csv").read_text().splitlines()[1:]
+    assert rows
+    for row in rows:
+        client, contains, files = row.split(",")
+        assert client == "3"
+        # Of the rounds that it may be in, and of what others say, only what is made is there.
+        assert made.files(files) or contains == "what models say about its samples", row
+    made_of = {path.parent.name for path in made.files("results/aggregators/*/line.yaml")}
+    listed = {row.rpartition("/")[2] for row in rows if "learnt from its model" in row}
+    assert listed >= {name for name in made_of if "without" not in name}
+
+
 def test_why_knows_the_stages_of_a_one_shot_run(made, capsys):
-    (folder,) = made.files("results/aggregators/*-voting-*")
+    (folder,) = made.files("results/aggregators/*-voting-seed*")
     (local,) = made.files("results/local_models/*-logistic_regression-alone-*")
     for name in (
         folder / "aggregator.safetensors",
         folder / "rounds.parquet",
+        "results/forgetting/tiny/default.md",
         folder / "metrics/test.parquet",
         local / "logits/fp32/client_1-aggregator.safetensors",
         *made.files("results/distilled_models/*/model.safetensors"),

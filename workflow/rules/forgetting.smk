@@ -8,11 +8,11 @@ rule traces:
         "results/logs/traces/{experiment}/{scale}.log",
     localrule: True
     params:
-        traces=lambda w: as_json(traced(w)),
+        content=lambda w: as_json(traced(w)),
     message:
         "traces of forgotten clients, {wildcards.experiment}, scale {wildcards.scale}"
-    run:
-        Path(output[0]).write_text(params.traces)
+    shell:
+        WRITE
 
 
 rule forgetting:

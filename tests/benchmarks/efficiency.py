@@ -103,6 +103,7 @@ def trained_samples(folder: Path, client: Client) -> int:
 
 def rate(line: Line) -> float:
     """Return the images a second of the engine's loop, in one process on each core at once."""
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # as the workers of a run have it
     cores = len(os.sched_getaffinity(0))
     context = multiprocessing.get_context("spawn")
     with context.Pool(cores) as pool:

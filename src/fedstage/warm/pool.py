@@ -106,8 +106,9 @@ def listen(path: str) -> socket.socket:
     """Listen before importing anything slow: clients may queue meanwhile."""
     Path(path).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # private from the first moment on
     listener.bind(path)
-    os.chmod(path, 0o600)
+    os.umask(before)
     listener.listen(128)
     return listener
 

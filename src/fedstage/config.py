@@ -8,7 +8,7 @@ put it into the union of its kind, and a module of the same name into that kind'
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -131,7 +131,26 @@ class ParquetData(Settings):
     split_seed: int = 0
 
 
-Data = Annotated[Digits | TorchvisionData | ParquetData, _BY_NAME, _IN_SHORT]
+class HeartDisease(Settings):
+    """Fed-Heart-Disease: the four centres of the UCI Heart Disease files, 13 features a patient.
+
+    Prepared and split as FLamby does (Ogier du Terrail et al. 2022). The centres are the natural
+    partition. A centre's training rows are standardised by their own mean and deviation, test rows
+    by those of all training rows; with the role ``test_own`` by those of their centre, too.
+    """
+
+    name: Literal["heart_disease"]
+    folder: str = "heart_disease"
+    held_out: ClassVar[int] = 0
+    server_validation: ClassVar[int] = 0
+
+
+Data = Annotated[Digits | TorchvisionData | ParquetData | HeartDisease, _BY_NAME, _IN_SHORT]
+
+#: What the samples of a data set are, where they are no images.
+KINDS_OF_SAMPLES = {"heart_disease": "features"}
+#: Data sets whose test samples each client may prepare in its own way.
+WITH_OWN_TEST = ("heart_disease",)
 
 
 class HeldOut(Settings):
@@ -206,9 +225,14 @@ class CnnSmall(Settings):
 
 
 class LogisticRegression(Settings):
-    """One linear layer on the flattened input."""
+    """One linear layer on the flattened input.
+
+    `outputs` = 1, for two classes: the logit of the second; that of the first is 0. With the cross
+    entropy this is the sigmoid and the binary cross entropy.
+    """
 
     name: Literal["logistic_regression"]
+    outputs: Literal[1] | None = None
 
 
 class ResNet(Settings):
@@ -227,6 +251,9 @@ class WideResNet(Settings):
 
 
 Model = Annotated[CnnSmall | LogisticRegression | ResNet | WideResNet, _BY_NAME, _IN_SHORT]
+
+#: Models that take other samples than images.
+SAMPLES_OF_MODELS = {"logistic_regression": ("images", "features")}
 
 
 # --- optimisation ---------------------------------------------------------------------------------
@@ -534,6 +561,7 @@ class Line(Settings):
                 f"participants = {self.participants}: at least global_models = "
                 f"{self.global_models}, one for each group"
             )
+        self._check_samples()
         if self.architectures:
             self._check_architectures()
         if self.global_trainer is not None:
@@ -551,6 +579,23 @@ class Line(Settings):
                 "its control variates are mean gradients"
             )
         return self
+
+    def _check_samples(self) -> None:
+        """Refuse models and settings that the kind of the samples does not go with."""
+        kind = samples_of(self.data)
+        for model in models_of(self):
+            allowed = SAMPLES_OF_MODELS.get(model.name, ("images",))
+            if kind not in allowed:
+                raise ValueError(
+                    f"model = {model.name!r}: takes {' or '.join(allowed)}, and the samples of "
+                    f"data = {self.data.name} are {kind}"
+                )
+        only = f"only for images, and the samples of data = {self.data.name} are {kind}"
+        if kind != "images" and self.numerics.memory_format != "contiguous":
+            raise ValueError(f"numerics.memory_format = {self.numerics.memory_format!r}: {only}")
+        for key, part in (("client", self.client), ("server", self.server)):
+            if kind != "images" and part is not None and part.augmentation != "none":
+                raise ValueError(f"{key}.augmentation = {part.augmentation!r}: {only}")
 
     def _check_architectures(self) -> None:
         if len(self.architectures) != self.global_models:
@@ -591,6 +636,11 @@ class Line(Settings):
             raise ValueError(f"{where}: only for aggregation.learning_rate = 1")
         if how.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
             raise ValueError(f"{where}: only for aggregation.batch_norm = average")
+
+
+def samples_of(data: Data) -> str:
+    """Return what the samples of a data set are: ``images``, or another kind."""
+    return KINDS_OF_SAMPLES.get(data.name, "images")
 
 
 def needs_validation(server: Server) -> bool:
@@ -638,4 +688,6 @@ class GlobalModel(Settings):
 
 
 Evaluated = Annotated[GlobalModel | Clients | Aggregated | Bayesian, _BY_NAME, _IN_SHORT]
-Role = Literal["test", "validation"]
+#: What is evaluated on: the test samples, the same as each client would prepare its own of them, or
+#: the training samples that nobody trains on.
+Role = Literal["test", "test_own", "validation"]

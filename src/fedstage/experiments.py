@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from fedstage.claims.settings import Claim
 from fedstage.config import (
+    WITH_OWN_TEST,
     Axis,
     Count,
     Evaluated,
@@ -311,6 +312,11 @@ def _run(
     line = validate(Line, settings, where)
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
+    if length.role == "test_own" and line.data.name not in WITH_OWN_TEST:
+        raise FedstageError(
+            f"{where}: role = 'test_own': only for data = {' or '.join(WITH_OWN_TEST)}, and here "
+            f"data = {line.data.name}"
+        )
     axes: dict[str, Axis] = {"method": method, "seed": line.seed}
     axes.update({key: _label(plain("", value)) for key, value in point.items()})
     if length.training == "federated":

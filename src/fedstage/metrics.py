@@ -11,7 +11,7 @@ METRICS_SCHEMA = pa.schema(
         pa.field("round", pa.int32(), nullable=False),
         # What was evaluated: "global_model", "clients", "aggregated_2", "each_client", "pooled".
         pa.field("evaluated", pa.string(), nullable=False),
-        # The data it was evaluated on: "test" or "validation".
+        # The data it was evaluated on: "test", "test_own" or "validation".
         pa.field("role", pa.string(), nullable=False),
         # Share of the samples whose class has the highest score; over "each_client" their mean.
         pa.field("top1_accuracy", pa.float64(), nullable=False),

@@ -410,6 +410,39 @@ def test_architectures_are_one_a_group_the_main_one_first(change, told):
     assert told in refusal(global_models=2, **change)
 
 
+PATIENTS = {"data": "heart_disease", "model": "logistic_regression"}
+NO_IMAGES = "only for images, and the samples of data = heart_disease are features"
+
+
+@pytest.mark.parametrize("model", ["cnn_small", "resnet8", "wrn16_2"])
+def test_models_of_images_take_no_features(model):
+    assert line(**PATIENTS)
+    told = f"model = '{model}': takes images, and the samples of data = heart_disease are features"
+    assert told in refusal(**PATIENTS | {"model": model})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"client": {**CLIENT, "augmentation": "flip"}}, "client.augmentation = 'flip': "),
+        (
+            {"server": {**SERVER, "augmentation": "crop_flip"}},
+            "server.augmentation = 'crop_flip': ",
+        ),
+        ({"numerics": {"memory_format": "channels_last"}}, "memory_format = 'channels_last': "),
+    ],
+    ids=["client", "server", "numerics"],
+)
+def test_what_is_done_with_pixels_is_done_with_images_only(change, told):
+    assert line(**change)
+    assert told + NO_IMAGES in refusal(**PATIENTS | change)
+
+
+def test_all_groups_take_the_samples():
+    models = {"global_models": 2, "architectures": ["logistic_regression", "cnn_small"]}
+    assert "model = 'cnn_small': takes images" in refusal(**PATIENTS | models)
+
+
 def test_settings_of_a_distillation_may_stand_there_unused():
     settings = line(ensemble="clients", server=SERVER)
     assert settings.global_trainer is None

@@ -281,6 +281,22 @@ def test_length_and_evaluation_are_not_in_the_line():
     assert not set(RunLength.model_fields) & set(Line.model_fields)
 
 
+PATIENTS = {"data": "heart_disease", "model": "logistic_regression", "partition": "natural"}
+
+
+def test_how_test_samples_are_prepared_is_not_in_the_line():
+    pooled, own = runs(base=PATIENTS, grid={"role": ["test", "test_own"]}, table={"rows": ["role"]})
+    assert (pooled.length.role, own.length.role) == ("test", "test_own")
+    assert line_id(pooled.line) == line_id(own.line)
+
+
+def test_test_samples_of_images_are_prepared_in_one_way():
+    with pytest.raises(FedstageError) as caught:
+        runs(base={"role": "test_own"})
+    message = "role = 'test_own': only for data = heart_disease, and here data = digits"
+    assert message in str(caught.value)
+
+
 def test_by_default_the_global_model_is_evaluated_on_test_data_in_every_round():
     (run,) = runs()
     assert run.length == RunLength(rounds=8)

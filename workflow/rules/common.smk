@@ -43,7 +43,7 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 # Logits of public images are a segment's business where training is.
 GRANULARITY = CATALOGUE.config.execution.granularity
 CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
-IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
+IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|test_own|validation"
 
 
 wildcard_constraints:
@@ -57,7 +57,7 @@ wildcard_constraints:
     slot=r"\d+",
     members=kinds.PATTERN,
     who=r"client_\d+|pooled",
-    role="test|validation",
+    role="test|test_own|validation",
     experiment="[^/]+",
     scale=r"[^/.]+",
 

@@ -36,6 +36,27 @@ def _average(tensors: Sequence[torch.Tensor], shares: Sequence[float]) -> torch.
     return (mean if kind.is_floating_point else mean.round()).to(kind)
 
 
+def mean_change(
+    start: Weights, models: Sequence[Weights], shares: Sequence[float], parameters: Iterable[str]
+) -> Weights:
+    """Return sum_n s_n (w_n - w_start) over the parameters, in float64.
+
+    Parameters
+    ----------
+    shares : sequence of float
+        One a model; they need not sum to 1.
+    parameters : iterable of str
+        The names of the tensors that are no buffers.
+    """
+    changes = {}
+    for name in parameters:
+        begun = start[name].double()
+        changes[name] = torch.zeros_like(begun)
+        for model, share in zip(models, shares, strict=True):
+            changes[name] += share * (model[name].double() - begun)
+    return changes
+
+
 def move_towards(
     start: Weights, average: Weights, rate: float, parameters: Iterable[str]
 ) -> Weights:

@@ -36,6 +36,8 @@ CHOICES = frozenset(
         "model",
         "architectures",  # several of them
         "local",
+        "compression",
+        "server_optimizer",
         "ensemble",
         "global",
         "evaluate",
@@ -407,21 +409,125 @@ class Scaffold(Settings):
     control: Literal["per_model", "shared"] = "per_model"
 
 
-LocalTrainer = Annotated[FedAvg | FedProx | Scaffold, _BY_NAME, _IN_SHORT]
+class FedNova(Settings):
+    """Normalised averaging (Wang et al. 2020): steps in which clients differ do not count.
+
+    The client's momentum is `client.momentum`, the global one `aggregation.server_optimizer` =
+    ``momentum``.
+    """
+
+    name: Literal["fednova"]
+
+
+LocalTrainer = Annotated[FedAvg | FedProx | Scaffold | FedNova, _BY_NAME, _IN_SHORT]
+
+
+class Uncompressed(Settings):
+    """Updates go as they are."""
+
+    name: Literal["none"]
+
+
+class Stc(Settings):
+    """Sparse updates in few bits: what FENS calls FedAvg-STC.
+
+    Of each tensor's change the share `sparsity` of the entries, the smallest, is left out, and the
+    others are sent in `bits` bits. With `residuals` what was left out is added to the next change.
+    `downstream` does the same to the change of the global model. `count` says whether bytes are
+    those of values and positions, or of values only, as published.
+    """
+
+    name: Literal["stc"]
+    sparsity: Fraction = 0.5
+    bits: Literal[16, 32] = 16
+    residuals: bool = True
+    downstream: bool = True
+    count: Literal["encoded", "published"] = "encoded"
+
+
+Compression = Annotated[Uncompressed | Stc, _BY_NAME, _IN_SHORT]
+
+
+class ServerAverage(Settings):
+    """No optimiser on the server: the participants' mean."""
+
+    name: Literal["average"]
+
+
+class ServerMomentum(Settings):
+    """FedAvgM (Hsu et al. 2019): heavy ball, with `damped` new terms, or Nesterov's."""
+
+    name: Literal["momentum"]
+    learning_rate: Rate = 1.0
+    beta: Fraction = 0.9
+    form: Literal["heavy_ball", "damped", "nesterov"] = "heavy_ball"
+
+
+class Adaptive(Settings):
+    """Settings that Adam and Yogi on the server share (Reddi et al. 2021).
+
+    The step is m / (sqrt(v) + epsilon), or by `epsilon_in_root` m / sqrt(v + epsilon). v starts at
+    0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
+    """
+
+    learning_rate: Rate = 0.01
+    beta1: Fraction = 0.9
+    beta2: Fraction = 0.99
+    epsilon: Rate = 0.001
+    epsilon_in_root: bool = False
+    bias_correction: bool = False
+    v_start: Literal["zero", "epsilon_squared"] = "zero"
+
+    @model_validator(mode="after")
+    def _corrects_a_start_at_zero(self) -> "Adaptive":
+        if self.bias_correction and self.v_start != "zero":
+            raise ValueError(
+                f"v_start = {self.v_start!r}: must be zero with bias_correction = true, which "
+                "corrects for a start at zero"
+            )
+        return self
+
+
+class ServerAdam(Adaptive):
+    """FedAdam."""
+
+    name: Literal["adam"]
+
+
+class ServerYogi(Adaptive):
+    """FedYogi."""
+
+    name: Literal["yogi"]
+
+
+ServerOptimiser = Annotated[
+    ServerAverage | ServerMomentum | ServerAdam | ServerYogi, _BY_NAME, _IN_SHORT
+]
 
 
 class Aggregation(Settings):
     """The average over the participants of a group.
 
     The parameters go `learning_rate` times the way from the model that the round started from to
-    the average: eta_g of SCAFFOLD. `batch_norm` says which running statistics of batch
+    the average: eta_g of SCAFFOLD. A `server_optimizer` other than ``average`` takes that way as
+    its gradient, with a rate of its own. `batch_norm` says which running statistics of batch
     normalisation the new model has: the clients' average; those of the model that the round started
     from, while each client keeps its own (`local`); or new ones of the public images.
     """
 
     weights: Literal["samples", "uniform"] = "samples"
     learning_rate: Rate = 1.0
+    server_optimizer: ServerOptimiser = ServerAverage(name="average")
     batch_norm: Literal["average", "local", "re_estimate"] = "average"
+
+    @model_validator(mode="after")
+    def _one_learning_rate(self) -> "Aggregation":
+        if self.server_optimizer.name != "average" and self.learning_rate != 1.0:
+            raise ValueError(
+                f"learning_rate = {self.learning_rate}: must be 1 with server_optimizer = "
+                f"{self.server_optimizer.name}, which has a learning_rate of its own"
+            )
+        return self
 
 
 class Ensemble(Settings):
@@ -541,6 +647,7 @@ class Line(Settings):
     remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
+    compression: Compression = Uncompressed(name="none")
     aggregation: Aggregation = Aggregation()
     ensemble: EnsembleTrainer | None = None
     global_trainer: GlobalTrainer | None = Field(default=None, alias="global")
@@ -577,6 +684,11 @@ class Line(Settings):
             raise ValueError(
                 "local = scaffold: needs client.optimiser = sgd and client.momentum = 0, because "
                 "its control variates are mean gradients"
+            )
+        if self.local.name == "fednova" and self.client.optimiser != "sgd":
+            raise ValueError(
+                "local = fednova: needs client.optimiser = sgd, because it counts the gradients in "
+                "a client's change"
             )
         return self
 
@@ -626,6 +738,11 @@ class Line(Settings):
                 "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
                 "least 1 sample"
             )
+        if self.compression.name == "stc" and self.compression.downstream:
+            raise ValueError(
+                "compression.downstream = true: only without global, for a distilled model is not "
+                "the old one with a sparse change; set it to false"
+            )
 
     def _check_drop_worst(self, where: str) -> None:
         """Refuse what would make the average of who is kept another one than the aggregation's."""
@@ -634,6 +751,10 @@ class Line(Settings):
         how = self.aggregation
         if how.learning_rate != 1.0:
             raise ValueError(f"{where}: only for aggregation.learning_rate = 1")
+        if how.server_optimizer.name != "average":
+            raise ValueError(f"{where}: only for aggregation.server_optimizer = average")
+        if self.local.name == "fednova":
+            raise ValueError(f"{where}: not for local = fednova, which takes no plain average")
         if how.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
             raise ValueError(f"{where}: only for aggregation.batch_norm = average")
 

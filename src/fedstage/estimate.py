@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from fedstage import graph
 from fedstage.catalogue import Catalogue, trained_runs
-from fedstage.config import STATEFUL_TRAINERS, Data, LocalLine, Model
+from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine, Model
 from fedstage.experiments import Keep, Run
 from fedstage.lines import model_of
 from fedstage.models.size import state_size
@@ -45,7 +45,7 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
             size = _model_size(run.line.data, model_of(run.line, group))
-            update = size * (2 if run.line.local.name in STATEFUL_TRAINERS else 1)
+            update = size * _update_parts(run.line)
             models = (
                 graph.aggregated_model(run.line, round, group),
                 graph.global_model(run.line, round, group),
@@ -54,6 +54,12 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             every = keep != "needed" or round == run.length.rounds
             yield from ((path, size) for path in models if every or path in read)
             yield from ((path, update) for path in updates if keep == "all" or path in read)
+
+
+def _update_parts(line: Line) -> int:
+    """Return how many times a model's size an update has: weights, variates, what was left out."""
+    left = line.compression.name == "stc" and line.compression.residuals
+    return 1 + (line.local.name in STATEFUL_TRAINERS) + left
 
 
 def _model_size(data: Data, model: Model) -> int:

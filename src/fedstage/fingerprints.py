@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import resolve_name
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,8 @@ _MODELS = frozenset(
     }
 )
 
+_COMPRESSION = frozenset({"fedstage.compression"})
+
 #: Modules that import several alternatives, of which a line reaches those that are its parts. An
 #: alternative that is missing here is reached by every line.
 DISPATCHERS = {
@@ -107,17 +110,22 @@ DISPATCHERS = {
             "fedstage.global_trainers.swa",
         }
     ),
+    # What only lines do that compress their updates.
+    "fedstage.stages.local_training": _COMPRESSION,
+    "fedstage.stages.aggregation": _COMPRESSION,
+    "fedstage.traffic": _COMPRESSION,
     "fedstage.stages.segment": frozenset(
         {"fedstage.stages.distillation", "fedstage.stages.logits"}
     ),
 }
 
-#: The field of a line that chooses -> the package of the chosen module.
+#: The field of a line that chooses, a dotted path -> the package of the chosen module.
 CHOSEN_FROM = {
     "data": "data",
     "partition": "partitions",
     "model": "models",
     "local": "local_trainers",
+    "aggregation.server_optimizer": "server_optimizers",
     "ensemble": "ensemble_trainers",
 }
 
@@ -128,15 +136,18 @@ CHOICES_OF = {
     "initial_model": ("model",),
     "local_training": ("model", "local"),
     "cohort": ("model", "local"),
-    "aggregation": ("model", "local"),
+    "aggregation": ("model", "local", "aggregation.server_optimizer"),
     "logits": ("model",),
     "distillation": ("model", "ensemble"),
-    "segment": ("model", "local"),
+    "segment": ("model", "local", "aggregation.server_optimizer"),
     "logits_segment": ("model",),
     "evaluation": ("model",),
     "local_model": ("model",),
     "local_evaluation": ("model",),
 }
+
+#: The stages that send and receive updates, compressed where a line says so.
+SENDING = frozenset({"local_training", "cohort", "segment", "aggregation"})
 
 #: The stages that train, with compiled code where numerics say so.
 COMPILED = frozenset({"local_training", "cohort", "segment", "distillation", "local_model"})
@@ -192,6 +203,8 @@ def parts_of(
             parts += parts_of(line, "logits", members=kind)
     if stage == "distillation" and isinstance(line, Line):
         parts += _ways_to_teach(line)
+    if stage in SENDING and isinstance(line, Line) and line.compression.name != "none":
+        parts.append("compression")
     if stage in COMPILED and getattr(line, "numerics", Numerics()).compile:
         parts.append("engine.compiled")
     if members is not None and parse_sampled(members) is not None:
@@ -203,7 +216,8 @@ def parts_of(
 
 def _chosen(line: object, field: str) -> tuple[Any, ...]:
     """Return what a line chooses, of models those of all groups."""
-    return (getattr(line, field), *(getattr(line, "architectures", ()) if field == "model" else ()))
+    others = getattr(line, "architectures", ()) if field == "model" else ()
+    return (attrgetter(field)(line), *others)
 
 
 def _ways_to_teach(line: Line) -> Iterator[str]:

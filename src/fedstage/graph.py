@@ -21,6 +21,7 @@ from fedstage.config import (
 )
 from fedstage.kinds import checkpoints, member_kinds, parse_sampled
 from fedstage.lines import (
+    clients_keep_state,
     data_id,
     group_slots,
     initial_id,
@@ -123,7 +124,10 @@ def states_before(line: Line, round: int, group: int) -> list[str]:
     """Return the round states that the participants of a round and group read, if any.
 
     Where control variates are shared, a client may have been in any group before: those of all.
+    What only the server remembers is not read.
     """
+    if not clients_keep_state(line):
+        return []
     groups = range(line.global_models) if shares_control(line) else [group]
     return [path for other in groups for path in own_state_before(line, round, other)]
 

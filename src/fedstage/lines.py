@@ -34,6 +34,8 @@ SCHEMA_VERSION = 1
 
 #: In the names of lines whose clients keep running statistics of their own.
 _LOCAL_STATISTICS = "local_bn"
+#: Server optimisers with moments, and compression that remembers anything, by their names.
+_REMEMBERED = ("momentum", "adam", "yogi", "stc")
 
 
 def canonical(settings: Settings) -> dict[str, Any]:
@@ -146,7 +148,24 @@ def shares_control(line: Line) -> bool:
 
 def keeps_state(line: Line) -> bool:
     """Whether clients or the server remember anything from round to round but the model."""
-    return line.local.name in STATEFUL_TRAINERS or keeps_statistics(line)
+    return clients_keep_state(line) or optimises(line) or keeps_changes(line)
+
+
+def clients_keep_state(line: Line) -> bool:
+    """Whether participants read what was remembered of the round before."""
+    kept = line.compression.name == "stc" and line.compression.residuals
+    return line.local.name in STATEFUL_TRAINERS or keeps_statistics(line) or kept
+
+
+def optimises(line: Line) -> bool:
+    """Whether the server has an optimiser, with moments that it remembers."""
+    return line.aggregation.server_optimizer.name != "average"
+
+
+def keeps_changes(line: Line) -> bool:
+    """Whether compression remembers what it left out, or which model each client has."""
+    how = line.compression
+    return how.name == "stc" and (how.residuals or how.downstream)
 
 
 def keeps_statistics(line: Line) -> bool:
@@ -240,6 +259,10 @@ def line_id(line: Line) -> str:
     method: str = line.local.name
     if keeps_statistics(line):
         method += f"-{_LOCAL_STATISTICS}"
+    if line.compression.name != "none":
+        method += f"-{line.compression.name}" + ("" if keeps_changes(line) else "_memoryless")
+    if optimises(line):
+        method += f"-{line.aggregation.server_optimizer.name}"
     if line.global_models > 1:
         method += f"-K{line.global_models}"
     if line.global_trainer is not None:
@@ -256,7 +279,7 @@ def local_id(line: LocalLine) -> str:
 
 def is_stateful_name() -> str:
     """Return a pattern for the ids of lines that keep state between rounds."""
-    return rf"[^/]+-(?:{'|'.join((*STATEFUL_TRAINERS, _LOCAL_STATISTICS))})-[^/]+"
+    return rf"[^/]+-(?:{'|'.join((*STATEFUL_TRAINERS, _LOCAL_STATISTICS, *_REMEMBERED))})-[^/]+"
 
 
 def _common_name(line: Line | LocalLine) -> str:

@@ -1,7 +1,7 @@
 """Updates: what `local_training` writes and aggregation and ensembles read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,15 @@ class Update:
         What the local trainer sends beside the weights.
     notes : dict
         round, group, slot, client, samples; steps and loss, or diverged_at.
+    residual : dict
+        What compression left out, by NAME; the client keeps it, and does not send it.
     """
 
     path: Path
     weights: Weights
     payload: Weights
     notes: dict[str, Any]
+    residual: Weights = field(default_factory=dict)
 
     @property
     def diverged(self) -> bool:
@@ -54,4 +57,4 @@ def _split(path: Path, tensors: Weights, notes: dict[str, Any]) -> Update:
             if name.startswith(prefix)
         }
 
-    return Update(path, part("model/"), part("payload/"), notes)
+    return Update(path, part("model/"), part("payload/"), notes, part("residual/"))

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from fedstage.config import (
     CHOICES,
+    Compression,
     Data,
     EnsembleTrainer,
     Evaluated,
@@ -16,6 +17,7 @@ from fedstage.config import (
     Partition,
     Public,
     Schedule,
+    ServerOptimiser,
 )
 from fedstage.errors import FedstageError
 
@@ -28,6 +30,8 @@ _UNIONS = (
     Model,
     Schedule,
     LocalTrainer,
+    Compression,
+    ServerOptimiser,
     EnsembleTrainer,
     GlobalTrainer,
     Evaluated,

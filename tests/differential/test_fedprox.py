@@ -151,6 +151,6 @@ def test_the_term_pulls_parameters_only_and_towards_the_start():
 @pytest.mark.parametrize("name", ["fedavg", "fedprox"])
 def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(name):
     trainer, weights = local_trainer(name), {"w": torch.ones(2)}
-    assert trainer.payload(None, Trained(weights, weights, None, None), {}, 0) == {}
+    assert trainer.payload(None, Trained(weights, weights, None, None, None), {}, 0) == {}
     assert trainer.sent_down(weights, {}) == {}
     assert trainer.next_state({}, {0: {}}, 5) == {}

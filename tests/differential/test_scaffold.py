@@ -86,7 +86,7 @@ def local_round(method, chosen, weights, state, client, round):
         model.load_state_dict(weights)
         return dict(zip(end, full_gradient(model, images, labels, chosen, loss, INFO), strict=True))
 
-    trained = Trained(weights, end, outcome, gradient_at_start)
+    trained = Trained(weights, end, outcome, gradient_at_start, None)
     return end, trainer.payload(METHODS[method], trained, state, client)
 
 

@@ -100,7 +100,8 @@ CHOICES = {
     "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'heart_disease'",
     "partition": "'iid', 'dirichlet', 'dirichlet_equal', 'shards', 'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
-    "local": "'fedavg', 'fedprox', 'scaffold'",
+    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova'",
+    "compression": "'none', 'stc'",
     "public": "'held_out', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
     "global": "'basic', 'designated'",
@@ -248,7 +249,85 @@ BAD_CONFIGURATIONS = {
     "unknown form of logits": at(
         "b:numerics", {"logits": "bf16"}, "numerics.logits = 'bf16'", "'fp32' or 'fp16'"
     ),
+    "unknown server optimiser": at(
+        "b:aggregation", {"server_optimizer": "lion"}, "server_optimizer = 'lion'", "'yogi'"
+    ),
+    "no server optimiser": at(
+        "b:aggregation", {"server_optimizer": None}, "aggregation.server_optimizer = None", "name"
+    ),
+    "key of another server optimiser": at(
+        "b:aggregation",
+        {"server_optimizer": {"adam": {"beta": 0.9}}},
+        "aggregation.server_optimizer.beta = 0.9",
+        "unknown key",
+    ),
+    "moment that never moves": at(
+        "b:aggregation",
+        {"server_optimizer": {"yogi": {"beta2": 1.0}}},
+        "aggregation.server_optimizer.beta2 = 1.0",
+        "less than 1",
+    ),
+    "epsilon 0": at(
+        "b:aggregation",
+        {"server_optimizer": {"adam": {"epsilon": 0}}},
+        "aggregation.server_optimizer.epsilon = 0",
+        "greater than 0",
+    ),
+    "server that stands still": at(
+        "b:aggregation",
+        {"server_optimizer": {"momentum": {"learning_rate": 0}}},
+        "aggregation.server_optimizer.learning_rate = 0",
+        "greater than 0",
+    ),
+    "unknown form of momentum": at(
+        "b:aggregation",
+        {"server_optimizer": {"momentum": {"form": "polyak"}}},
+        "server_optimizer.form = 'polyak'",
+        "'damped' or 'nesterov'",
+    ),
+    "nothing sent": at("b:compression", {"stc": {"sparsity": 1.0}}, "compression.sparsity = 1.0"),
+    "eight bits": at(
+        "b:compression", {"stc": {"bits": 8}}, "compression.bits = 8", "must be 16 or 32"
+    ),
+    "compression with a typing error": at(
+        "b:compression", {"stc": {"residual": True}}, "compression.residual = True", "unknown key"
+    ),
+    "compression as a number": at("b:compression", 4, "compression = 4", "name"),
     # what does not fit together
+    "two rates of the server": at(
+        "b:aggregation",
+        {"server_optimizer": "adam", "learning_rate": 0.5},
+        "aggregation: learning_rate = 0.5",
+        "must be 1 with server_optimizer = adam",
+    ),
+    "correction of a start that is not zero": at(
+        "b:aggregation",
+        {"server_optimizer": {"yogi": {"v_start": "epsilon_squared", "bias_correction": True}}},
+        "aggregation.server_optimizer: v_start = 'epsilon_squared'",
+        "must be zero with bias_correction",
+    ),
+    "fednova with adam": method(
+        {"local": "fednova", "client": {"optimiser": "adam"}}, "local = fednova", "sgd"
+    ),
+    "drop-worst with a server optimiser": Bad(
+        ("server.drop_worst = 'as_released'", "only for aggregation.server_optimizer = average"),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": {"digits": {"server_validation": 9}},
+            "b:aggregation": {"server_optimizer": "yogi"},
+        },
+    ),
+    "drop-worst with fednova": Bad(
+        ("server.drop_worst = 'as_released'", "not for local = fednova"),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": {"digits": {"server_validation": 9}},
+            "e:methods": {"feddf": {"local": "fednova"}},
+        },
+    ),
+    "sparse change of a distilled model": at(
+        "b:compression", "stc", "compression.downstream = true", "only without global"
+    ),
     "tf32 without a GPU": at(
         "b:numerics", {"precision": "tf32"}, "precision = 'tf32'", "only for device = cuda"
     ),

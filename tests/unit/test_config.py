@@ -157,6 +157,7 @@ def test_choices_are_known_to_merging():
     [
         ("partitions", config.Partition),
         ("local_trainers", config.LocalTrainer),
+        ("server_optimizers", config.ServerOptimiser),
         ("ensemble_trainers", config.EnsembleTrainer),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -61,6 +61,9 @@ LINES = {
     "fedavg": a_line(),
     "fedprox": a_line(local="fedprox"),
     "scaffold": a_line(local="scaffold"),
+    "adam": a_line(aggregation={"server_optimizer": "adam"}),
+    "yogi": a_line(aggregation={"server_optimizer": "yogi"}),
+    "sparse": a_line(compression="stc"),
     "resnet20": a_line(model="resnet20"),
     "wrn16_2": a_line(model="wrn16_2"),
     "iid": a_line(partition="iid"),
@@ -243,6 +246,25 @@ def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
     assert changes == {(stage, name) for stage in stages}
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "lines"),
+    [
+        ("adam.py", "beta2 * v", "beta2 / v", {"adam"}),
+        ("yogi.py", "return v -", "return v +", {"yogi"}),
+        ("adaptive.py", "beta1 * first", "beta1 / first", {"adam", "yogi"}),
+    ],
+)
+def test_a_server_optimizer_reaches_its_own_lines_only(changed, file, old, new, lines):
+    changes = changed(f"server_optimizers/{file}", old, new)
+    assert changes == {(stage, line) for stage in ("aggregation", "segment") for line in lines}
+
+
+def test_compression_reaches_what_is_compressed_only(changed):
+    changes = changed("compression.py", "return above | (equal", "return (equal")
+    stages = ("local_training", "cohort", "aggregation", "segment")
+    assert changes == {(stage, "sparse") for stage in stages}
+
+
 def test_the_training_loop_reaches_what_trains(changed):
     changes = changed("engine/training.py", "rate_sum += eta", "rate_sum += 2 * eta")
     # Aggregation imports the types of the loop with the local trainers.
@@ -394,6 +416,7 @@ def choices():
         "partitions": config.Partition,
         "models": config.Model,
         "local_trainers": config.LocalTrainer,
+        "server_optimizers": config.ServerOptimiser,
         "ensemble_trainers": config.EnsembleTrainer,
     }
     for package, union in unions.items():
@@ -432,7 +455,11 @@ def test_parts_are_what_the_code_of_a_stage_depends_on():
         "partition": ("partitions.dirichlet",),
         "initial_model": ("models.resnet",),
         "local_training": ("local_trainers.scaffold", "models.resnet"),
-        "aggregation": ("local_trainers.scaffold", "models.resnet"),
+        "aggregation": (
+            "local_trainers.scaffold",
+            "models.resnet",
+            "server_optimizers.average",
+        ),
         "logits": ("models.resnet",),
         "distillation": ("ensemble_trainers.aggregated", "models.resnet"),
         "evaluation": ("models.resnet",),

@@ -13,6 +13,7 @@ from fedstage.lines import (
     alone,
     as_json,
     canonical,
+    clients_keep_state,
     data_id,
     digest,
     first_distillation,
@@ -308,6 +309,7 @@ REACH = {
     "remainder": ("main", set()),  # of one group; see below
     "local": ("fedprox", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
+    "compression": ({"stc": {"downstream": False}}, TRAINED),
     "aggregation": ({"weights": "uniform"}, TRAINED),
     "ensemble": ("aggregated", {"line"}),
     "global": ({"basic": {"warm_up": 1}}, {"line"}),
@@ -440,6 +442,15 @@ OPTIMISER = {
 SIZES = {
     "train_size": 50, "test_size": 50, "held_out": 50, "server_validation": 5, "split_seed": 1,
 }  # fmt: skip
+ADAPTIVE = {
+    "learning_rate": 0.5,
+    "beta1": 0.5,
+    "beta2": 0.5,
+    "epsilon": 0.5,
+    "epsilon_in_root": True,
+    "bias_correction": True,
+    "v_start": "epsilon_squared",
+}
 #: For each class, each field with a value that is neither its default nor the one above.
 OTHER = {
     "Digits": {"test": 300, "held_out": 300, "server_validation": 5, "split_seed": 1},
@@ -478,7 +489,26 @@ OTHER = {
     "FedAvg": {},
     "FedProx": {"mu": 0.01},
     "Scaffold": {"option": "I", "control": "shared"},
-    "Aggregation": {"weights": "uniform", "learning_rate": 0.5, "batch_norm": "local"},
+    "FedNova": {},
+    "Uncompressed": {},
+    "Stc": {
+        "sparsity": 0.9,
+        "bits": 32,
+        "residuals": False,
+        "downstream": False,
+        "count": "published",
+    },
+    "Aggregation": {
+        "weights": "uniform",
+        "learning_rate": 0.5,
+        "server_optimizer": "adam",
+        "batch_norm": "local",
+    },
+    "ServerAverage": {},
+    "ServerMomentum": {"learning_rate": 0.5, "beta": 0.5, "form": "damped"},
+    "Adaptive": ADAPTIVE,
+    "ServerAdam": ADAPTIVE,
+    "ServerYogi": ADAPTIVE,
     "Ensemble": {"average": "probabilities"},
     "Clients": {"weights": "samples", "average": "probabilities"},
     "Aggregated": {"checkpoints": 2, "average": "probabilities"},
@@ -537,6 +567,7 @@ def test_every_field_of_every_part_is_in_the_table_above():
         ("data", "cifar10", "cifar100"),
         ("partition", "iid", "natural"),
         ("local", "fedavg", "scaffold"),
+        ("local", "fedavg", "fednova"),
         ("global", "basic", "designated"),
     ],
 )
@@ -618,7 +649,23 @@ PINNED_DEFAULTS = {
     "Scaffold.control": "per_model",
     "Aggregation.weights": "samples",
     "Aggregation.learning_rate": 1.0,
+    "Aggregation.server_optimizer": {"name": "average"},
     "Aggregation.batch_norm": "average",
+    "ServerMomentum.learning_rate": 1.0,
+    "ServerMomentum.beta": 0.9,
+    "ServerMomentum.form": "heavy_ball",
+    "Adaptive.learning_rate": 0.01,
+    "Adaptive.beta1": 0.9,
+    "Adaptive.beta2": 0.99,
+    "Adaptive.epsilon": 0.001,
+    "Adaptive.epsilon_in_root": False,
+    "Adaptive.bias_correction": False,
+    "Adaptive.v_start": "zero",
+    "Stc.sparsity": 0.5,
+    "Stc.bits": 16,
+    "Stc.residuals": True,
+    "Stc.downstream": True,
+    "Stc.count": "encoded",
     "Ensemble.average": "logits",
     "Clients.weights": "uniform",
     "Aggregated.checkpoints": 1,
@@ -640,7 +687,13 @@ PINNED_DEFAULTS = {
     "Line.architectures": (),
     "Line.local": {"name": "fedavg"},
     "Line.remainder": "spread",
-    "Line.aggregation": {"weights": "samples", "learning_rate": 1.0, "batch_norm": "average"},
+    "Line.compression": {"name": "none"},
+    "Line.aggregation": {
+        "weights": "samples",
+        "learning_rate": 1.0,
+        "server_optimizer": {"name": "average"},
+        "batch_norm": "average",
+    },
     "Line.ensemble": None,
     "Line.global_trainer": None,
     "Line.server": None,
@@ -749,6 +802,34 @@ def test_lines_with_statistics_of_their_clients_are_named_as_stateful(trainer, n
     assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == keeps_state(settings)
     name = f"digits-dirichlet0.1-cnn_small-{trainer}{'-local_bn' if own else ''}-seed0-"
     assert line_id(settings).startswith(name)
+
+
+MOMENTS = [{"aggregation": {"server_optimizer": name}} for name in ("momentum", "adam", "yogi")]
+ONE_WAY = {"downstream": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named", "of_clients", "of_server"),
+    [
+        *((one, one["aggregation"]["server_optimizer"], False, True) for one in MOMENTS),
+        ({"local": "scaffold", **MOMENTS[1]}, "adam", True, True),
+        ({"compression": "stc"}, "stc", True, True),
+        ({"compression": {"stc": ONE_WAY}}, "stc", True, True),
+        ({"compression": {"stc": {"residuals": False}}}, "stc", False, True),
+        ({"compression": {"stc": {"residuals": False} | ONE_WAY}}, "stc_memoryless", False, False),
+        ({"compression": "stc", **MOMENTS[0]}, "stc-momentum", True, True),
+        ({"local": "fednova"}, "", False, False),
+    ],
+    ids=str,
+)
+def test_lines_whose_server_or_compression_remembers_are_named_as_stateful(
+    changes, named, of_clients, of_server
+):
+    settings = line(**changes)
+    assert (clients_keep_state(settings), keeps_state(settings)) == (of_clients, of_server)
+    assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == of_server
+    name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
+    assert line_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-")
 
 
 def test_pattern_of_stateful_lines_is_not_misled_by_the_name_of_a_data_folder():

@@ -4,12 +4,13 @@ A local trainer is a module of the functions below, found by the name of its set
 what a trainer remembers from round to round is the group's round state, a dictionary of tensors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 from fedstage.artefacts import Weights
+from fedstage.config import Client
 from fedstage.engine.training import GradientTerm, Outcome
 
 
@@ -25,12 +26,15 @@ class Trained:
         Steps, loss and learning rates.
     gradient_at_start : Callable
         Computes the gradient of all of the client's data at `start`, in one more pass over it.
+    client : Client
+        The settings of the steps.
     """
 
     start: Weights
     end: Weights
     outcome: Outcome
     gradient_at_start: Callable[[], Weights]
+    client: Client
 
 
 class LocalTrainer(Protocol):
@@ -57,6 +61,12 @@ class LocalTrainer(Protocol):
 
     def next_state(self, state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
         """Return the state after this round, from the payloads by client; N = `clients`."""
+
+    def scales(self, payloads: Sequence[Weights], shares: Sequence[float]) -> list[float] | None:
+        """Return by how much the server scales each participant's change before it adds them up.
+
+        None: not at all, so that it takes the mean. `shares` are p_i, which sum to 1.
+        """
 
 
 def local_trainer(name: str) -> LocalTrainer:

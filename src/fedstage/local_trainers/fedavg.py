@@ -1,6 +1,6 @@
 """FedAvg: plain training (McMahan et al. 2017; FedSDD, Eq. 2, gives the average over a group)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fedstage.artefacts import Weights
 from fedstage.config import FedAvg, LocalTrainer
@@ -28,3 +28,8 @@ def sent_down(start: Weights, state: Weights) -> Weights:
 def next_state(state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
     """Return nothing: FedAvg remembers nothing."""
     return {}
+
+
+def scales(payloads: Sequence[Weights], shares: Sequence[float]) -> list[float] | None:
+    """Return nothing: the server takes the mean of the changes."""
+    return None

@@ -11,9 +11,9 @@ from torch import nn
 from fedstage.artefacts import Weights
 from fedstage.config import FedProx
 from fedstage.engine.training import GradientTerm
-from fedstage.local_trainers.fedavg import next_state, payload, sent_down
+from fedstage.local_trainers.fedavg import next_state, payload, scales, sent_down
 
-__all__ = ["gradient_term", "next_state", "payload", "sent_down"]
+__all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
 
 
 def gradient_term(

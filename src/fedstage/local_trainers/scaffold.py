@@ -24,6 +24,9 @@ from fedstage.artefacts import Weights
 from fedstage.config import Scaffold
 from fedstage.engine.training import GradientTerm
 from fedstage.local_trainers import Trained
+from fedstage.local_trainers.fedavg import scales
+
+__all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
 
 
 def gradient_term(

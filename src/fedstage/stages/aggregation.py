@@ -1,13 +1,16 @@
 """Stage `aggregation`: from the updates of a group to its averaged model w_{t,k}."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fedstage.aggregation import average_weights, move_towards, payload_bytes
+from fedstage.aggregation import average_weights, mean_change, move_towards, payload_bytes
 from fedstage.artefacts import Weights, load_tensors, save_table, save_tensors
+from fedstage.compression import transmit
 from fedstage.config import Line, Model, re_estimates
 from fedstage.engine.batch_norm import re_estimate
 from fedstage.engine.devices import prepare
@@ -22,10 +25,23 @@ from fedstage.reading import (
     read_public,
     state_of,
 )
-from fedstage.round_state import next_statistics
+from fedstage.round_state import (
+    next_heard,
+    next_residuals,
+    next_server_memory,
+    next_statistics,
+    optimiser_state,
+    residual_of,
+    rounds_since,
+    server_memory,
+    variates,
+)
+from fedstage.server_optimizers import server_step
+from fedstage.traffic import bytes_down, bytes_up
 from fedstage.updates import Update, answered, read_updates
 
-#: A row a participant of a round and group. Bytes count tensors, not file headers.
+#: A row a participant of a round and group. Bytes count tensors, not file headers; of a compressed
+#: change what it is encoded in.
 PARTICIPANTS_SCHEMA = pa.schema(
     [
         ("round", pa.int32()),
@@ -59,6 +75,9 @@ def aggregation(
     Participants that diverged do not count: the weights are those of the others, and where none is
     left the group keeps the model (and the state) that it started from.
 
+    By setting the parameters go on from the start by a step of a server optimiser, and by what is
+    left of it where the change of the global model is compressed as well.
+
     Running statistics of batch normalisation, which the papers do not mention, are by setting
 
     - ``average``: averaged as the parameters are, as FedDF's code does;
@@ -83,41 +102,86 @@ def aggregation(
     """
     settings = read_line(line, Line)
     received = read_updates(updates)
-    begun, _ = load_tensors(start)
-    known = load_tensors(state)[0] if state else {}
-    trainer = local_trainer(settings.local.name)
-    valid = answered(received)
     notes = {key: received[0].notes[key] for key in ("round", "group")}
     architecture = model_of(settings, notes["group"])
+    begun, _ = load_tensors(start)
+    known = load_tensors(state)[0] if state else {}
     parameters = parameters_of(_skeleton(architecture, info), begun)
-    # The bytes of what is sent do not depend on its values, so the group's own state will do.
-    down = payload_bytes(begun, trainer.sent_down(parameters, known))
-    model = _next_model(settings, valid, begun, parameters) if valid else begun
-    if valid and re_estimates(settings):
-        model = _with_statistics(settings, architecture, model, info, public)
-    notes["samples"] = sum(update.notes["samples"] for update in valid)
+    given = _Given(settings, received, begun, parameters, known)
+    model, memory = begun, server_memory(known)
+    if given.answered:
+        model, memory = _next_model(given)
+        if re_estimates(settings):
+            model = _with_statistics(settings, architecture, model, info, public)
+    notes["samples"] = sum(update.notes["samples"] for update in given.answered)
     save_tensors(output, model, notes)
-    save_table(participants, _rows(received, down), PARTICIPANTS_SCHEMA)
+    save_table(participants, _rows(received) | _traffic(given), PARTICIPANTS_SCHEMA)
     if new_state is not None:
-        after = _next_state(trainer, known, valid, settings.clients)
-        if keeps_statistics(settings):
-            after |= next_statistics(known, valid, parameters)
-        save_tensors(new_state, after, notes)
+        save_tensors(new_state, _next_state(given) | memory, notes)
 
 
-def _next_model(
-    settings: Line, updates: Sequence[Update], begun: Weights, parameters: Weights
-) -> Weights:
-    """Return w_{t,k}, but for statistics that are estimated anew."""
-    chosen = settings.aggregation
-    weights = [
-        1.0 if chosen.weights == "uniform" else float(update.notes["samples"]) for update in updates
-    ]
-    average = average_weights([update.weights for update in updates], weights)
-    model = move_towards(begun, average, chosen.learning_rate, parameters)
+@dataclass(frozen=True)
+class _Given:
+    """What a round of a group is aggregated from.
+
+    Attributes
+    ----------
+    received : list of Update
+        Of all participants, those that diverged among them.
+    begun, parameters : dict
+        w*_{t-1,k}, and the part of it that is no buffer.
+    known : dict
+        The round state of the round before.
+    """
+
+    settings: Line
+    received: list[Update]
+    begun: Weights
+    parameters: Weights
+    known: Weights
+
+    @cached_property
+    def answered(self) -> list[Update]:
+        return answered(self.received)
+
+    @property
+    def trainer(self) -> LocalTrainer:
+        return local_trainer(self.settings.local.name)
+
+
+def _next_model(given: _Given) -> tuple[Weights, Weights]:
+    """Return w_{t,k}, but for statistics that are estimated anew, and what the server remembers."""
+    chosen, how = given.settings.aggregation, given.settings.compression
+    model, moments = _step(given)
+    left: Weights = {}
+    if how.name == "stc" and how.downstream:
+        ended = {name: model[name] for name in given.parameters}
+        residual = residual_of(given.known, "server")
+        arrived, left = transmit(how, given.parameters, ended, residual)
+        model |= arrived
     if chosen.batch_norm == "local":
-        model |= {name: value for name, value in begun.items() if name not in parameters}
-    return model
+        buffers = given.begun.keys() - given.parameters.keys()
+        model |= {name: given.begun[name] for name in buffers}
+    return model, next_server_memory(moments, left)
+
+
+def _step(given: _Given) -> tuple[Weights, Weights]:
+    """Return the average, its parameters where the server's step leads, and the moments of that."""
+    chosen, updates = given.settings.aggregation, given.answered
+    uniform = chosen.weights == "uniform"
+    weights = [1.0 if uniform else float(update.notes["samples"]) for update in updates]
+    models = [update.weights for update in updates]
+    average = average_weights(models, weights)
+    shares = [weight / sum(weights) for weight in weights]
+    scales = given.trainer.scales([update.payload for update in updates], shares)
+    if chosen.server_optimizer.name == "average" and scales is None:
+        return move_towards(given.begun, average, chosen.learning_rate, given.parameters), {}
+    scaled = [a * b for a, b in zip(shares, scales or [1.0] * len(shares), strict=True)]
+    factors = [chosen.learning_rate * factor for factor in scaled]
+    change = mean_change(given.begun, models, factors, given.parameters)
+    before = optimiser_state(given.known)
+    moved, moments = server_step(chosen.server_optimizer, given.parameters, change, before)
+    return average | moved, moments
 
 
 def _with_statistics(
@@ -138,7 +202,7 @@ def _skeleton(architecture: Model, info: Path) -> Any:
     return new_model(architecture, read_info(info), torch.device("meta"))
 
 
-def _rows(updates: Sequence[Update], down: int) -> dict[str, list[Any]]:
+def _rows(updates: Sequence[Update]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [update.notes.get(name) for update in updates]
         for name in ("round", "group", "slot", "client", "samples", "loss")
@@ -147,13 +211,31 @@ def _rows(updates: Sequence[Update], down: int) -> dict[str, list[Any]]:
         update.notes.get("steps", update.notes.get("diverged_at")) for update in updates
     ]
     columns["dropped"] = [update.diverged for update in updates]
-    columns["bytes_up"] = [payload_bytes(update.weights, update.payload) for update in updates]
-    columns["bytes_down"] = [down] * len(updates)
     return columns
 
 
-def _next_state(
-    trainer: LocalTrainer, known: Weights, updates: Sequence[Update], clients: int
-) -> Weights:
+def _traffic(given: _Given) -> dict[str, list[Any]]:
+    how, known = given.settings.compression, given.known
+    # The bytes of what is sent do not depend on its values, so the group's own state will do.
+    beside = payload_bytes(given.trainer.sent_down(given.parameters, variates(known)))
+    about = [update.notes for update in given.received]
+    missed = [rounds_since(known, notes["client"], notes["round"]) for notes in about]
+    return {
+        "bytes_up": [bytes_up(how, update, given.parameters) for update in given.received],
+        "bytes_down": [
+            beside + bytes_down(how, rounds, given.begun, given.parameters) for rounds in missed
+        ],
+    }
+
+
+def _next_state(given: _Given) -> Weights:
+    """Return what clients remember of the round, and what is remembered of them."""
+    settings, known, updates = given.settings, given.known, given.answered
     payloads = {update.notes["client"]: update.payload for update in updates}
-    return trainer.next_state(known, payloads, clients)
+    after = given.trainer.next_state(variates(known), payloads, settings.clients)
+    after |= next_residuals(known, updates)
+    if keeps_statistics(settings):
+        after |= next_statistics(known, updates, given.parameters)
+    if settings.compression.name == "stc" and settings.compression.downstream:
+        after |= next_heard(known, given.received)
+    return after

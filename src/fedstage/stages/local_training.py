@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from fedstage.artefacts import Weights, load_table, load_tensors, save_tensors
+from fedstage.compression import transmit
 from fedstage.config import Line
 from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
@@ -24,7 +25,7 @@ from fedstage.reading import (
     read_samples,
     state_of,
 )
-from fedstage.round_state import own_statistics, read_state
+from fedstage.round_state import own_statistics, read_state, residual_of, variates
 
 
 def local_training(
@@ -44,8 +45,10 @@ def local_training(
     """Train the client that is slot `slot` of round `round`, and write its update.
 
     The update holds the trained weights as ``model/NAME`` and what the local trainer sends beside
-    them as ``payload/NAME``. After a divergence that `on_divergence` drops, it holds nothing, and
-    says so in its notes.
+    them as ``payload/NAME``. Where updates are compressed, the weights are those that the server
+    puts together from the compressed change, and what the client keeps of it for its next round
+    stands as ``residual/NAME``. After a divergence that `on_divergence` drops, it holds nothing,
+    and says so in its notes.
 
     Parameters
     ----------
@@ -68,7 +71,8 @@ def local_training(
     fill_model(model, weights | own_statistics(known, client), start)
     trainer = local_trainer(settings.local.name)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
-    on_device = {name: value.to(device) for name, value in known.items()}
+    remembered = variates(known)
+    on_device = {name: value.to(device) for name, value in remembered.items()}
     key = (settings.seed, "local_training", round, client)
     outcome = train(
         model,
@@ -99,10 +103,22 @@ def local_training(
         return dict(zip(names, (value.cpu() for value in gradient), strict=True))
 
     trained = Trained(
-        parameters_of(model, weights), parameters_of(model, ended), outcome, gradient_at_start
+        parameters_of(model, weights),
+        parameters_of(model, ended),
+        outcome,
+        gradient_at_start,
+        settings.client,
     )
-    sent = trainer.payload(settings.local, trained, known, client)
-    save_tensors(output, _update(ended, sent), about | _progress(outcome))
+    sent = trainer.payload(settings.local, trained, remembered, client)
+    arrived, left = _sent(settings, trained, residual_of(known, client))
+    save_tensors(output, _update(ended | arrived, sent, left), about | _progress(outcome))
+
+
+def _sent(settings: Line, trained: Trained, residual: Weights) -> tuple[Weights, Weights]:
+    """Return the parameters that the server gets, and what compression leaves with the client."""
+    if settings.compression.name == "none":
+        return trained.end, {}
+    return transmit(settings.compression, trained.start, trained.end, residual)
 
 
 def _client_of(participation: Path, round: int, slot: int) -> int:
@@ -122,9 +138,9 @@ def _refuse_divergence(settings: Line, about: dict[str, Any], outcome: Outcome) 
         )
 
 
-def _update(trained: Weights, sent: Weights) -> Weights:
-    tensors = {f"model/{name}": value for name, value in trained.items()}
-    return tensors | {f"payload/{name}": value for name, value in sent.items()}
+def _update(weights: Weights, sent: Weights, left: Weights) -> Weights:
+    parts = {"model": weights, "payload": sent, "residual": left}
+    return {f"{kind}/{name}": value for kind, part in parts.items() for name, value in part.items()}
 
 
 def _progress(outcome: Outcome) -> dict[str, Any]:

@@ -316,18 +316,23 @@ class Optimiser(Settings):
 class Client(Optimiser):
     """A participant's training in one round: `epochs` over its data, or `steps`.
 
-    `schedule` runs within a round; `round_decay` multiplies the learning rate once a round.
+    `schedule` runs within a round; `round_decay` multiplies the learning rate once a round. Batches
+    are drawn `anew` in every round or, of `steps`, `continued`: each round goes on in the
+    permutation of the samples where the round before has stopped.
     """
 
     epochs: Positive | None = None
     steps: Positive | None = None
     round_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
+    batches: Literal["anew", "continued"] = "anew"
 
     @model_validator(mode="after")
     def _one_length(self) -> "Client":
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give either epochs or steps")
+        if self.batches == "continued" and self.steps is None:
+            raise ValueError("batches = 'continued': only with steps; epochs end with a round")
         return self
 
 
@@ -401,12 +406,23 @@ class Scaffold(Settings):
 
     A client's new variate is, by `option`, the gradient of all its data at the model that the round
     starts from (I), or the mean of its steps (II). `control` is kept for each global model, or
-    shared by all of them.
+    shared by all of them. In the server's variate clients weigh alike, as published, or by their
+    `samples`, as in FLamby's code.
     """
 
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     control: Literal["per_model", "shared"] = "per_model"
+    weights: Literal["uniform", "samples"] = "uniform"
+
+    @model_validator(mode="after")
+    def _weighs_clients_of_one_group(self) -> "Scaffold":
+        if self.control == "shared" and self.weights != "uniform":
+            raise ValueError(
+                f"weights = {self.weights!r}: only for control = 'per_model', because no group "
+                "knows the samples of the others"
+            )
+        return self
 
 
 class FedNova(Settings):
@@ -667,6 +683,11 @@ class Line(Settings):
             raise ValueError(
                 f"participants = {self.participants}: at least global_models = "
                 f"{self.global_models}, one for each group"
+            )
+        if self.client.batches == "continued" and self.participants != self.clients:
+            raise ValueError(
+                f"participants = {self.participants}: must be clients = {self.clients} with "
+                "client.batches = continued, so that every client takes the steps of every round"
             )
         self._check_samples()
         if self.architectures:

@@ -344,6 +344,18 @@ BAD_CONFIGURATIONS = {
     "scaffold with adam": method(
         {"local": "scaffold", "client": {"optimiser": "adam"}}, "local = scaffold", "sgd"
     ),
+    "batches of epochs that go on": at(
+        "b:client/batches", "continued", "client: batches = 'continued': only with steps"
+    ),
+    "batches that go on for some": Bad(
+        ("participants = 4: must be clients = 10", "client.batches = continued"),
+        {"b:client/batches": "continued", "b:client/steps": 3, "b:client/epochs": REMOVED},
+    ),
+    "unknown batches": at("b:client/batches", "fresh", "client.batches = 'fresh'", "'continued'"),
+    "shared variates by samples": method(
+        {"local": {"scaffold": {"control": "shared", "weights": "samples"}}},
+        "local: weights = 'samples': only for control = 'per_model'",
+    ),
     "distillation without held-out data": at(
         "b:data", {"digits": {"held_out": 0}}, "method feddf", "held_out = 0", "at least 1"
     ),

@@ -174,10 +174,11 @@ def test_stateful_trainers_are_those_that_carry_a_state():
     from fedstage.local_trainers import local_trainer
 
     payloads = {0: {"weight": torch.ones(2)}}
+    defaults = {name: line(local=name).local for name in names_of(config.LocalTrainer)}
     stateful = [
         name
         for name in names_of(config.LocalTrainer)
-        if local_trainer(name).next_state({}, payloads, clients=2)
+        if local_trainer(name).next_state(defaults[name], {}, payloads, {0: 3}, clients=2)
     ]
     assert stateful == list(STATEFUL_TRAINERS)
 
@@ -197,6 +198,13 @@ def test_client_needs_epochs_or_steps_and_not_both(length):
 def test_client_takes_either(length):
     client = Client.model_validate({"batch_size": 8, "learning_rate": 0.1, **length})
     assert (client.epochs, client.steps).count(None) == 1
+
+
+def test_batches_that_go_on_are_counted_in_steps():
+    raw = {"batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
+    assert Client.model_validate({**raw, "steps": 3}).batches == "continued"
+    with pytest.raises(ValidationError, match="batches = 'continued': only with steps"):
+        Client.model_validate({**raw, "epochs": 3})
 
 
 @pytest.mark.parametrize("kind", [Optimiser, Server])
@@ -263,6 +271,19 @@ def test_a_participant_for_each_group():
     assert line(participants=4, global_models=4).global_models == 4
     message = refusal(participants=4, global_models=5)
     assert "participants = 4: at least global_models = 5" in message
+
+
+def test_batches_go_on_where_all_clients_take_part():
+    client = {"steps": 3, "batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
+    assert line(client=client, participants=10)
+    told = "participants = 8: must be clients = 10 with client.batches = continued"
+    assert told in refusal(client=client)
+
+
+def test_shared_variates_weigh_clients_alike():
+    assert line(local={"scaffold": {"weights": "samples"}}).local.weights == "samples"
+    told = "weights = 'samples': only for control = 'per_model'"
+    assert told in refusal(local={"scaffold": {"weights": "samples", "control": "shared"}})
 
 
 @pytest.mark.parametrize("client", [{"momentum": 0.9}, {"optimiser": "adam"}], ids=str)

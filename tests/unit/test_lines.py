@@ -473,7 +473,8 @@ OTHER = {
     "Cosine": {"final": 0.1},
     "Cyclical": {"cycle": 3, "final": 0.1},
     "Optimiser": OPTIMISER,
-    "Client": OPTIMISER | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep"},
+    "Client": OPTIMISER
+    | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep", "batches": "continued"},
     "Server": OPTIMISER
     | {
         "steps": 3,
@@ -488,7 +489,7 @@ OTHER = {
     "EarlyStopping": {"every": 1, "patience": 1},
     "FedAvg": {},
     "FedProx": {"mu": 0.01},
-    "Scaffold": {"option": "I", "control": "shared"},
+    "Scaffold": {"option": "I", "control": "shared", "weights": "samples"},
     "FedNova": {},
     "Uncompressed": {},
     "Stc": {
@@ -542,6 +543,9 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     changed = required | {field: OTHER[kind][field]}
     if field == "steps" and kind == "Client":
         del changed["epochs"]
+    if field == "batches":
+        del required["epochs"], changed["epochs"]
+        required["steps"] = changed["steps"] = 2
     if field == "concentration":
         required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
@@ -634,6 +638,7 @@ PINNED_DEFAULTS = {
     "Client.steps": None,
     "Client.round_decay": 1.0,
     "Client.last_batch": "merge_single",
+    "Client.batches": "anew",
     "Server.temperature": 4.0,
     "Server.tau_squared": True,
     "Server.sharpening": 1.0,
@@ -647,6 +652,7 @@ PINNED_DEFAULTS = {
     "FedProx.mu": 0.001,
     "Scaffold.option": "II",
     "Scaffold.control": "per_model",
+    "Scaffold.weights": "uniform",
     "Aggregation.weights": "samples",
     "Aggregation.learning_rate": 1.0,
     "Aggregation.server_optimizer": {"name": "average"},
@@ -854,6 +860,15 @@ def test_alone_multiplies_steps():
     local = alone(line(client=client), 4, pooled=True)
     assert (local.client.epochs, local.client.steps) == (None, 44)
     assert local.pooled
+
+
+def test_alone_has_no_rounds_that_batches_go_on_from():
+    client = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
+    settings = [
+        line(client=client | {"batches": how}, participants=10) for how in ("anew", "continued")
+    ]
+    assert line_id(settings[0]) != line_id(settings[1])
+    assert len({local_id(alone(one, 4, pooled=False)) for one in settings}) == 1
 
 
 def test_alone_keeps_data_partition_model_numerics_and_seed():

@@ -232,7 +232,10 @@ def _next_state(given: _Given) -> Weights:
     """Return what clients remember of the round, and what is remembered of them."""
     settings, known, updates = given.settings, given.known, given.answered
     payloads = {update.notes["client"]: update.payload for update in updates}
-    after = given.trainer.next_state(variates(known), payloads, settings.clients)
+    samples = {update.notes["client"]: int(update.notes["samples"]) for update in updates}
+    after = given.trainer.next_state(
+        settings.local, variates(known), payloads, samples, settings.clients
+    )
     after |= next_residuals(known, updates)
     if keeps_statistics(settings):
         after |= next_statistics(known, updates, given.parameters)

@@ -344,6 +344,25 @@ def test_batches_depend_on_the_round_but_not_on_the_group(world, tmp_path):
     assert not torch.equal(first["model/linear.weight"], other_round["model/linear.weight"])
 
 
+def test_batches_that_go_on_make_of_three_rounds_one(world, tmp_path):
+    client = {"learning_rate": 0.1, "batch_size": 4, "steps": 3, "batches": "continued"}
+    options = {"participants": CLIENTS}  # of whom four have a slot here
+    line_file = written_line(tmp_path / "short", client=client, **options)
+    slots = range(PARTICIPANTS)
+    taking_part = [{client_of(world, round, slot): slot for slot in slots} for round in (1, 2, 3)]
+    who = next(iter(set.intersection(*map(set, taking_part))))
+    start = world.initial(LINEAR)
+    for round, slot_of in enumerate(taking_part, start=1):
+        update = trained(world, tmp_path, line_file, slot_of[who], round, start=start)
+        start = tmp_path / f"after_{round}.safetensors"
+        tensors = load_tensors(update)[0].items()
+        save_tensors(start, {name.removeprefix("model/"): value for name, value in tensors})
+    long = written_line(tmp_path / "long", client=client | {"steps": 9}, **options)
+    once = load_tensors(trained(world, tmp_path, long, taking_part[0][who]))[0]
+    weight = load_tensors(start)[0]["linear.weight"]
+    assert torch.equal(weight, once["model/linear.weight"])
+
+
 @pytest.mark.parametrize("model", [LINEAR, CNN], ids=lambda model: model["name"])
 def test_fedprox_without_mu_writes_the_bytes_of_fedavg(world, tmp_path, model):
     client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 1, "momentum": 0.9}

@@ -24,6 +24,9 @@ Axis = str | int | float | bool | None
 #: Cells of a table: ``{method: [fedavg, feddf], partition.alpha: 0.1}`` are all with these values.
 Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
 
+#: What a table can be of: columns of the metrics that are in percent, the more the better.
+Metric = Literal["top1_accuracy", "balanced_accuracy", "auc"]
+
 #: Local trainers that keep state from round to round.
 STATEFUL_TRAINERS = ("scaffold",)
 

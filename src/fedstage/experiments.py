@@ -18,6 +18,7 @@ from fedstage.config import (
     GlobalModel,
     Line,
     LocalLine,
+    Metric,
     Name,
     Positive,
     Role,
@@ -32,15 +33,24 @@ from fedstage.validation import validate
 
 
 class Table(Settings):
-    """Which axes of the grid are the rows and the columns of the result table.
+    """Which axes of the grid are the rows and the columns of the result table, and of what it is.
 
     `published` says where the numbers of a paper stand that its cells are compared with.
     """
 
     rows: list[str] = ["method"]
     columns: list[str] = []
-    metric: Literal["top1_accuracy"] = "top1_accuracy"
+    metric: Metric = "top1_accuracy"
     published: Published | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published_of_the_same(cls, raw: Any) -> Any:
+        """Take the published numbers of the table's metric, where no other is named."""
+        if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
+            return raw
+        metric = {"metric": raw["metric"]} if "metric" in raw else {}
+        return {**raw, "published": {**metric, **raw["published"]}}
 
 
 #: What an experiment can make; of `MEASURED` its runs have to be trained.

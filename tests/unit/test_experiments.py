@@ -9,6 +9,7 @@ from fedstage.experiments import (
     Config,
     Experiment,
     RunLength,
+    Table,
     load_experiments,
     load_yaml,
     resolve,
@@ -282,6 +283,16 @@ def test_length_and_evaluation_are_not_in_the_line():
 
 
 PATIENTS = {"data": "heart_disease", "model": "logistic_regression", "partition": "natural"}
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [({}, "top1_accuracy"), ({"metric": "auc"}, "auc")], ids=str
+)
+def test_published_numbers_are_of_the_tables_metric(named, expected):
+    published = {"paper": "fens", "table": "table12"}
+    assert Table.model_validate({**named, "published": published}).published.metric == expected
+    other = {**published, "metric": "accuracy"}
+    assert Table.model_validate({**named, "published": other}).published.metric == "accuracy"
 
 
 def test_how_test_samples_are_prepared_is_not_in_the_line():

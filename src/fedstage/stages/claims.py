@@ -53,7 +53,8 @@ def claims(
     judged = [_judge(claim, experiment, frame, table) for claim in wanted]
     rows = claim_rows(judged, experiment.metric)
     save_table(parquet, as_columns(rows), SCHEMA)
-    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+    last, metric = last_rounds(frame), experiment.metric
+    source = describe_source(experiment.experiment, experiment.scale, last, metric)
     report = (judged, f"{experiment.title}: claims", source, experiment.notes)
     with replacing(csv) as temporary:
         pd.DataFrame(rows, columns=SCHEMA.names).to_csv(temporary, index=False, lineterminator="\n")

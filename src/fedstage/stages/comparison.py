@@ -24,7 +24,7 @@ def comparison(*, runs: Path, figure: Path) -> None:
         If a file is missing, damaged or empty, or no cell has a published number.
     """
     experiment, frame = read_runs(runs)
-    table = summarise(frame, experiment.axes)
+    table = summarise(frame, experiment.axes, experiment.metric)
     note = "Bars: ± 1 standard deviation over seeds; across, as the paper reports it."
     drawn = draw_comparison(
         table,

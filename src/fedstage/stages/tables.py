@@ -35,8 +35,9 @@ def tables(
         same place and seed.
     """
     experiment, frame = read_runs(runs)
-    table = summarise(frame, experiment.axes)
-    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+    metric = experiment.metric
+    table = summarise(frame, experiment.axes, metric)
+    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame), metric)
     layout = lay_out(
         table, experiment.rows, experiment.columns, experiment.published, experiment.notes
     )
@@ -46,7 +47,7 @@ def tables(
     save_table(
         parquet,
         {str(name): column for name, column in table.items()},
-        table_schema(frame, experiment.axes),
+        table_schema(frame, experiment.axes, metric),
     )
     texts = {
         markdown: render(layout, experiment.title, source),

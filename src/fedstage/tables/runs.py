@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from fedstage.artefacts import load_table
-from fedstage.config import Settings
+from fedstage.config import Metric, Settings
 from fedstage.errors import FedstageError
 from fedstage.files import load_json
 from fedstage.metrics import METRICS_SCHEMA
@@ -65,7 +65,7 @@ class ResultRuns(Settings):
     title: str
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
-    metric: Literal["top1_accuracy"] = "top1_accuracy"
+    metric: Metric = "top1_accuracy"
     published: str | None = None
     notes: list[str] = []
     runs: Annotated[list[ResultRun], Field(min_length=1)]
@@ -93,12 +93,12 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     ------
     FedstageError
         If a file is missing or damaged, an axis is not among a run's settings, two runs have the
-        same seed and axes, or an accuracy is not a number.
+        same seed and axes, or a value of the metric is not a number.
     """
     experiment = validate(ResultRuns, load_json(path), str(path))
     _check_axes(experiment, path)
     _check_unique(experiment, path)
-    metrics = [read_metrics(run.metrics) for run in experiment.runs]
+    metrics = [read_metrics(run.metrics, experiment.metric) for run in experiment.runs]
     settings = _settings_frame(experiment.runs)
     if experiment.published is not None:
         settings = settings.assign(**_published_columns(experiment.runs))
@@ -107,22 +107,27 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     return experiment, frame
 
 
-def read_metrics(path: str | Path) -> pd.DataFrame:
+def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataFrame:
     """Read the metrics of one run, ordered by round.
+
+    Parameters
+    ----------
+    metric : str
+        What the table is of.
 
     Raises
     ------
     FedstageError
-        If the file is missing, damaged or without rows, has a round twice, or an accuracy that is
-        not a number.
+        If the file is missing, damaged or without rows, has a round twice, or a value of the metric
+        that is not a number.
     """
     frame: pd.DataFrame = load_table(path, METRICS_SCHEMA.names).to_pandas()
     if frame.empty:
         raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
-    for round, accuracy in zip(frame["round"], frame["top1_accuracy"], strict=True):
-        if not np.isfinite(accuracy):
+    for round, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):
+        if not np.isfinite(value):
             raise FedstageError(
-                f"{path}: top1_accuracy = {accuracy} in round {round}: must be a finite number"
+                f"{path}: {metric} = {value} in round {round}: must be a finite number"
             )
     repeated = frame.loc[frame["round"].duplicated(), "round"]
     if len(repeated):

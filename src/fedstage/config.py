@@ -101,23 +101,45 @@ class Digits(Settings):
     split_seed: int = 0
 
 
-class TorchvisionData(Settings):
-    """A data set that torchvision reads, checksums included.
+class Sized(Settings):
+    """How much of a data set is used, and what of its training samples clients do not have.
 
-    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
-    `held_out` samples of the training set become an unlabelled public set, `server_validation`
-    others a labelled set of the server's own, as for the digits.
+    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`,
+    `train_fraction` that share of what may be trained on; `held_out` samples of the training set
+    become an unlabelled public set, `server_validation` others a labelled set of the server's own.
     """
 
-    name: Literal["cifar10", "cifar100", "svhn"]
     train_size: Positive | None = None
+    train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     test_size: Positive | None = None
     held_out: Count = 0
     server_validation: Count = 0
     split_seed: int = 0
 
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.train_size is not None and self.train_fraction is not None:
+            raise ValueError("train_size and train_fraction: give one of them")
+        return self
 
-class ParquetData(Settings):
+
+class TorchvisionData(Sized):
+    """A data set that torchvision reads, checksums included.
+
+    `extra` adds SVHN's 531,131 further training images to its 73,257.
+    """
+
+    name: Literal["cifar10", "cifar100", "svhn"]
+    extra: bool = False
+
+    @model_validator(mode="after")
+    def _extra_of_svhn(self) -> Self:
+        if self.extra and self.name != "svhn":
+            raise ValueError(f"extra = true: only for svhn, {self.name} has no such images")
+        return self
+
+
+class ParquetData(Sized):
     """Images in the Parquet layout of the Hugging Face hub, in `folder` below the data folder.
 
     Files are `train*.parquet` and `test*.parquet` with a column `img` or `image` of encoded images
@@ -129,11 +151,6 @@ class ParquetData(Settings):
     label: str = "label"
     client_column: str | None = None
     image_size: Positive | None = None
-    train_size: Positive | None = None
-    test_size: Positive | None = None
-    held_out: Count = 0
-    server_validation: Count = 0
-    split_seed: int = 0
 
 
 class HeartDisease(Settings):

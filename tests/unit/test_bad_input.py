@@ -403,6 +403,17 @@ BAD_CONFIGURATIONS = {
     "patients that are set aside": at(
         "b:data", {"heart_disease": {"held_out": 9}}, "data.held_out = 9", "unknown key"
     ),
+    "two sizes": at(
+        "b:data",
+        {"svhn": {"train_size": 9, "train_fraction": 0.1}},
+        "data: train_size and train_fraction: give one",
+    ),
+    "more than all": at(
+        "b:data", {"svhn": {"train_fraction": 1.5}}, "train_fraction = 1.5", "to 1"
+    ),
+    "extra images of another": at(
+        "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
+    ),
     "two outputs of one kind": at(
         "b:model", {"logistic_regression": {"outputs": 2}}, "model.outputs = 2", "must be 1"
     ),

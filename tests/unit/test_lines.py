@@ -440,7 +440,8 @@ OPTIMISER = {
     "augmentation": "flip",
 }
 SIZES = {
-    "train_size": 50, "test_size": 50, "held_out": 50, "server_validation": 5, "split_seed": 1,
+    "train_size": 50, "train_fraction": 0.5, "test_size": 50, "held_out": 50,
+    "server_validation": 5, "split_seed": 1,
 }  # fmt: skip
 ADAPTIVE = {
     "learning_rate": 0.5,
@@ -454,7 +455,8 @@ ADAPTIVE = {
 #: For each class, each field with a value that is neither its default nor the one above.
 OTHER = {
     "Digits": {"test": 300, "held_out": 300, "server_validation": 5, "split_seed": 1},
-    "TorchvisionData": SIZES,
+    "Sized": SIZES,
+    "TorchvisionData": SIZES | {"extra": True},
     "ParquetData": SIZES
     | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
     "HeartDisease": {"folder": "b"},
@@ -543,6 +545,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     changed = required | {field: OTHER[kind][field]}
     if field == "steps" and kind == "Client":
         del changed["epochs"]
+    if field == "extra":
+        required["name"] = changed["name"] = "svhn"
     if field == "batches":
         del required["epochs"], changed["epochs"]
         required["steps"] = changed["steps"] = 2
@@ -598,19 +602,16 @@ PINNED_DEFAULTS = {
     "Digits.held_out": 360,
     "Digits.server_validation": 0,
     "Digits.split_seed": 0,
-    "TorchvisionData.train_size": None,
-    "TorchvisionData.test_size": None,
-    "TorchvisionData.held_out": 0,
-    "TorchvisionData.server_validation": 0,
-    "TorchvisionData.split_seed": 0,
+    "Sized.train_size": None,
+    "Sized.train_fraction": None,
+    "Sized.test_size": None,
+    "Sized.held_out": 0,
+    "Sized.server_validation": 0,
+    "Sized.split_seed": 0,
+    "TorchvisionData.extra": False,
     "ParquetData.label": "label",
     "ParquetData.client_column": None,
     "ParquetData.image_size": None,
-    "ParquetData.train_size": None,
-    "ParquetData.test_size": None,
-    "ParquetData.held_out": 0,
-    "ParquetData.server_validation": 0,
-    "ParquetData.split_seed": 0,
     "HeartDisease.folder": "heart_disease",
     "Dirichlet.min_samples": 10,
     "Dirichlet.max_draws": 1000,

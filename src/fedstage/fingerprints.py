@@ -94,7 +94,12 @@ _COMPRESSION = frozenset({"fedstage.compression"})
 DISPATCHERS = {
     "fedstage.engine.passes": frozenset({"fedstage.engine.compiled"}),
     "fedstage.data": frozenset(
-        {"fedstage.data.digits", "fedstage.data.parquet", "fedstage.data.torchvision_data"}
+        {
+            "fedstage.data.digits",
+            "fedstage.data.heart_disease",
+            "fedstage.data.parquet",
+            "fedstage.data.torchvision_data",
+        }
     ),
     "fedstage.models.build": _MODELS,
     "fedstage.models.initialisation": _MODELS,

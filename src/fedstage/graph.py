@@ -47,7 +47,7 @@ RESULTS = "results"
 def data_file(data: Data, part: str) -> str:
     """Return a data set's file.
 
-    `part` is ``train``, ``test``, ``held_out``, ``server_validation`` or ``info``.
+    `part` is ``train``, ``test``, ``test_own``, ``held_out``, ``server_validation`` or ``info``.
     """
     suffix = "json" if part == "info" else "safetensors"
     return f"{RESULTS}/data/{data_id(data)}/{part}.{suffix}"
@@ -72,7 +72,7 @@ def participation_table(line: Line, round: int) -> str:
 
 def evaluation_data(line: Line | LocalLine, role: str) -> str:
     """Return the images and labels that a role is evaluated on."""
-    return data_file(line.data, "test" if role == "test" else "train")
+    return data_file(line.data, "train" if role == "validation" else role)
 
 
 # --- a round --------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
     Parameters
     ----------
     images : str
-        What the logits are computed on: ``test``, ``validation``, ``held_out``,
+        What the logits are computed on: ``test``, ``test_own``, ``validation``, ``held_out``,
         ``server_validation`` or a data set's id.
     """
     return [

@@ -195,10 +195,11 @@ def keeps_statistics(line: Line) -> bool:
 def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
     """Return the unfederated counterpart of a line: as many local epochs (steps) as `rounds` hold.
 
-    The schedule of a round stretches over the whole length; `round_decay` does not apply.
+    The schedule of a round stretches over the whole length; `round_decay` does not apply, and there
+    is no round that batches would have to go on from.
     """
     client = line.client
-    length: dict[str, Any] = {"round_decay": 1.0}
+    length: dict[str, Any] = {"round_decay": 1.0, "batches": "anew"}
     if client.epochs is not None:
         length["epochs"] = client.epochs * rounds
     if client.steps is not None:

@@ -97,7 +97,7 @@ def method(settings, *told, name="feddf"):
 
 
 CHOICES = {
-    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet'",
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'heart_disease'",
     "partition": "'iid', 'dirichlet', 'dirichlet_equal', 'shards', 'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
     "local": "'fedavg', 'fedprox', 'scaffold', 'fednova'",
@@ -236,7 +236,7 @@ BAD_CONFIGURATIONS = {
         "b:model", {"resnet8": {"norm": "layer"}}, "model.norm = 'layer'", "'group'"
     ),
     "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
-    "unknown role": at("b:role", "train", "role = 'train'", "'test' or 'validation'"),
+    "unknown role": at("b:role", "train", "role = 'train'", "'test', 'test_own' or 'val"),
     "unknown training": method({"training": "solo"}, "training = 'solo'", "'alone' or 'pooled'"),
     "unknown remedy": at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
     "unknown metric": at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
@@ -346,6 +346,18 @@ BAD_CONFIGURATIONS = {
     "scaffold with adam": method(
         {"local": "scaffold", "client": {"optimiser": "adam"}}, "local = scaffold", "sgd"
     ),
+    "batches of epochs that go on": at(
+        "b:client/batches", "continued", "client: batches = 'continued': only with steps"
+    ),
+    "batches that go on for some": Bad(
+        ("participants = 4: must be clients = 10", "client.batches = continued"),
+        {"b:client/batches": "continued", "b:client/steps": 3, "b:client/epochs": REMOVED},
+    ),
+    "unknown batches": at("b:client/batches", "fresh", "client.batches = 'fresh'", "'continued'"),
+    "shared variates by samples": method(
+        {"local": {"scaffold": {"control": "shared", "weights": "samples"}}},
+        "local: weights = 'samples': only for control = 'per_model'",
+    ),
     "distillation without held-out data": at(
         "b:data", {"digits": {"held_out": 0}}, "method feddf", "held_out = 0", "at least 1"
     ),
@@ -411,6 +423,29 @@ BAD_CONFIGURATIONS = {
     "cycle of no steps": at("b:client/schedule", {"cyclical": {"cycle": 0}}, "schedule.cycle = 0"),
     "validation without validation data": Bad(
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
+    ),
+    "test images that each client prepares": at(
+        "b:role", "test_own", "role = 'test_own': only for data = heart_disease", "data = digits"
+    ),
+    "a network of images for patients": at(
+        "b:data", "heart_disease", "model = 'cnn_small': takes images", "are features"
+    ),
+    "patients that are set aside": at(
+        "b:data", {"heart_disease": {"held_out": 9}}, "data.held_out = 9", "unknown key"
+    ),
+    "two sizes": at(
+        "b:data",
+        {"svhn": {"train_size": 9, "train_fraction": 0.1}},
+        "data: train_size and train_fraction: give one",
+    ),
+    "more than all": at(
+        "b:data", {"svhn": {"train_fraction": 1.5}}, "train_fraction = 1.5", "to 1"
+    ),
+    "extra images of another": at(
+        "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
+    ),
+    "two outputs of one kind": at(
+        "b:model", {"logistic_regression": {"outputs": 2}}, "model.outputs = 2", "must be 1"
     ),
     # tables that could not be made
     "table of seconds that nobody measures": at(
@@ -718,6 +753,16 @@ BAD_ARTEFACTS = {
     "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),
     "unknown model": asked(
         "initial_model", "--settings", {"model": "vgg", "seed": 0}, "model = 'vgg'", "'cnn_small'"
+    ),
+    "no folder for patients": asked(
+        "dataset", "--settings", {"name": "heart_disease"}, "heart_disease", "FEDSTAGE_DATA"
+    ),
+    "one output for ten classes": asked(
+        "initial_model",
+        "--settings",
+        {"model": {"logistic_regression": {"outputs": 1}}, "seed": 0},
+        "logistic_regression: outputs = 1: only for 2 classes",
+        "has 10",
     ),
     "no data folder": asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),
     "unknown data set": asked("dataset", "--settings", {"name": "mnist"}, "'mnist'", "'cifar10'"),

@@ -44,7 +44,7 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 # Logits of public images are a segment's business where training is.
 GRANULARITY = CATALOGUE.config.execution.granularity
 CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
-IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
+IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|test_own|validation"
 
 # What is known when the Snakefile is parsed, as a file. `printf` is a part of the shell: the command
 # may be longer than a program's argument may be, and no other snakemake is started, as for `run`.
@@ -62,7 +62,7 @@ wildcard_constraints:
     slot=r"\d+",
     members=kinds.PATTERN,
     who=r"client_\d+|pooled",
-    role="test|validation",
+    role="test|test_own|validation",
     experiment="[^/]+",
     scale=r"[^/.]+",
 

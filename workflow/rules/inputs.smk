@@ -52,7 +52,7 @@ def member_models(wildcards):
 def logits_images(wildcards):
     """Return the images: of a role, held out, or the training images of another data set."""
     line, images = line_of(wildcards), wildcards.images
-    if images in ("test", "validation"):
+    if images in ("test", "test_own", "validation"):
         return graph.evaluation_data(line, images)
     if images in ("held_out", "server_validation"):
         return graph.data_file(line.data, images)

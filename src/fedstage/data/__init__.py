@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from fedstage.config import Digits, ParquetData, TorchvisionData
+from fedstage.config import Data, Digits, HeartDisease, ParquetData, TorchvisionData
 from fedstage.data.digits import load_digits
+from fedstage.data.heart_disease import load_heart_disease
 from fedstage.data.images import Dataset, Images
 from fedstage.data.parquet import load_parquet
 from fedstage.data.torchvision_data import load_torchvision
@@ -12,7 +13,7 @@ from fedstage.errors import FedstageError
 __all__ = ["Dataset", "Images", "load"]
 
 
-def load(settings: Digits | TorchvisionData | ParquetData, folder: Path | None) -> Dataset:
+def load(settings: Data, folder: Path | None) -> Dataset:
     """Read the data set of `settings`; `folder` is the data folder, which the digits do not need.
 
     Raises
@@ -27,6 +28,8 @@ def load(settings: Digits | TorchvisionData | ParquetData, folder: Path | None) 
             return load_torchvision(settings, _existing(folder, settings.name))
         case ParquetData():
             return load_parquet(settings, _existing(folder, settings.name))
+        case HeartDisease():
+            return load_heart_disease(settings, _existing(folder, settings.name))
 
 
 def _existing(folder: Path | None, name: str) -> Path:

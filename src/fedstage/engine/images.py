@@ -1,4 +1,8 @@
-"""Images on their way into a model: normalised, and augmented while training."""
+"""Samples on their way into a model: images normalised, and augmented while training.
+
+Only images are normalised here. Other samples, such as patients' features, are stored as the model
+takes them.
+"""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,7 +19,10 @@ def normalise(images: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
     """Scale uint8 images [n, C, H, W] to [0, 1] and standardise each channel.
 
     `info` holds `mean` and `std` of the clients' training images; public images take the same.
+    Samples of another type than uint8 are no images, and returned as they are.
     """
+    if images.dtype != torch.uint8:
+        return images
     mean = _by_channel(tuple(info["mean"]), images.device)
     std = _by_channel(tuple(info["std"]), images.device)
     return (images / 255).sub_(mean).div_(std)

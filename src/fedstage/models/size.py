@@ -8,7 +8,7 @@ FLOAT = 4  # bytes of an fp32 number
 COUNTER = 8  # bytes of the int64 number of batches that batch normalisation has seen
 
 
-def state_size(settings: Model, shape: tuple[int, int, int], classes: int) -> int:
+def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
     """Return the bytes of a model's state dict: fp32 parameters and buffers, int64 counters.
 
     The header of a safetensors file (some 100 bytes a tensor) comes on top.
@@ -17,14 +17,14 @@ def state_size(settings: Model, shape: tuple[int, int, int], classes: int) -> in
     ----------
     settings : Model
         The model's settings.
-    shape : tuple[int, int, int]
-        [C, H, W] of an image.
+    shape : tuple[int, ...]
+        [C, H, W] of an image; [F] of features.
     classes : int
         Number of logits.
     """
     match settings:
         case LogisticRegression():
-            return _linear(prod(shape), classes)
+            return _linear(prod(shape), settings.outputs or classes)
         case CnnSmall():
             return _cnn_small(settings, shape, classes)
         case ResNet():
@@ -33,7 +33,7 @@ def state_size(settings: Model, shape: tuple[int, int, int], classes: int) -> in
             return _wide_resnet(settings, shape[0], classes)
 
 
-def _cnn_small(settings: CnnSmall, shape: tuple[int, int, int], classes: int) -> int:
+def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
     channels, height, width = shape
     first, second, norm = settings.width, 2 * settings.width, settings.norm
     return (

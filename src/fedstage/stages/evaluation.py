@@ -105,6 +105,8 @@ def _row(logits: torch.Tensor, labels: torch.Tensor, counts: ClassCounts) -> dic
     own = own_accuracies([result], counts)
     return {
         "top1_accuracy": result.accuracy,
+        "balanced_accuracy": result.balanced_accuracy,
+        "auc": result.auc,
         "loss": result.loss,
         "samples": len(labels),
         "client_std": None,

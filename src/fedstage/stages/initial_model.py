@@ -21,18 +21,17 @@ def initial_model(*, settings: str, group: int, info: Path, output: Path) -> Non
     group : int
         Number of the global model, from 0; every group starts from its own weights.
     info : Path
-        JSON file of the data set, with `shape` ([C, H, W] of an image) and `classes`.
+        JSON file of the data set, with `shape` (of an image [C, H, W]) and `classes`.
     output : Path
         Safetensors file for the model's state dict.
 
     Raises
     ------
     FedstageError
-        If the settings are not valid, or the images too small for the model.
+        If the settings are not valid, or the samples or classes are not what the model is for.
     """
     checked = validate_json(InitialModel, settings, "--settings")
     data = load_json(info)
-    channels, height, width = data["shape"]
-    model = build(checked.model, (channels, height, width), data["classes"])
+    model = build(checked.model, tuple(data["shape"]), data["classes"])
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
     save_tensors(output, model.state_dict())

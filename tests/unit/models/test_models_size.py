@@ -31,6 +31,13 @@ def test_closed_form_is_the_size_of_the_built_model(settings, shape, classes):
     assert state_size(settings, shape, classes) == sum(value.nbytes for value in state.values())
 
 
+@pytest.mark.parametrize("shape", [(13,), (1, 8, 8)], ids=str)
+def test_closed_form_of_one_output(shape):
+    settings = LogisticRegression(name="logistic_regression", outputs=1)
+    state = build(settings, shape, 2).state_dict()
+    assert state_size(settings, shape, 2) == sum(value.nbytes for value in state.values())
+
+
 def test_size_is_known_without_torch():
     code = "import sys, fedstage.models.size; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

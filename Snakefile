@@ -44,6 +44,7 @@ else:
 
 
 include: "workflow/rules/local_models.smk"
+include: "workflow/rules/one_shot.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"
 include: "workflow/rules/computed.smk"

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from fedstage import graph
 from fedstage.claims.library import Sourced, check_claims, check_metrics, load_claims
-from fedstage.config import Data, HeldOut, Line, LocalLine, Model
+from fedstage.config import Data, HeldOut, Line, LocalLine, Model, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
 from fedstage.experiments import (
@@ -26,12 +26,15 @@ from fedstage.experiments import (
     resolve,
 )
 from fedstage.lines import (
+    aggregating,
+    aggregator_id,
     cohorts,
     data_id,
     initial_id,
     keeps_state,
     line_id,
     local_id,
+    local_line,
     normalised,
     participation_id,
     partition_id,
@@ -68,6 +71,7 @@ class Catalogue:
     initial: dict[str, Initial]
     lines: dict[str, Line]
     local_lines: dict[str, LocalLine]
+    aggregators: dict[str, OneShotLine]
 
 
 def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
@@ -133,6 +137,8 @@ def metrics_of(run: Run) -> str:
     length = run.length
     if isinstance(run.line, LocalLine):
         return graph.local_metrics_file(run.line, length.role, length.rounds)
+    if isinstance(run.line, OneShotLine):
+        return graph.one_shot_metrics_file(run.line, length.role)
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
     return graph.metrics_file(run.line, name, length.role, length.rounds, every)
@@ -146,7 +152,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         {
             "settings": run.axes,
             "metrics": metrics_of(run),
-            "partition": graph.label_histogram(run.line),
+            "partition": graph.label_histogram(graph.partition_line(run.line)),
         }
         for run in catalogue.runs[experiment, scale]
     ]
@@ -215,14 +221,16 @@ def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -
     return any(mark in text for mark in marks)
 
 
-def _shared(line: Line | LocalLine) -> Line | LocalLine:
+def _shared(line: Line | LocalLine | OneShotLine) -> Line | LocalLine | OneShotLine:
     """Return the line whose rounds a run may share with others."""
-    return line if isinstance(line, LocalLine) else undistilled(line)
+    return undistilled(line) if isinstance(line, Line) else line
 
 
-def _ids(line: Line | LocalLine) -> list[str]:
+def _ids(line: Line | LocalLine | OneShotLine) -> list[str]:
     if isinstance(line, LocalLine):
         return [local_id(line)]
+    if isinstance(line, OneShotLine):
+        return [aggregator_id(line), local_id(local_line(line))]
     return [line_id(line), line_id(undistilled(line))]
 
 
@@ -254,11 +262,13 @@ def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     return found
 
 
-def _index(lines: Iterable[Line | LocalLine]) -> dict[str, Any]:
-    """Name everything that the lines, and the undistilled lines that they share, depend on."""
-    local = {line for line in lines if isinstance(line, LocalLine)}
+def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
+    """Name everything that the lines, and the lines that they share, depend on."""
+    asked = list(lines)
+    one_shot = {line for line in asked if isinstance(line, OneShotLine)}
+    local = {line for line in asked if isinstance(line, LocalLine)} | set(map(local_line, one_shot))
     federated = {
-        kind(line) for line in lines if isinstance(line, Line) for kind in (normalised, undistilled)
+        kind(line) for line in asked if isinstance(line, Line) for kind in (normalised, undistilled)
     }
     every: set[Line | LocalLine] = {*local, *federated}
     public = {line.public for line in federated if not isinstance(line.public, HeldOut)}
@@ -269,8 +279,9 @@ def _index(lines: Iterable[Line | LocalLine]) -> dict[str, Any]:
         "initial": {
             initial_id(line.data, model, line.seed): Initial(line.data, model, line.seed)
             for line in every
-            for model in (line.model, *getattr(line, "architectures", ()))
+            for model in (line.model, *line.architectures)
         },
         "lines": {line_id(line): line for line in federated},
         "local_lines": {local_id(line): line for line in local},
+        "aggregators": {aggregator_id(line): aggregating(line) for line in one_shot},
     }

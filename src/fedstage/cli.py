@@ -114,7 +114,7 @@ def _kind(hint: Any) -> dict[str, Any]:
 
 
 def _usage(arguments: Sequence[str]) -> int:
-    stages = "\n".join(f"  {name:18}{text}" for name, text in STAGES.items())
+    stages = "\n".join(f"  {name:21}{text}" for name, text in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")
     return 0 if arguments[:1] in (["--help"], ["-h"]) else 2

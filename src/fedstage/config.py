@@ -61,6 +61,8 @@ CHOICES = frozenset(
         "global",
         "evaluate",
         "schedule",
+        "aggregator",
+        "aggregator_training",
     }
 )
 
@@ -893,18 +895,263 @@ def _slots_of_models(line: Line) -> dict[Model, int]:
 class LocalLine(Settings):
     """Training without federation, to the end: each client alone, or all their data pooled.
 
-    `client` states the whole length (for a comparison: rounds x local epochs).
+    `client` states the whole length (for a comparison: rounds x local epochs). Of each client's
+    samples, after those that validate, `aggregator_fraction` are not trained on: an aggregator is,
+    in one-shot federated learning. `architectures` are the clients' models where they are not all
+    `model`, in turn. With `initialisation` = ``own`` client n starts from weights of its own, those
+    of the initial model of group n.
     """
 
     data: Data
     clients: Positive
     partition: Partition
     validation: Fraction = 0.0
+    aggregator_fraction: Fraction = 0.0
     pooled: bool = False
     model: Model
+    architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    initialisation: Literal["common", "own"] = "common"
     client: Client
     numerics: Numerics = Numerics()
     seed: int
+
+
+# --- one-shot federated learning ------------------------------------------------------------------
+
+
+class Averaging(Settings):
+    """The mean of the clients' logits (FedENS)."""
+
+    name: Literal["averaging"]
+
+
+class Weighted(Settings):
+    """Each class of a client's logits weighted by its share of that class's samples (FedKD).
+
+    A class that no client has counts as `unheld` says: the mean over clients, or 0.
+    """
+
+    name: Literal["weighted"]
+    unheld: Literal["mean", "zero"] = "mean"
+
+
+class Confidence(Settings):
+    """Probabilities weighted, sample by sample, by their variance over classes (Fed-ET)."""
+
+    name: Literal["confidence"]
+
+
+class Linear(Settings):
+    """One trained weight a client; as released with a bias for all classes, and all from 1."""
+
+    name: Literal["linear"]
+    variant: Literal["as_published", "as_released"] = "as_published"
+
+
+class PerClass(Settings):
+    """One trained weight a client and class."""
+
+    name: Literal["per_class"]
+
+
+class Mlp(Settings):
+    """A network of `hidden` units on all clients' logits; the paper's equation has no `biases`."""
+
+    name: Literal["mlp"]
+    hidden: Positive = 40
+    biases: bool = False
+
+
+class Voting(Settings):
+    """The decision of highest expected benefit, by how often clients vote what for which class.
+
+    `estimate` says what a vote is that was never counted: ``smoothed`` (with `smoothing` more of
+    each vote), impossible (``as_published``), or so where the class itself was seen
+    (``as_released``). `prior` of the classes may be ``counted``, or a list. `benefit` is a row a
+    decision and a column a truth; without it, 1 for what is right and 0 for what is not.
+    """
+
+    name: Literal["voting"]
+    estimate: Literal["smoothed", "as_published", "as_released"] = "smoothed"
+    smoothing: Rate = 1.0
+    prior: (
+        Literal["uniform", "counted"]
+        | Annotated[tuple[Rate, ...], Field(strict=False, min_length=2)]
+    ) = "uniform"
+    benefit: (
+        Annotated[
+            tuple[Annotated[tuple[NonNegative, ...], Field(strict=False)], ...],
+            Field(strict=False, min_length=2),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _square(self) -> "Voting":
+        wrong = [row for row in self.benefit or () if len(row) != len(self.benefit or ())]
+        if wrong:
+            raise ValueError(
+                f"benefit: a row of {len(wrong[0])} of {len(self.benefit or ())} rows: must be a "
+                "row and a column for each class"
+            )
+        return self
+
+
+class Moe(Settings):
+    """Mixture of experts: a trained network that sees the image weighs the clients.
+
+    Two blocks of a convolution and 2x2 max-pooling with `channels`, two linear layers of `hidden`
+    units, and an output a client. The defaults are those of LeNet-5, as in the released code.
+    """
+
+    name: Literal["moe"]
+    channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (6, 16)
+    kernel: Positive = 5
+    padding: Count = 0
+    hidden: Annotated[tuple[Positive, Positive], Field(strict=False)] = (120, 84)
+    output: Literal["softmax", "sigmoid"] = "softmax"
+
+
+Aggregator = Annotated[
+    Averaging | Weighted | Confidence | Linear | PerClass | Mlp | Voting | Moe, _BY_NAME, _IN_SHORT
+]
+
+#: Aggregators that are trained; of the others all is counted or given.
+TRAINED_AGGREGATORS = ("linear", "per_class", "mlp", "moe")
+#: Aggregators that read the clients' samples of role `aggregator`.
+FITTED_AGGREGATORS = (*TRAINED_AGGREGATORS, "voting")
+
+
+class AggregatorStopping(Settings):
+    """Stop an aggregator after `patience` rounds (steps) without a better accuracy.
+
+    It is measured after every `every`-th, on the clients' validation samples and on no others.
+    """
+
+    every: Positive = 10
+    patience: Positive = 100
+    on: Literal["validation"] = "validation"
+
+
+class FederatedRounds(Settings):
+    """FENS's phase 2: the clients train the aggregator in rounds, on their aggregator samples.
+
+    Each of `participants` (by default all) takes `steps` steps of gradient descent from the
+    server's aggregator; the server moves by the average of their changes, which `weights` weighs.
+    """
+
+    name: Literal["federated"]
+    rounds: Positive
+    participants: Positive | None = None
+    steps: Positive = 1
+    batch_size: Positive = 128
+    learning_rate: Rate = 1.0
+    server_optimizer: ServerOptimiser = ServerAdam(name="adam", learning_rate=0.001)
+    weights: Literal["uniform", "samples"] = "uniform"
+    early_stopping: AggregatorStopping | None = None
+
+
+class ProxySet(Settings):
+    """The server trains the aggregator alone, on its labelled set (`data.server_validation`)."""
+
+    name: Literal["proxy"]
+    steps: Positive
+    batch_size: Positive = 128
+    optimiser: Literal["sgd", "adam"] = "adam"
+    learning_rate: Rate = 0.001
+    early_stopping: AggregatorStopping | None = None
+
+
+AggregatorTraining = Annotated[FederatedRounds | ProxySet, _BY_NAME, _IN_SHORT]
+
+
+class OneShot(Settings):
+    """What a one-shot run has beside the settings that it shares with federated ones.
+
+    `aggregator_fraction` of each client's samples are for the aggregator. `local_fraction` is the
+    share that the clients' models are trained on: the others (null), or all (1), with which an
+    aggregator can only be one that needs no samples. The models and data of the clients in `forget`
+    are left out of the aggregator.
+    """
+
+    aggregator_fraction: Fraction = 0.0
+    local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    initialisation: Literal["common", "own"] = "common"
+    aggregator: Aggregator = Averaging(name="averaging")
+    aggregator_training: AggregatorTraining | None = None
+    forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+
+
+class OneShotLine(OneShot):
+    """One-shot federated learning: all that determines what it predicts in the end."""
+
+    data: Data
+    clients: Positive
+    partition: Partition
+    validation: Fraction = 0.0
+    model: Model
+    architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    client: Client
+    numerics: Numerics = Numerics()
+    seed: int
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "OneShotLine":
+        self._check_fractions()
+        self._check_forgotten()
+        if self.aggregator.name in FITTED_AGGREGATORS:
+            self._check_fit()
+        return self
+
+    def _check_fractions(self) -> None:
+        rest = round(1 - self.aggregator_fraction, 9)
+        if self.local_fraction not in (None, 1.0, rest):
+            raise ValueError(
+                f"local_fraction = {self.local_fraction}: must be 1 (all samples) or "
+                f"1 - aggregator_fraction = {rest}"
+            )
+
+    def _check_forgotten(self) -> None:
+        for client in self.forget:
+            if client >= self.clients:
+                raise ValueError(
+                    f"forget = {list(self.forget)}: at most {self.clients - 1}, the last of "
+                    f"clients = {self.clients}"
+                )
+        if len(set(self.forget)) == self.clients:
+            raise ValueError(f"forget = {list(self.forget)}: at least 1 client must stay")
+
+    def _check_fit(self) -> None:
+        """Refuse an aggregator that has nothing to learn from, or what clients were trained on."""
+        where = f"aggregator = {self.aggregator.name!r}"
+        training = self.aggregator_training
+        if self.aggregator.name in TRAINED_AGGREGATORS and training is None:
+            raise ValueError(f"aggregator_training = null: {where} needs federated or proxy")
+        if self.aggregator.name in TRAINED_AGGREGATORS and training is not None:
+            self._check_training(training)
+        if training is not None and training.name == "proxy" and self.aggregator.name != "voting":
+            if not self.data.server_validation:
+                raise ValueError(
+                    "data.server_validation = 0: aggregator_training = proxy needs at least 1 "
+                    "sample"
+                )
+            return
+        if not self.aggregator_fraction or self.local_fraction == 1.0:
+            raise ValueError(
+                f"aggregator_fraction = {self.aggregator_fraction}, local_fraction = "
+                f"{self.local_fraction}: {where} needs samples that no client's model was trained "
+                "on; set aggregator_fraction above 0 and local_fraction to null"
+            )
+
+    def _check_training(self, training: FederatedRounds | ProxySet) -> None:
+        left = self.clients - len(set(self.forget))
+        if training.name == "federated" and (training.participants or 1) > left:
+            raise ValueError(
+                f"aggregator_training.participants = {training.participants}: at most {left}, the "
+                "clients that are not forgotten"
+            )
+        if training.early_stopping is not None and not self.validation:
+            raise ValueError("validation = 0: aggregator_training.early_stopping needs more than 0")
 
 
 class GlobalModel(Settings):

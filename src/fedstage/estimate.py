@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from fedstage import graph
 from fedstage.catalogue import Catalogue, trained_runs
-from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine, Model
+from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine, Model, OneShotLine
 from fedstage.experiments import Keep, Run
-from fedstage.lines import model_of
+from fedstage.lines import client_model, local_line, model_of
 from fedstage.models.size import state_size
 from fedstage.segments import files_read, inputs, plan
 
@@ -38,9 +38,9 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
 
 
 def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, int]]:
-    if isinstance(run.line, LocalLine):
-        size = _model_size(run.line.data, run.line.model)
-        yield from ((path, size) for path in graph.local_models(run.line))
+    if not isinstance(run.line, Line):
+        line = run.line
+        yield from _local_files(local_line(line) if isinstance(line, OneShotLine) else line)
         return
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
@@ -54,6 +54,11 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             every = keep != "needed" or round == run.length.rounds
             yield from ((path, size) for path in models if every or path in read)
             yield from ((path, update) for path in updates if keep == "all" or path in read)
+
+
+def _local_files(line: LocalLine) -> Iterator[tuple[str, int]]:
+    for client, path in enumerate(graph.local_models(line)):
+        yield path, _model_size(line.data, client_model(line, client))
 
 
 def _update_parts(line: Line) -> int:

@@ -21,6 +21,8 @@ from fedstage.config import (
     LocalLine,
     Metric,
     Name,
+    OneShot,
+    OneShotLine,
     Positive,
     Role,
     Settings,
@@ -159,7 +161,7 @@ class RunLength(Settings):
     evaluate_every: Positive = 1
     evaluate: Evaluated = GlobalModel(name="global_model")
     role: Role = "test"
-    training: Literal["federated", "alone", "pooled"] = "federated"
+    training: Literal["federated", "alone", "pooled", "one_shot"] = "federated"
 
 
 @dataclass(frozen=True)
@@ -170,14 +172,14 @@ class Run:
     ----------
     axes : dict
         The values of the grid's axes at this point, and always `method` and `seed`.
-    line : Line or LocalLine
+    line : Line, LocalLine or OneShotLine
         What is trained.
     length : RunLength
         How long, and what is evaluated.
     """
 
     axes: dict[str, Axis]
-    line: Line | LocalLine
+    line: Line | LocalLine | OneShotLine
     length: RunLength
 
 
@@ -287,7 +289,7 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
     """Refuse runs without rounds where a result is about rounds."""
     about_rounds = [result for result in results if result not in ("table", "figures")]
     for run in runs if about_rounds else ():
-        if isinstance(run.line, LocalLine):
+        if not isinstance(run.line, Line):
             raise FedstageError(
                 f"{where}: results = {about_rounds[0]!r}: method {run.axes['method']} has training "
                 f"= {run.length.training!r}; only federated"
@@ -295,9 +297,9 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
-    known = {field.alias or key for key, field in Line.model_fields.items()}
+    known = {*_keys(Line), *_keys(OneShotLine), *_keys(RunLength)}
     for method, settings in methods.items():
-        for key in settings.keys() - known - set(RunLength.model_fields):
+        for key in settings.keys() - known:
             raise FedstageError(f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key")
 
 
@@ -329,10 +331,10 @@ def _run(
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
-    lengths = {key: settings.pop(key) for key in RunLength.model_fields if key in settings}
     where = f"{where}, method {method}"
+    lengths = {key: settings.pop(key) for key in _keys(RunLength) if key in settings}
     length = validate(RunLength, lengths, where)
-    line = validate(Line, settings, where)
+    line = _line(where, settings, length)
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     if length.role == "test_own" and line.data.name not in WITH_OWN_TEST:
@@ -342,9 +344,35 @@ def _run(
         )
     axes: dict[str, Axis] = {"method": method, "seed": line.seed}
     axes.update({key: _label(plain("", value)) for key, value in point.items()})
+    return Run(axes, line, length)
+
+
+def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | OneShotLine:
+    """Return what a run trains.
+
+    An experiment's base may hold settings of both kinds; each run takes those of its own.
+    """
+    own = {key: value for key, value in settings.items() if key in _keys(OneShot)}
+    if length.training == "one_shot":
+        if length.rounds != 1:
+            raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
+        return validate(OneShotLine, _without(settings, Line, OneShotLine), where)
+    line = validate(Line, _without(settings, OneShotLine, Line), where)
+    apart = validate(OneShot, own, where)
     if length.training == "federated":
-        return Run(axes, line, length)
-    return Run(axes, alone(line, length.rounds, pooled=length.training == "pooled"), length)
+        return line
+    return alone(line, length.rounds, pooled=length.training == "pooled", own=apart)
+
+
+def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:
+    """Return settings without those that only another kind of line has."""
+    foreign = _keys(other) - _keys(kind)
+    return {key: value for key, value in settings.items() if key not in foreign}
+
+
+def _keys(kind: type[Settings]) -> set[str]:
+    """Return the keys that settings have in YAML."""
+    return {field.alias or name for name, field in kind.model_fields.items()}
 
 
 def _name(value: Any) -> Any:

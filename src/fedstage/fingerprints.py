@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import resolve_name
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +128,9 @@ CHOSEN_FROM = {
     "local": "local_trainers",
     "aggregation.server_optimizer": "server_optimizers",
     "ensemble": "ensemble_trainers",
+    "aggregator": "aggregation_rules",
+    "aggregator_training": "aggregator_trainers",
+    "aggregator_training.server_optimizer": "server_optimizers",
 }
 
 #: Which choices of a line the code of a stage depends on; what is not here comes through files.
@@ -146,6 +148,14 @@ CHOICES_OF = {
     "evaluation": ("model",),
     "local_model": ("model",),
     "local_evaluation": ("model",),
+    "client_logits": ("model",),
+    "aggregator": (
+        "model",
+        "aggregator",
+        "aggregator_training",
+        "aggregator_training.server_optimizer",
+    ),
+    "one_shot_evaluation": ("model", "aggregator"),
 }
 
 #: The stages that send and receive updates, compressed where a line says so.
@@ -217,9 +227,15 @@ def parts_of(
 
 
 def _chosen(line: object, field: str) -> tuple[Any, ...]:
-    """Return what a line chooses, of models those of all groups."""
+    """Return what a line chooses, of models those of all groups or clients.
+
+    Nothing where an optional part that would choose is not there.
+    """
+    choice: Any = line
+    for name in field.split("."):
+        choice = getattr(choice, name, None)
     others = getattr(line, "architectures", ()) if field == "model" else ()
-    return (attrgetter(field)(line), *others)
+    return (*([] if choice is None else [choice]), *others)
 
 
 def _ways_to_teach(line: Line) -> Iterator[str]:

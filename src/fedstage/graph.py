@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from functools import cache
 
 from fedstage.config import (
+    FITTED_AGGREGATORS,
     Data,
     EnsembleTrainer,
     HeldOut,
     Line,
     LocalLine,
     Model,
+    OneShotLine,
     needs_validation,
     re_estimates,
 )
 from fedstage.kinds import checkpoints, member_kinds, parse_sampled
 from fedstage.lines import (
+    aggregating,
+    aggregator_id,
+    client_model,
     clients_keep_state,
     data_id,
     group_slots,
@@ -29,6 +34,8 @@ from fedstage.lines import (
     keeps_state,
     line_id,
     local_id,
+    local_line,
+    members,
     model_of,
     normalised,
     owner,
@@ -318,3 +325,91 @@ def local_models(line: LocalLine) -> list[str]:
 def local_metrics_file(line: LocalLine, role: str, rounds: int) -> str:
     """Return the metrics of unfederated models, booked under the round they are compared with."""
     return f"{local_folder(line)}/metrics/{role}-rounds_{rounds:04d}.parquet"
+
+
+def local_start(line: LocalLine, client: int | None) -> str:
+    """Return the weights that a client, or the pooled data (None), starts from.
+
+    Those that are common are the initial model that federated runs of the seed start from.
+    """
+    if client is None:
+        return initial_model(line.data, line.model, line.seed, group=0)
+    group = client if line.initialisation == "own" else 0
+    return initial_model(line.data, client_model(line, client), line.seed, group)
+
+
+# --- one-shot federated learning ------------------------------------------------------------------
+
+
+def partition_line(line: Line | LocalLine | OneShotLine) -> Line | LocalLine:
+    """Return the line whose partition a run has."""
+    return local_line(line) if isinstance(line, OneShotLine) else line
+
+
+def client_logits(line: LocalLine, client: int, images: str) -> str:
+    """Return what a client's model says about images.
+
+    Parameters
+    ----------
+    images : str
+        ``test``; ``validation`` or ``aggregator``: the samples of this role of all clients;
+        ``held_out``, ``server_validation`` or another data set's id.
+    """
+    return f"{local_folder(line)}/logits/fp32/client_{client}-{images}.safetensors"
+
+
+def members_logits(line: OneShotLine, images: str) -> list[str]:
+    """Return what the members of a one-shot ensemble say about images, in the order of clients."""
+    return [client_logits(local_line(line), client, images) for client in members(line)]
+
+
+def local_images(line: LocalLine, images: str) -> str:
+    """Return the images that a client's logits are of."""
+    if images in ("test", "held_out", "server_validation"):
+        return data_file(line.data, images)
+    if images in ("validation", "aggregator"):
+        return data_file(line.data, "train")
+    return f"{RESULTS}/data/{images}/train.safetensors"
+
+
+def aggregator_folder(line: OneShotLine) -> str:
+    """Return the folder of an aggregator."""
+    return f"{RESULTS}/aggregators/{aggregator_id(line)}"
+
+
+def aggregator_file(line: OneShotLine) -> str:
+    """Return what an aggregator has learnt or counted."""
+    return f"{aggregator_folder(line)}/aggregator.safetensors"
+
+
+def aggregator_reads(line: OneShotLine) -> dict[str, list[str]]:
+    """Return what an aggregator is fitted to, and stopped by, by the options of its stage.
+
+    Nothing where the rule needs no samples. Never the test set.
+    """
+    if line.aggregator.name not in FITTED_AGGREGATORS:
+        return {}
+    training = aggregating(line).aggregator_training
+    proxy = training is not None and training.name == "proxy"
+    images = "server_validation" if proxy else "aggregator"
+    read = _spoken(line, images, "logits", "data")
+    if training is not None and training.early_stopping is not None:
+        read |= _spoken(line, "validation", "validation_logits", "validation")
+    return read
+
+
+def _spoken(line: OneShotLine, images: str, logits: str, data: str) -> dict[str, list[str]]:
+    return {
+        logits: members_logits(line, images),
+        data: [local_images(local_line(line), images)],
+    }
+
+
+def aggregator_rounds(line: OneShotLine) -> str:
+    """Return the table of an aggregator's rounds and of what travels before and in them."""
+    return f"{aggregator_folder(line)}/rounds.parquet"
+
+
+def one_shot_metrics_file(line: OneShotLine, role: str) -> str:
+    """Return the metrics of what a one-shot line predicts in the end."""
+    return f"{aggregator_folder(line)}/metrics/{role}.parquet"

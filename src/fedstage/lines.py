@@ -18,6 +18,7 @@ from typing import Any
 from fedstage.binding import Binding
 from fedstage.config import (
     STATEFUL_TRAINERS,
+    TRAINED_AGGREGATORS,
     BoundClients,
     Client,
     Data,
@@ -26,6 +27,9 @@ from fedstage.config import (
     Line,
     LocalLine,
     Model,
+    Numerics,
+    OneShot,
+    OneShotLine,
     Settings,
     has_batch_norm,
     models_of,
@@ -192,11 +196,20 @@ def keeps_statistics(line: Line) -> bool:
     return normalised(line).aggregation.batch_norm == "local"
 
 
-def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
+#: What one-shot lines have and federated ones do not, and what means something else there.
+_OF_CLIENTS = ("aggregator_fraction", "initialisation", "architectures", "pooled")
+
+
+def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) -> LocalLine:
     """Return the unfederated counterpart of a line: as many local epochs (steps) as `rounds` hold.
 
     The schedule of a round stretches over the whole length; `round_decay` does not apply, and there
     is no round that batches would have to go on from.
+
+    Parameters
+    ----------
+    own : OneShot, optional
+        Where clients train alone: on which part of their samples, and from which weights.
     """
     client = line.client
     length: dict[str, Any] = {"round_decay": 1.0, "batches": "anew"}
@@ -204,10 +217,75 @@ def alone(line: Line, rounds: int, *, pooled: bool) -> LocalLine:
         length["epochs"] = client.epochs * rounds
     if client.steps is not None:
         length["steps"] = client.steps * rounds
-    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
+    shared = {
+        name: getattr(line, name) for name in LocalLine.model_fields if name not in _OF_CLIENTS
+    }
     shared["client"] = Client.model_validate(client.model_dump() | length)
-    shared["numerics"] = line.numerics.model_copy(update={"logits": "fp32"})  # it stores none
+    shared["numerics"] = _storing_no_logits(line)
+    if own is not None and not pooled:
+        shared["aggregator_fraction"] = _left_out(own)
+        shared["initialisation"] = own.initialisation
     return LocalLine.model_construct(**shared, pooled=pooled)
+
+
+def _left_out(own: OneShot) -> float:
+    """Return the fraction of their samples that clients' models are not trained on."""
+    return 0.0 if own.local_fraction == 1 else own.aggregator_fraction
+
+
+def _storing_no_logits(line: Line | OneShotLine) -> Numerics:
+    return line.numerics.model_copy(update={"logits": "fp32"})
+
+
+# --- one-shot lines -------------------------------------------------------------------------------
+
+
+@cache
+def local_line(line: OneShotLine) -> LocalLine:
+    """Return what the models of a one-shot line's clients depend on.
+
+    Whatever is made of them reads the same files: no aggregator reaches them. Clients that train on
+    all of their samples are those of a line without samples for an aggregator.
+    """
+    models = _shortest_cycle([client_model(line, client) for client in range(line.clients)])
+    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
+    shared |= {
+        "aggregator_fraction": _left_out(line),
+        "model": models[0],
+        "architectures": models if len(models) > 1 else (),
+        "client": line.client.model_copy(update={"round_decay": 1.0}),
+        "numerics": _storing_no_logits(line),
+    }
+    return LocalLine.model_construct(**shared)
+
+
+def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
+    """Return the architecture of a client: they are dealt out in turn."""
+    models = line.architectures
+    return models[client % len(models)] if models else line.model
+
+
+def _shortest_cycle(models: list[Model]) -> tuple[Model, ...]:
+    """Return the least that gives all models when it is repeated."""
+    lengths = range(1, len(models) + 1)
+    repeats = (n for n in lengths if all(m == models[i % n] for i, m in enumerate(models)))
+    return tuple(models[: next(repeats)])
+
+
+def members(line: OneShotLine) -> list[int]:
+    """Return the clients whose models are aggregated."""
+    return [client for client in range(line.clients) if client not in line.forget]
+
+
+@cache
+def aggregating(line: OneShotLine) -> OneShotLine:
+    """Return the line without what cannot reach its aggregator."""
+    local = local_line(line)
+    read = {name: getattr(local, name) for name in LocalLine.model_fields if name != "pooled"}
+    read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
+    if line.aggregator.name not in TRAINED_AGGREGATORS:
+        read["aggregator_training"] = None
+    return line.model_copy(update=read)
 
 
 # --- slots and groups -----------------------------------------------------------------------------
@@ -262,12 +340,15 @@ def partition_id(line: Line | LocalLine) -> str:
 
 def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
     """Return what, beside the data, determines a partition."""
-    return {
+    settings = {
         "clients": line.clients,
         "partition": canonical(line.partition),
         "validation": line.validation,
         "seed": line.seed,
     }
+    if isinstance(line, LocalLine) and line.aggregator_fraction:
+        settings["aggregator_fraction"] = line.aggregator_fraction
+    return settings
 
 
 @cache
@@ -308,6 +389,22 @@ def local_id(line: LocalLine) -> str:
     """Name the folder of models that are trained without federation."""
     method = "pooled" if line.pooled else "alone"
     return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(line))}"
+
+
+@cache
+def aggregator_id(line: OneShotLine) -> str:
+    """Name the folder of an aggregator."""
+    settings = aggregating(line)
+    method: str = settings.aggregator.name
+    if settings.forget:
+        method += f"-without_{_listed(settings.forget)}"
+    name = _common_name(local_line(line))
+    return f"{name}-{method}-seed{line.seed}-{digest(canonical(settings))}"
+
+
+def _listed(clients: tuple[int, ...]) -> str:
+    """Name clients, as far as a file's name has room for it."""
+    return "_".join(map(str, clients)) if len(clients) <= 5 else f"{len(clients)}_clients"
 
 
 def is_stateful_name() -> str:

@@ -20,6 +20,9 @@ from fedstage.validation import validate
 
 S = TypeVar("S", bound=Settings)
 
+#: The settings that say how many samples have a role.
+_FRACTIONS = {"validation": "validation", "aggregator": "aggregator_fraction"}
+
 
 def read_line(path: Path, kind: type[S]) -> S:
     """Read what stage `line` wrote.
@@ -54,11 +57,24 @@ def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tens
     FedstageError
         If there are none.
     """
+    return read_owned(path, role, client)[0]
+
+
+def read_owned(
+    path: Path, role: str, client: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sample numbers (int64) of a role, of one client or of all, and whose they are.
+
+    Raises
+    ------
+    FedstageError
+        If there are none.
+    """
     table = load_table(path, ["client", "sample", "role"])
     # Not to_numpy: it imports pandas, which costs a second.
     column = {name: table[name].to_pylist() for name in table.column_names}
     chosen = [
-        sample
+        (sample, owner)
         for owner, sample, part in zip(
             column["client"], column["sample"], column["role"], strict=True
         )
@@ -66,9 +82,10 @@ def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tens
     ]
     if not chosen:
         whose = "any client" if client is None else f"client {client}"
-        hint = "; set validation above 0" if role == "validation" else ""
+        hint = f"; set {_FRACTIONS[role]} above 0" if role in _FRACTIONS else ""
         raise FedstageError(f"{path}: no sample of role {role!r} for {whose}{hint}")
-    return torch.tensor(chosen, dtype=torch.int64)
+    samples, owners = torch.tensor(chosen, dtype=torch.int64).unbind(1)
+    return samples, owners
 
 
 def read_counts(histogram: Path) -> dict[int, dict[int, int]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedstage.config import Line, LocalLine
+from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.experiments import load_yaml
 from fedstage.files import load_json
@@ -109,7 +109,7 @@ def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {path: digest for files in grouped.values() for path, digest in files.items()}
 
 
-def read_settings(path: Path, kind: type[Line] | type[LocalLine]) -> Any:
+def read_settings(path: Path, kind: type[Line | LocalLine | OneShotLine]) -> Any:
     """Read the settings of a line, without torch.
 
     Raises

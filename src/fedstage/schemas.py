@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from fedstage.claims.settings import ClaimFile
-from fedstage.config import Line
+from fedstage.config import Line, OneShot
 from fedstage.experiments import Config, Experiment, RunLength
 
 Schema = dict[str, Any]
@@ -67,7 +67,7 @@ def _file_schema(settings: type[BaseModel]) -> Schema:
 
 def _partial_definitions() -> Schema:
     """Return PartialSettings, all that a run is made of, and the definitions that it needs."""
-    parts = [_partial(_untitled(part.model_json_schema())) for part in (Line, RunLength)]
+    parts = [_partial(_untitled(part.model_json_schema())) for part in (Line, OneShot, RunLength)]
     definitions: Schema = {}
     properties: Schema = {"method": {"type": "string"}}
     for part in parts:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from fedstage.config import Line, LocalLine
+from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.experiments import load_yaml
 from fedstage.files import load_json
@@ -22,6 +22,12 @@ from fedstage.validation import validate_json
 #: How many unchanged files of an option are listed.
 SHOWN = 8
 UNCHANGED = ", unchanged"
+
+#: What the line of a stage is, where it is not a federated one.
+_KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
+    **dict.fromkeys(("local_model", "local_evaluation", "client_logits"), LocalLine),
+    **dict.fromkeys(("aggregator", "one_shot_evaluation"), OneShotLine),
+}
 
 
 def why(path: Path) -> str:
@@ -58,8 +64,7 @@ def _fingerprint(artefact: Artefact) -> str:
     """
     stage, options = artefact.job["stage"], artefact.job["options"]
     for line in artefact.job["inputs"].get("line", ()):
-        kind = LocalLine if stage in ("local_model", "local_evaluation") else Line
-        settings = read_settings(artefact.root / line, kind)
+        settings = read_settings(artefact.root / line, _KINDS.get(stage, Line))
         return source_of(settings, stage, options.get("evaluated"), options.get("members"))
     return stage_fingerprint(stage, _parts(stage, options.get("settings", "")))
 

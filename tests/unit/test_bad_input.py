@@ -237,7 +237,7 @@ BAD_CONFIGURATIONS = {
     ),
     "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
     "unknown role": at("b:role", "train", "role = 'train'", "'test', 'test_own' or 'val"),
-    "unknown training": method({"training": "solo"}, "training = 'solo'", "'alone' or 'pooled'"),
+    "unknown training": method({"training": "solo"}, "training = 'solo'", "'pooled' or 'one_shot'"),
     "unknown remedy": at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
     "unknown metric": at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
     "unknown device": at("b:numerics", {"device": "tpu"}, "numerics.device = 'tpu'", "cuda"),

@@ -16,6 +16,8 @@ from fedstage.config import (
     Line,
     LocalLine,
     Numerics,
+    OneShot,
+    OneShotLine,
     Optimiser,
     Server,
     Settings,
@@ -159,6 +161,8 @@ def test_choices_are_known_to_merging():
         ("local_trainers", config.LocalTrainer),
         ("server_optimizers", config.ServerOptimiser),
         ("ensemble_trainers", config.EnsembleTrainer),
+        ("aggregation_rules", config.Aggregator),
+        ("aggregator_trainers", config.AggregatorTraining),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -522,9 +526,18 @@ def test_global_is_the_only_name_of_the_global_trainer():
 
 
 def test_local_line_has_the_fields_of_a_line_that_do_not_need_a_federation():
-    assert set(LocalLine.model_fields) - {"pooled"} < set(Line.model_fields)
+    whole = {**OneShotLine.model_fields, **Line.model_fields}
+    assert set(LocalLine.model_fields) - {"pooled"} < set(whole)
     for name in set(LocalLine.model_fields) - {"pooled"}:
-        own, other = LocalLine.model_fields[name], Line.model_fields[name]
+        own, other = LocalLine.model_fields[name], whole[name]
+        assert (own.annotation, own.default) == (other.annotation, other.default), name
+
+
+def test_a_one_shot_line_has_the_fields_of_a_line_that_it_shares_with_one():
+    shared = set(OneShotLine.model_fields) - set(OneShot.model_fields)
+    assert shared < set(Line.model_fields)
+    for name in shared:
+        own, other = OneShotLine.model_fields[name], Line.model_fields[name]
         assert (own.annotation, own.default) == (other.annotation, other.default), name
 
 

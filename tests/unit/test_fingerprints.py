@@ -9,7 +9,7 @@ import pytest
 
 from fedstage import config
 from fedstage.catalogue import Initial
-from fedstage.config import Line, LocalLine
+from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.fingerprints import (
     CHOSEN_FROM,
@@ -53,8 +53,8 @@ def a_line(**changes):
 
 
 def alone(line):
-    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
-    return LocalLine(**shared)
+    shared = [name for name in LocalLine.model_fields if name in Line.model_fields]
+    return LocalLine(**{name: getattr(line, name) for name in shared})
 
 
 LINES = {
@@ -81,6 +81,28 @@ LINES = {
         }
     ),
 }
+
+
+def one_shot(**changes):
+    kept = ("data", "clients", "partition", "model", "client", "seed")
+    settings = {name: getattr(LINES["fedavg"], name) for name in kept}
+    return OneShotLine.model_validate(settings | {"aggregator_fraction": 0.1} | changes)
+
+
+ROUNDS = {"federated": {"rounds": 2}}
+YOGI = {"federated": {"rounds": 2, "server_optimizer": "yogi"}}
+ONE_SHOT = {
+    "averaging": one_shot(),
+    "mlp": one_shot(aggregator="mlp", aggregator_training=ROUNDS),
+    "mlp by yogi": one_shot(aggregator="mlp", aggregator_training=YOGI),
+    "linear on a proxy": one_shot(
+        data={"digits": {"server_validation": 10}},
+        aggregator="linear",
+        aggregator_training={"proxy": {"steps": 2}},
+    ),
+}
+#: The stages of one-shot lines.
+OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
 #: The stages that make of metrics what people read.
 RESULTS = {"tables", "figures", "comparison", "claims"}
 #: What only some lines have: the stages that a line without distillation does not run.
@@ -92,8 +114,11 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            if stage not in OF_DISTILLED or line.global_trainer:
+            if stage not in OF_ONE_SHOT and (stage not in OF_DISTILLED or line.global_trainer):
                 found[stage, name] = stage_fingerprint(stage, parts_of(line, stage), package)
+    for name, line in ONE_SHOT.items():
+        for stage in OF_ONE_SHOT:
+            found[stage, name] = stage_fingerprint(stage, parts_of(line, stage), package)
     for evaluated in ("clients", "aggregated_2"):
         parts = parts_of(LINES["fedavg"], "evaluation", evaluated)
         found["evaluation", evaluated] = stage_fingerprint("evaluation", parts, package)
@@ -263,7 +288,43 @@ def test_normalised_averaging_reaches_its_own_lines_only(changed):
 )
 def test_a_server_optimizer_reaches_its_own_lines_only(changed, file, old, new, lines):
     changes = changed(f"server_optimizers/{file}", old, new)
-    assert changes == {(stage, line) for stage in ("aggregation", "segment") for line in lines}
+    trained = {"adam": "mlp", "yogi": "mlp by yogi"}
+    assert changes == {
+        *((stage, line) for stage in ("aggregation", "segment") for line in lines),
+        *(("aggregator", trained[line]) for line in lines),
+    }
+
+
+def test_an_aggregation_rule_reaches_its_own_aggregators_only(changed):
+    changes = changed("aggregation_rules/mlp.py", ".relu()", ".tanh()")
+    lines = ("mlp", "mlp by yogi")
+    assert changes == {(stage, line) for stage in OF_ONE_SHOT for line in lines}
+
+
+def test_votes_are_counted_in_the_stage_of_all_aggregators(changed):
+    changes = changed("aggregation_rules/votes.py", "argmax(2)", "argmin(2)")
+    assert changes == {("aggregator", line) for line in ONE_SHOT}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "lines"),
+    [
+        ("federated.py", "wanted = min(", "wanted = max(", ("mlp", "mlp by yogi")),
+        ("proxy.py", "(own,) = ", "own, *_ = ", ("linear on a proxy",)),
+    ],
+)
+def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, lines):
+    changes = changed(f"aggregator_trainers/{file}", old, new)
+    assert changes == {("aggregator", line) for line in lines}
+
+
+def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
+    changes = changed(
+        "aggregation_rules/__init__.py",
+        "import Any, Protocol, cast",
+        "import Any, Protocol, TypeVar, cast",
+    )
+    assert stages_of(changes) == set(OF_ONE_SHOT)
 
 
 def test_compression_reaches_what_is_compressed_only(changed):
@@ -285,7 +346,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
     assert lines_of(changes) == {"resnet20"}
     assert stages_of(changes) == {
         "initial_model", "local_training", "cohort", "aggregation", "segment", "logits",
-        "logits_segment", "evaluation", "local_model", "local_evaluation",
+        "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
     }  # fmt: skip
 
 
@@ -323,7 +384,7 @@ def test_tables_and_figures_reach_no_training(changed):
 
 def test_how_metrics_are_scored_reaches_evaluations_only(changed):
     changes = changed("scores.py", "def score(", "def scored(")
-    assert stages_of(changes) == {"evaluation", "local_evaluation"}
+    assert stages_of(changes) == {"evaluation", "local_evaluation", "one_shot_evaluation"}
 
 
 def test_files_reach_everything(changed):
@@ -407,6 +468,8 @@ def test_of_every_choice_in_reach_a_part_is_named(stage):
     offered = packages & reachable(stage)
     if stage == "evaluation":
         parts = parts_of(LINES["distilled"], stage, "aggregated_2")
+    elif stage in OF_ONE_SHOT:
+        parts = parts_of(ONE_SHOT["mlp"], stage)
     else:
         parts = parts_of(LINES["distilled"], stage)
     named = {f"fedstage.{part}".rpartition(".")[0] for part in parts}
@@ -425,6 +488,8 @@ def choices():
         "local_trainers": config.LocalTrainer,
         "server_optimizers": config.ServerOptimiser,
         "ensemble_trainers": config.EnsembleTrainer,
+        "aggregation_rules": config.Aggregator,
+        "aggregator_trainers": config.AggregatorTraining,
     }
     for package, union in unions.items():
         for kind in typing.get_args(typing.get_args(union)[0]):

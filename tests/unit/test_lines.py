@@ -496,6 +496,8 @@ REQUIRED = {
     "Optimiser": {"learning_rate": 0.1, "batch_size": 8},
     "Client": {"learning_rate": 0.1, "batch_size": 8, "epochs": 2},
     "Server": {"learning_rate": 0.1, "batch_size": 8, "steps": 2},
+    "FederatedRounds": {"rounds": 2},
+    "ProxySet": {"steps": 2},
 }
 OPTIMISER = {
     "optimiser": "adam",
@@ -594,6 +596,43 @@ OTHER = {
     "Basic": {"warm_up": 1},
     "Designated": {"warm_up": 1, "main": "per_architecture"},
     "BoundClients": {"model": "cnn_small", "clients": 3},
+    "Averaging": {},
+    "Weighted": {"unheld": "zero"},
+    "Confidence": {},
+    "Linear": {"variant": "as_released"},
+    "PerClass": {},
+    "Mlp": {"hidden": 3, "biases": True},
+    "Voting": {
+        "estimate": "as_published",
+        "smoothing": 0.5,
+        "prior": [0.5, 0.5],
+        "benefit": [[1.0, 0.0], [0.0, 2.0]],
+    },
+    "Moe": {
+        "channels": [2, 3],
+        "kernel": 3,
+        "padding": 1,
+        "hidden": [4, 5],
+        "output": "sigmoid",
+    },
+    "AggregatorStopping": {"every": 1, "patience": 2, "on": "validation"},
+    "FederatedRounds": {
+        "rounds": 3,
+        "participants": 2,
+        "steps": 2,
+        "batch_size": 4,
+        "learning_rate": 0.5,
+        "server_optimizer": "average",
+        "weights": "samples",
+        "early_stopping": {},
+    },
+    "ProxySet": {
+        "steps": 3,
+        "batch_size": 4,
+        "optimiser": "sgd",
+        "learning_rate": 0.5,
+        "early_stopping": {},
+    },
     "Numerics": {
         "device": "cpu",
         "threads": 2,
@@ -603,7 +642,11 @@ OTHER = {
         "logits": "fp16",
     },
 }
-CHANGES = [(kind, field) for kind, fields in OTHER.items() for field in fields]
+#: Fields that have one value only: there so that another is refused.
+ONE_VALUE = {("AggregatorStopping", "on")}
+CHANGES = [
+    (kind, field) for kind in OTHER for field in OTHER[kind] if (kind, field) not in ONE_VALUE
+]
 
 
 @pytest.mark.parametrize(("kind", "field"), CHANGES, ids=map(".".join, CHANGES))
@@ -629,7 +672,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 
 def test_every_field_of_every_part_is_in_the_table_above():
-    whole_lines = {"Line", "LocalLine", "GlobalModel"}
+    whole_lines = {"Line", "LocalLine", "OneShot", "OneShotLine", "GlobalModel"}
     expected = {
         kind: set(settings.model_fields) - {"name"}
         for kind, settings in settings_classes().items()
@@ -666,6 +709,16 @@ NUMERICS = {
     "memory_format": "contiguous",
     "compile": False,
     "logits": "fp32",
+}
+SERVER_ADAM = {
+    "name": "adam",
+    "learning_rate": 0.01,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "epsilon": 0.001,
+    "epsilon_in_root": False,
+    "bias_correction": False,
+    "v_start": "zero",
 }
 PINNED_DEFAULTS = {
     "Digits.test": 360,
@@ -779,7 +832,46 @@ PINNED_DEFAULTS = {
     "Line.public": {"name": "held_out"},
     "Line.on_divergence": "stop",
     "Line.numerics": NUMERICS,
+    "Weighted.unheld": "mean",
+    "Linear.variant": "as_published",
+    "Mlp.hidden": 40,
+    "Mlp.biases": False,
+    "Voting.estimate": "smoothed",
+    "Voting.smoothing": 1.0,
+    "Voting.prior": "uniform",
+    "Voting.benefit": None,
+    "Moe.channels": (6, 16),
+    "Moe.kernel": 5,
+    "Moe.padding": 0,
+    "Moe.hidden": (120, 84),
+    "Moe.output": "softmax",
+    "AggregatorStopping.every": 10,
+    "AggregatorStopping.patience": 100,
+    "AggregatorStopping.on": "validation",
+    "FederatedRounds.participants": None,
+    "FederatedRounds.steps": 1,
+    "FederatedRounds.batch_size": 128,
+    "FederatedRounds.learning_rate": 1.0,
+    "FederatedRounds.server_optimizer": SERVER_ADAM | {"learning_rate": 0.001},
+    "FederatedRounds.weights": "uniform",
+    "FederatedRounds.early_stopping": None,
+    "ProxySet.batch_size": 128,
+    "ProxySet.optimiser": "adam",
+    "ProxySet.learning_rate": 0.001,
+    "ProxySet.early_stopping": None,
+    "OneShot.aggregator_fraction": 0.0,
+    "OneShot.local_fraction": None,
+    "OneShot.initialisation": "common",
+    "OneShot.aggregator": {"name": "averaging"},
+    "OneShot.aggregator_training": None,
+    "OneShot.forget": (),
+    "OneShotLine.validation": 0.0,
+    "OneShotLine.architectures": (),
+    "OneShotLine.numerics": NUMERICS,
     "LocalLine.validation": 0.0,
+    "LocalLine.aggregator_fraction": 0.0,
+    "LocalLine.architectures": (),
+    "LocalLine.initialisation": "common",
     "LocalLine.pooled": False,
     "LocalLine.numerics": NUMERICS,
 }

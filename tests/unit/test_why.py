@@ -54,7 +54,7 @@ LINE = Line.model_validate(
 )
 BASE = undistilled(LINE)
 ALONE = LocalLine(
-    **{name: getattr(LINE, name) for name in LocalLine.model_fields if name != "pooled"}
+    **{name: getattr(LINE, name) for name in LocalLine.model_fields if name in Line.model_fields}
 )
 INFO = graph.data_file(LINE.data, "info")
 

@@ -19,6 +19,7 @@ from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
 from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id
+from fedstage.lines import local_line, members
 from fedstage.lines import partition_settings
 from fedstage.warm.environment import prepare
 
@@ -87,6 +88,10 @@ def binding_of(line):
     """Return which clients may be which slot as JSON, or nothing where each may be any."""
     bound = binding(line)
     return "" if bound is None else as_json(canonical(bound))
+
+
+def aggregator_of(wildcards):
+    return found("aggregators", wildcards, "line")
 
 
 def gpus(line):

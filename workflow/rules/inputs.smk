@@ -116,7 +116,29 @@ def measured_seconds(wildcards):
     return f"results/round_times/{name}/{scale}.runs.parquet" if timed else []
 
 
+def local_client(wildcards):
+    """Return the number of the client that trains alone, None for the pooled data."""
+    who = wildcards.who
+    return None if who == "pooled" else int(who.removeprefix("client_"))
+
+
 def initial_weights(wildcards):
-    """Return the initial model that federated runs of the same seed start from."""
-    line = local_line_of(wildcards)
-    return graph.initial_model(line.data, line.model, line.seed, group=0)
+    """Return the initial model that a client, or the pooled data, starts from."""
+    return graph.local_start(local_line_of(wildcards), local_client(wildcards))
+
+
+def aggregated_models(wildcards):
+    """Return the models of the clients whose logits are aggregated."""
+    line = aggregator_of(wildcards)
+    models = graph.local_models(local_line(line))
+    return [models[client] for client in members(line)]
+
+
+def fitted(part):
+    """Return an input function: what an aggregator learns from, or is stopped by, if anything."""
+
+    def files(wildcards):
+        read = graph.aggregator_reads(aggregator_of(wildcards))
+        return read.get(part, [])
+
+    return files

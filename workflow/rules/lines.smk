@@ -31,3 +31,19 @@ rule local_line:
     shell:
         "fedstage line --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q} --output {output}"
+
+
+rule aggregator_line:
+    output:
+        "results/aggregators/{line}/line.yaml",
+    log:
+        "results/logs/aggregator_line/{line}.log",
+    localrule: True
+    params:
+        source=stage_fingerprint("line"),
+        settings=lambda w: as_json(canonical(aggregator_of(w))),
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --output {output}"

@@ -17,7 +17,7 @@ rule local_model:
         gpu=lambda w: gpus(local_line_of(w)),
     params:
         source=lambda w: source_of(local_line_of(w), "local_model"),
-        client=lambda w: "" if w.who == "pooled" else w.who.removeprefix("client_"),
+        client=lambda w: "" if w.who == "pooled" else local_client(w),
     message:
         "{wildcards.who} trains without federation ({wildcards.line})"
     shell:

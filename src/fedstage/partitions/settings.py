@@ -9,4 +9,5 @@ class PartitionSettings(Settings):
     clients: Positive
     partition: Partition
     validation: Fraction
+    aggregator_fraction: Fraction = 0.0
     seed: int

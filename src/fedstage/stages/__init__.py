@@ -21,6 +21,9 @@ STAGES = {
     "evaluation": "score a line's global models or ensembles, all rounds",
     "local_model": "train one client alone, or the pooled data, to the end",
     "local_evaluation": "score models that were trained without federation",
+    "client_logits": "compute the logits of a model that a client has trained to the end",
+    "aggregator": "train or count what combines the logits of clients' models",
+    "one_shot_evaluation": "score what one-shot federated learning predicts",
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
     "comparison": "draw measured against published accuracy",
@@ -44,5 +47,8 @@ ON_DEVICE = frozenset(
         "evaluation",
         "local_model",
         "local_evaluation",
+        "client_logits",
+        "aggregator",
+        "one_shot_evaluation",
     }
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedstage.tables.comparison_figure import draw_comparison
 from fedstage.tables.figures import save_figure
+from fedstage.tables.runs import read_scores
 from fedstage.tables.summary import summarise
 
 

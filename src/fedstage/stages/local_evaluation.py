@@ -7,6 +7,7 @@ from fedstage.artefacts import load_tensors, save_table
 from fedstage.config import LocalLine
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
+from fedstage.lines import client_model
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.reading import (
     fill_model,
@@ -46,9 +47,9 @@ def local_evaluation(
     about = read_info(info)
     samples = read_samples(clients, "validation") if role == "validation" else None
     images, labels = read_labelled(data, samples, device)
-    model = new_model(settings.model, about, device, settings.numerics)
     scores = []
-    for path in models:
+    for client, path in enumerate(models):
+        model = new_model(client_model(settings, client), about, device, settings.numerics)
         fill_model(model, load_tensors(path)[0], path)
         said = compute_logits(model, images, about, settings.numerics)
         scores.append(score(said, labels.cpu()))

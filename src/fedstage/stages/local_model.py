@@ -10,6 +10,7 @@ from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
 from fedstage.engine.training import train
 from fedstage.errors import FedstageError
+from fedstage.lines import client_model
 from fedstage.randomness import torch_generator
 from fedstage.reading import (
     fill_model,
@@ -43,7 +44,8 @@ def local_model(
     device = prepare(settings.numerics)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
     about = read_info(info)
-    model = new_model(settings.model, about, device, settings.numerics)
+    architecture = settings.model if client is None else client_model(settings, client)
+    model = new_model(architecture, about, device, settings.numerics)
     weights, _ = load_tensors(start)
     fill_model(model, weights, start)
     who = "pooled" if client is None else client

@@ -36,7 +36,7 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
     generator = numpy_generator(chosen.seed, "partition", "clients")
     natural = _column(tensors, "clients")
     assigned = divide(chosen.partition, labels, chosen.clients, generator, natural)
-    columns = split_roles(assigned, chosen.validation, chosen.seed)
+    columns = split_roles(assigned, chosen.validation, chosen.seed, chosen.aggregator_fraction)
     save_table(output, columns, CLIENTS_SCHEMA)
     save_table(histogram, label_histogram(columns, labels), HISTOGRAM_SCHEMA)
 

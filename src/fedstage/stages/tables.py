@@ -8,7 +8,7 @@ from fedstage.tables.html import render_html
 from fedstage.tables.latex import render_latex
 from fedstage.tables.layout import describe_source, lay_out
 from fedstage.tables.markdown import render
-from fedstage.tables.runs import last_rounds
+from fedstage.tables.runs import last_rounds, read_scores
 from fedstage.tables.summary import summarise, table_schema
 
 

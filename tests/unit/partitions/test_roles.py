@@ -79,3 +79,38 @@ def test_global_generators_are_neither_used_nor_changed():
         np.testing.assert_array_equal(before[0], np.random.get_state()[1])  # noqa: NPY002
         assert torch.equal(before[1], torch.get_rng_state())
     assert results[0] == results[1]
+
+
+# --- aggregator -----------------------------------------------------------------------------------
+
+
+def of_role(columns, role, client):
+    chosen = (columns["client"] == client) & (columns["role"] == role)
+    return columns["sample"][chosen].tolist()
+
+
+@pytest.mark.parametrize(
+    ("validation", "aggregator", "counts"),
+    [
+        (0.0, 0.1, [(4, 0, 0), (1, 0, 0), (90, 10, 0)]),
+        (0.2, 0.1, [(3, 0, 1), (1, 0, 0), (72, 8, 20)]),
+        (0.5, 0.99, [(1, 1, 2), (1, 0, 0), (1, 49, 50)]),
+    ],
+)
+def test_the_aggregators_part_is_one_of_what_validation_leaves(validation, aggregator, counts):
+    columns = split_roles(ASSIGNED, validation, 0, aggregator)
+    roles = ("train", "aggregator", "validation")
+    for client, expected in enumerate(counts):
+        assert tuple(len(of_role(columns, role, client)) for role in roles) == expected
+    assert sorted(columns["sample"].tolist()) == sorted(np.concatenate(ASSIGNED).tolist())
+
+
+def test_who_validates_does_not_depend_on_the_aggregators_part():
+    without, beside = split_roles(ASSIGNED, 0.3, 5), split_roles(ASSIGNED, 0.3, 5, 0.2)
+    assert validation_of(without, 2) == validation_of(beside, 2)
+    assert set(of_role(beside, "train", 2)) < set(of_role(without, "train", 2))
+
+
+def test_a_larger_part_for_the_aggregator_holds_a_smaller_one():
+    small, large = (split_roles(ASSIGNED, 0.1, 5, part) for part in (0.1, 0.3))
+    assert set(of_role(small, "aggregator", 2)) < set(of_role(large, "aggregator", 2))

@@ -1,0 +1,233 @@
+"""Which settings of a one-shot line reach which of its files."""
+
+import pytest
+
+from fedstage import graph
+from fedstage.config import Line, OneShot, OneShotLine
+from fedstage.lines import (
+    aggregating,
+    aggregator_id,
+    alone,
+    client_model,
+    local_id,
+    local_line,
+    members,
+    partition_id,
+    partition_settings,
+)
+
+CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
+ROUNDS = {"federated": {"rounds": 5}}
+BASE = {
+    "data": {"digits": {"server_validation": 20}},
+    "clients": 4,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "validation": 0.1,
+    "aggregator_fraction": 0.1,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "aggregator": "mlp",
+    "aggregator_training": ROUNDS,
+    "seed": 0,
+}
+
+
+def one_shot(**changes):
+    return OneShotLine.model_validate({**BASE, **changes})
+
+
+IDS = {
+    "partition": lambda line: partition_id(local_line(line)),
+    "models": lambda line: local_id(local_line(line)),
+    "aggregator": aggregator_id,
+}
+ALL, FITTED = set(IDS), {"aggregator"}
+TRAINED = {"models", "aggregator"}
+#: Each field, a changed value, and the ids that must change with it; no other may.
+REACH = {
+    "data": ({"digits": {"test": 300, "server_validation": 20}}, ALL),
+    "clients": (5, ALL),
+    "partition": ("iid", ALL),
+    "validation": (0.2, ALL),
+    "aggregator_fraction": (0.2, ALL),
+    "local_fraction": (0.9, set()),  # what is meant without it
+    "model": ("logistic_regression", TRAINED),
+    "architectures": (["cnn_small", "logistic_regression"], TRAINED),
+    "initialisation": ("own", TRAINED),
+    "client": ({**CLIENT, "momentum": 0.5}, TRAINED),
+    "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
+    "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),
+    "forget": ([2], FITTED),
+    "numerics": ({"threads": 2}, TRAINED),
+    "seed": (1, ALL),
+}
+
+
+@pytest.mark.parametrize("field", REACH)
+def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
+    value, expected = REACH[field]
+    before, after = one_shot(), one_shot(**{field: value})
+    assert before != after
+    assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
+
+
+def test_every_field_is_in_the_table_above():
+    assert set(OneShotLine.model_fields) == set(REACH)
+
+
+@pytest.mark.parametrize("aggregator", ["averaging", "weighted", "confidence", "voting"])
+def test_how_an_aggregator_is_trained_does_not_reach_one_that_is_not(aggregator):
+    trained = one_shot(aggregator=aggregator)
+    assert aggregator_id(trained) == aggregator_id(
+        one_shot(aggregator=aggregator, aggregator_training=None)
+    )
+
+
+def test_all_rules_have_the_same_clients():
+    rules = ("averaging", "weighted", "linear", "per_class", "mlp", "voting", "moe")
+    lines = [one_shot(aggregator=rule) for rule in rules]
+    assert len({local_id(local_line(line)) for line in lines}) == 1
+    assert len({aggregator_id(line) for line in lines}) == 7
+
+
+def test_training_on_all_samples_is_training_without_a_part_for_the_aggregator():
+    whole = one_shot(aggregator="averaging", local_fraction=1.0)
+    plain = one_shot(aggregator="averaging", aggregator_fraction=0.0)
+    assert local_line(whole) == local_line(plain)
+    assert aggregator_id(whole) == aggregator_id(plain)
+    assert local_id(local_line(whole)) != local_id(local_line(one_shot()))
+    assert "aggregator_fraction" not in partition_settings(local_line(whole))
+
+
+def test_clients_of_an_ensemble_are_the_clients_that_train_alone():
+    settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
+    federated = Line.model_validate(settings | {"participants": 2})
+    whole = one_shot(aggregator="averaging", local_fraction=1.0)
+    assert local_line(whole) == alone(federated, 1, pooled=False)
+    own = OneShot(aggregator_fraction=0.1, initialisation="own")
+    apart = alone(federated, 1, pooled=False, own=own)
+    assert apart == local_line(one_shot(initialisation="own"))
+    assert alone(federated, 1, pooled=True, own=own) == alone(federated, 1, pooled=True)
+
+
+def test_a_federated_line_of_groups_trains_its_clients_alone_with_its_model():
+    groups = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}
+    settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
+    line = Line.model_validate(settings | groups | {"participants": 2})
+    assert alone(line, 1, pooled=False).architectures == ()
+
+
+# --- architectures --------------------------------------------------------------------------------
+
+SMALL, LINEAR = {"name": "cnn_small"}, {"name": "logistic_regression"}
+
+
+def test_architectures_are_dealt_out_in_turn():
+    line = one_shot(architectures=[SMALL, LINEAR], clients=5)
+    names = [client_model(line, client).name for client in range(5)]
+    assert names == [SMALL["name"], LINEAR["name"]] * 2 + [SMALL["name"]]
+    assert names == [client_model(local_line(line), client).name for client in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([SMALL, LINEAR], [SMALL, LINEAR, SMALL, LINEAR]),
+        ([SMALL, LINEAR, SMALL, LINEAR], [SMALL, LINEAR] * 3),
+        ([SMALL], []),
+        ([SMALL] * 4, []),
+    ],
+    ids=["repeated", "too many", "one", "all the same"],
+)
+def test_the_same_models_are_the_same_files_however_they_are_listed(one, other):
+    ids = {local_id(local_line(one_shot(architectures=models))) for models in (one, other)}
+    assert len(ids) == 1
+
+
+def test_a_model_that_no_client_has_does_not_reach_clients():
+    ids = {
+        local_id(local_line(one_shot(architectures=[LINEAR], model=model)))
+        for model in (SMALL, LINEAR, {"name": "resnet8"})
+    }
+    assert len(ids) == 1
+
+
+# --- initial weights ------------------------------------------------------------------------------
+
+
+def test_clients_start_from_one_model_or_each_from_its_own():
+    common, own = (local_line(one_shot(initialisation=kind)) for kind in ("common", "own"))
+    starts = {kind: [graph.local_start(kind, n) for n in range(4)] for kind in (common, own)}
+    assert len(set(starts[common])) == 1
+    assert len(set(starts[own])) == 4
+    assert starts[own][0] == starts[common][0]
+    assert graph.local_start(common, None) == starts[common][0]
+
+
+def test_clients_of_one_architecture_start_from_its_common_weights():
+    line = local_line(one_shot(architectures=[SMALL, LINEAR]))
+    starts = [graph.local_start(line, client) for client in range(4)]
+    assert starts[:2] == starts[2:]
+    assert starts[0] != starts[1]
+
+
+# --- forgetting -----------------------------------------------------------------------------------
+
+
+def test_forgotten_clients_are_no_members():
+    line = one_shot(forget=[2, 0])
+    assert members(line) == [1, 3]
+    assert [path.rpartition("/")[2] for path in graph.members_logits(line, "test")] == [
+        "client_1-test.safetensors",
+        "client_3-test.safetensors",
+    ]
+    assert aggregator_id(line) == aggregator_id(one_shot(forget=[0, 2, 2]))
+    assert "-mlp-without_0_2-seed0-" in aggregator_id(line)
+
+
+def test_an_aggregator_that_forgets_has_the_same_clients():
+    assert local_line(one_shot(forget=[1])) == local_line(one_shot())
+
+
+def test_the_settings_of_an_aggregators_file_name_it():
+    line = one_shot(architectures=[SMALL, LINEAR], local_fraction=0.9, forget=[3, 1])
+    assert aggregating(aggregating(line)) == aggregating(line)
+    assert aggregator_id(aggregating(line)) == aggregator_id(line)
+    assert local_line(aggregating(line)) == local_line(line)
+
+
+def test_many_forgotten_clients_leave_a_name_that_is_short():
+    line = one_shot(clients=300, forget=list(range(0, 300, 2)))
+    assert "-without_150_clients-" in aggregator_id(line)
+    assert len(aggregator_id(line)) < 120
+
+
+# --- what an aggregator reads ---------------------------------------------------------------------
+
+
+STOPPED = {"federated": {"rounds": 5, "early_stopping": {}}}
+PROXY = {"proxy": {"steps": 5}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "images"),
+    [
+        ({"aggregator": "averaging"}, []),
+        ({"aggregator": "weighted"}, []),
+        ({"aggregator": "voting"}, ["aggregator"]),
+        ({"aggregator": "voting", "aggregator_training": PROXY}, ["aggregator"]),
+        ({}, ["aggregator"]),
+        ({"aggregator_training": STOPPED}, ["aggregator", "validation"]),
+        ({"aggregator_training": PROXY}, ["server_validation"]),
+    ],
+    ids=str,
+)
+def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images):
+    read = graph.aggregator_reads(one_shot(**changes))
+    every = [path for paths in read.values() for path in paths]
+    spoken = [path for path in every if "/logits/" in path]
+    assert {path.rpartition("-")[2] for path in spoken} == {
+        f"{name}.safetensors" for name in images
+    }
+    assert len(spoken) == 4 * len(images)
+    assert not [path for path in every if "test" in path.rpartition("/")[2]]

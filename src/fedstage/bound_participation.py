@@ -2,8 +2,9 @@
 
 Every way to give each slot a client that may have it, no client two, is as likely as any other. It
 is the draw without bound clients, on condition that everybody fits. So clients bound to the same
-architecture take part equally often, in each of its slots; clients that are bound to none do so
-among themselves, and all in all more often than others, because more slots are open to them.
+architecture take part equally often, in each of its slots. Clients that are bound to none do so
+among themselves, and never less often than others: wherever one who is bound takes part without
+such a client, the two may change places.
 
 It is drawn in three steps: how many slots of each architecture go to unbound clients, with
 probabilities in proportion to the number of ways that are then left; which clients of either kind;

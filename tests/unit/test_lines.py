@@ -419,6 +419,7 @@ def settings_classes():
 
 
 REQUIRED = {
+    "Pretrained": {"file": "a", "sha256": "1" * 8},
     "ParquetData": {"folder": "a"},
     "Dirichlet": {"alpha": 0.5},
     "DirichletEqual": {"alpha": 0.5},
@@ -460,6 +461,8 @@ OTHER = {
     "ParquetData": SIZES
     | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
     "HeartDisease": {"folder": "b"},
+    "Isic2019": SIZES | {"folder": "b", "crop": 64},
+    "Camelyon16": {"folder": "b", "max_tiles": 10},
     "HeldOut": {},
     "Iid": {},
     "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
@@ -468,6 +471,9 @@ OTHER = {
     "Natural": {},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group"},
     "LogisticRegression": {"outputs": 1},
+    "DeepMil": {"width": 8, "outputs": None},
+    "Pretrained": {"file": "b", "sha256": "0" * 8},
+    "EfficientNet": {"weights": {"file": "b", "sha256": "0" * 8}},
     "ResNet": {"norm": "group", "shortcut": "B"},
     "WideResNet": {"norm": "group"},
     "Constant": {},
@@ -613,6 +619,10 @@ PINNED_DEFAULTS = {
     "ParquetData.client_column": None,
     "ParquetData.image_size": None,
     "HeartDisease.folder": "heart_disease",
+    "Isic2019.folder": "fed_isic2019",
+    "Isic2019.crop": 200,
+    "Camelyon16.folder": "fed_camelyon16",
+    "Camelyon16.max_tiles": 10_000,
     "Dirichlet.min_samples": 10,
     "Dirichlet.max_draws": 1000,
     "Dirichlet.mask": True,
@@ -622,6 +632,9 @@ PINNED_DEFAULTS = {
     "CnnSmall.hidden": 64,
     "CnnSmall.norm": "none",
     "LogisticRegression.outputs": None,
+    "DeepMil.width": 128,
+    "DeepMil.outputs": 1,
+    "EfficientNet.weights": None,
     "ResNet.norm": "batch",
     "ResNet.shortcut": "A",
     "WideResNet.norm": "batch",

@@ -185,10 +185,41 @@ class HeartDisease(Settings):
     server_validation: ClassVar[int] = 0
 
 
-Data = Annotated[Digits | TorchvisionData | ParquetData | HeartDisease, _BY_NAME, _IN_SHORT]
+class Isic2019(Sized):
+    """Fed-ISIC2019 as FLamby has preprocessed it: 23,247 pictures of skin, 8 classes, 6 centres.
+
+    `folder` below the data folder holds the pictures and FLamby's split; the middle `crop` x `crop`
+    pixels of each are used. The centres are the natural partition.
+    """
+
+    name: Literal["isic2019"]
+    folder: str = "fed_isic2019"
+    crop: Positive = 200
+
+
+class Camelyon16(Settings):
+    """Fed-Camelyon16 as FLamby has preprocessed it: slides as bags of tiles, 2 classes, 2 centres.
+
+    `folder` below the data folder holds the features of the tiles and FLamby's table of slides. Of
+    a slide with more than `max_tiles` tiles so many are drawn, always the same. The centres are the
+    natural partition.
+    """
+
+    name: Literal["camelyon16"]
+    folder: str = "fed_camelyon16"
+    max_tiles: Positive = 10_000
+    held_out: ClassVar[int] = 0
+    server_validation: ClassVar[int] = 0
+
+
+Data = Annotated[
+    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16,
+    _BY_NAME,
+    _IN_SHORT,
+]
 
 #: What the samples of a data set are, where they are no images.
-KINDS_OF_SAMPLES = {"heart_disease": "features"}
+KINDS_OF_SAMPLES = {"heart_disease": "features", "camelyon16": "bags"}
 #: Data sets whose test samples each client may prepare in its own way.
 WITH_OWN_TEST = ("heart_disease",)
 
@@ -200,7 +231,7 @@ class HeldOut(Settings):
 
 
 #: Public data: the held-out part, or the training images of another data set.
-Public = Annotated[HeldOut | Digits | TorchvisionData | ParquetData, _BY_NAME, _IN_SHORT]
+Public = Annotated[HeldOut | Digits | TorchvisionData | ParquetData | Isic2019, _BY_NAME, _IN_SHORT]
 
 
 # --- partition ------------------------------------------------------------------------------------
@@ -290,10 +321,45 @@ class WideResNet(Settings):
     norm: Norm = "batch"
 
 
-Model = Annotated[CnnSmall | LogisticRegression | ResNet | WideResNet, _BY_NAME, _IN_SHORT]
+class DeepMil(Settings):
+    """Gated attention over the instances of a bag (Ilse et al. 2018), as in FLamby's baseline.
+
+    `width` is that of the embedded instances and of the attention. `outputs` = 1 as for logistic
+    regression.
+    """
+
+    name: Literal["deep_mil"]
+    width: Positive = 128
+    outputs: Literal[1] | None = 1
+
+
+class Pretrained(Settings):
+    """A file of weights below the data folder, and the SHA-256 of it, or how that begins."""
+
+    file: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
+
+
+class EfficientNet(Settings):
+    """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes.
+
+    `weights` are those that all layers but the last start from: a state dict of torchvision's
+    model, in a file of PyTorch's or of safetensors.
+    """
+
+    name: Literal["efficientnet_b0"]
+    weights: Pretrained | None = None
+    norm: ClassVar[str] = "batch"
+
+
+Model = Annotated[
+    CnnSmall | LogisticRegression | ResNet | WideResNet | DeepMil | EfficientNet,
+    _BY_NAME,
+    _IN_SHORT,
+]
 
 #: Models that take other samples than images.
-SAMPLES_OF_MODELS = {"logistic_regression": ("images", "features")}
+SAMPLES_OF_MODELS = {"logistic_regression": ("images", "features"), "deep_mil": ("bags",)}
 
 
 # --- optimisation ---------------------------------------------------------------------------------

@@ -444,6 +444,25 @@ BAD_CONFIGURATIONS = {
     "extra images of another": at(
         "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
     ),
+    "slides for a network of images": at(
+        "b:data", "camelyon16", "model = 'cnn_small': takes images", "camelyon16 are bags"
+    ),
+    "pictures for a network of slides": at(
+        "b:model", "deep_mil", "model = 'deep_mil': takes bags", "digits are images"
+    ),
+    "no tile of a slide": at(
+        "b:data", {"camelyon16": {"max_tiles": 0}}, "data.max_tiles = 0", "or equal to 1"
+    ),
+    "nothing of a picture": at("b:data", {"isic2019": {"crop": 0}}, "data.crop = 0", "equal to 1"),
+    "weights without a checksum": at(
+        "b:model", {"efficientnet_b0": {"weights": {"file": "a.pth"}}}, "weights.sha256: missing"
+    ),
+    "weights with no checksum": at(
+        "b:model",
+        {"efficientnet_b0": {"weights": {"file": "a.pth", "sha256": "none"}}},
+        "model.weights.sha256 = 'none'",
+        "must match",
+    ),
     "two outputs of one kind": at(
         "b:model", {"logistic_regression": {"outputs": 2}}, "model.outputs = 2", "must be 1"
     ),
@@ -756,6 +775,11 @@ BAD_ARTEFACTS = {
     ),
     "no folder for patients": asked(
         "dataset", "--settings", {"name": "heart_disease"}, "heart_disease", "FEDSTAGE_DATA"
+    ),
+    "no folder of slides": Damage(
+        "dataset",
+        ("camelyon16", "FEDSTAGE_DATA"),
+        options={"--settings": '{"name": "camelyon16"}'},
     ),
     "one output for ten classes": asked(
         "initial_model",

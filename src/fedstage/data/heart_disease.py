@@ -91,13 +91,12 @@ def as_dataset(centres: Sequence[Centre]) -> Dataset:
     everyone = _statistics(np.concatenate([centre.features[centre.train] for centre in centres]))
     pooled = [everyone] * len(centres)
     train = _samples(centres, [centre.train for centre in centres], own)
-    none = Images(train.images[:0], train.labels[:0])
     tests = [centre.test for centre in centres]
     return Dataset(
         train=train,
         test=_samples(centres, tests, pooled),
-        held_out=none.images,
-        server_validation=none,
+        held_out=train.none.images,
+        server_validation=train.none,
         class_names=CLASSES,
         test_own=_samples(centres, tests, own),
     )

@@ -13,12 +13,20 @@ class Images:
     """Labelled samples: int64 labels [n] and, where known, int64 clients [n].
 
     Images are uint8 [n, C, H, W]. What is no image is stored under the same name as a model takes
-    it: features float32 [n, F], standardised.
+    it: features float32 [n, F], standardised; the instances of bags float32 [N, F], with `starts`
+    int64 [n + 1], as `fedstage.engine.bags.Bags` has them.
     """
 
     images: torch.Tensor
     labels: torch.Tensor
     clients: torch.Tensor | None = None
+    starts: torch.Tensor | None = None
+
+    @property
+    def none(self) -> "Images":
+        """The same kind of samples, but none of them."""
+        starts = None if self.starts is None else self.starts[:1]
+        return Images(self.images[:0], self.labels[:0], starts=starts)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,19 @@
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, LogisticRegression, Model, ResNet, WideResNet
+from fedstage.config import (
+    CnnSmall,
+    DeepMil,
+    EfficientNet,
+    LogisticRegression,
+    Model,
+    ResNet,
+    WideResNet,
+)
 from fedstage.errors import FedstageError
 from fedstage.models.cnn_small import cnn_small
+from fedstage.models.deep_mil import deep_mil
+from fedstage.models.efficientnet import efficientnet
 from fedstage.models.logistic_regression import logistic_regression
 from fedstage.models.resnet import resnet
 from fedstage.models.wide_resnet import wide_resnet
@@ -25,7 +35,7 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     settings : Model
         The model's settings.
     shape : tuple[int, ...]
-        [C, H, W] of an image; [F] of features.
+        [C, H, W] of an image; [F] of features, or of an instance of a bag.
     classes : int
         Number of logits.
 
@@ -55,6 +65,10 @@ def _architecture(settings: Model, shape: tuple[int, ...], classes: int) -> nn.M
             return resnet(settings, shape[0], classes)
         case WideResNet():
             return wide_resnet(settings, shape[0], classes)
+        case EfficientNet():
+            return efficientnet(shape[0], classes)
+        case DeepMil():
+            return deep_mil(settings, shape[0], classes)
 
 
 def _image(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -81,8 +95,10 @@ def _check_size(settings: Model, shape: tuple[int, ...]) -> None:
 def _smallest(settings: Model) -> int | None:
     """Return the smallest height and width of images; None where any samples will do."""
     match settings:
-        case LogisticRegression():
+        case LogisticRegression() | DeepMil():
             return None
+        case EfficientNet():
+            return 32
         case CnnSmall():
             return 4
         case ResNet() | WideResNet():

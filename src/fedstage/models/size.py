@@ -2,10 +2,21 @@
 
 from math import prod
 
-from fedstage.config import CnnSmall, LogisticRegression, Model, Norm, ResNet, WideResNet
+from fedstage.config import (
+    CnnSmall,
+    DeepMil,
+    EfficientNet,
+    LogisticRegression,
+    Model,
+    Norm,
+    ResNet,
+    WideResNet,
+)
 
 FLOAT = 4  # bytes of an fp32 number
 COUNTER = 8  # bytes of the int64 number of batches that batch normalisation has seen
+#: EfficientNet-B0 for colour images but its last layer: parameters, running statistics, counters.
+_EFFICIENTNET = FLOAT * (4_007_548 + 42_016) + COUNTER * 49
 
 
 def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
@@ -31,6 +42,10 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
             return _resnet(settings, shape[0], classes)
         case WideResNet():
             return _wide_resnet(settings, shape[0], classes)
+        case EfficientNet():
+            return _EFFICIENTNET + _linear(1280, classes)
+        case DeepMil():
+            return _deep_mil(settings, shape[0], settings.outputs or classes)
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
@@ -90,6 +105,18 @@ def _wide_resnet(settings: WideResNet, channels: int, classes: int) -> int:
         )
         + _norm(128, norm)
         + _linear(128, classes)
+    )
+
+
+def _deep_mil(settings: DeepMil, features: int, outputs: int) -> int:
+    width = settings.width
+    return (
+        _linear(features, width)
+        + 2 * _linear(width, width)
+        + _linear(width, 1)
+        + _linear(width, 128)
+        + _linear(128, 64)
+        + _linear(64, outputs)
     )
 
 

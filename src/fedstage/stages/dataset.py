@@ -1,7 +1,6 @@
 """Stage `dataset`: read a data set into arrays, once for all lines that use it."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from fedstage.artefacts import save_tensors
 from fedstage.config import Data, Settings
 from fedstage.data import Dataset, Images, load
 from fedstage.data.images import pixel_statistics
+from fedstage.data_folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.files import save_json
 from fedstage.validation import validate
@@ -62,14 +62,14 @@ def dataset(
         If the settings are invalid, or the data is missing, damaged or too little.
     """
     chosen = _parse(settings)
-    loaded = load(chosen, folder or _default_folder())
+    loaded = load(chosen, folder or default_folder())
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
     save_tensors(held_out, {"images": loaded.held_out})
     if server_validation is not None:
         save_tensors(server_validation, _tensors(loaded.server_validation))
     if test_own is not None:
-        save_tensors(test_own, _tensors(loaded.test_own or _none_of(loaded.test)))
+        save_tensors(test_own, _tensors(loaded.test_own or loaded.test.none))
     save_json(info, describe(chosen.name, loaded))
 
 
@@ -99,15 +99,7 @@ def _parse(settings: str) -> Data:
     return validate(_Option, {"data": raw}, "--settings").data
 
 
-def _default_folder() -> Path | None:
-    folder = os.environ.get("FEDSTAGE_DATA")
-    return Path(folder) if folder else None
-
-
-def _none_of(part: Images) -> Images:
-    return Images(part.images[:0], part.labels[:0])
-
-
 def _tensors(part: Images) -> dict[str, torch.Tensor]:
     tensors = {"images": part.images, "labels": part.labels}
-    return tensors if part.clients is None else {**tensors, "clients": part.clients}
+    known = {"clients": part.clients, "starts": part.starts}
+    return tensors | {name: value for name, value in known.items() if value is not None}

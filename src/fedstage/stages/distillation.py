@@ -8,6 +8,7 @@ from torch import nn
 
 from fedstage.artefacts import Weights, load_tensors, save_tensors
 from fedstage.config import Line
+from fedstage.engine.bags import Samples
 from fedstage.engine.batches import public_batches
 from fedstage.engine.devices import prepare
 from fedstage.engine.training import train
@@ -103,7 +104,7 @@ def _leave_out(
 def _teach(
     settings: Line,
     model: nn.Module,
-    images: torch.Tensor,
+    images: Samples,
     teacher: torch.Tensor,
     about: dict[str, Any],
     notes: Notes,

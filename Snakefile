@@ -46,8 +46,10 @@ else:
 include: "workflow/rules/local_models.smk"
 include: "workflow/rules/one_shot.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/choices.smk"
 include: "workflow/rules/results.smk"
 include: "workflow/rules/computed.smk"
+include: "workflow/rules/forgetting.smk"
 
 
 # The metrics are named beside the tables made of them, so that deleting one makes it again.

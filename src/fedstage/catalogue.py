@@ -30,6 +30,7 @@ from fedstage.lines import (
     aggregator_id,
     cohorts,
     data_id,
+    digest,
     initial_id,
     keeps_state,
     line_id,
@@ -38,6 +39,8 @@ from fedstage.lines import (
     normalised,
     participation_id,
     partition_id,
+    student_id,
+    teaching,
     undistilled,
 )
 from fedstage.merging import Raw
@@ -72,6 +75,8 @@ class Catalogue:
     lines: dict[str, Line]
     local_lines: dict[str, LocalLine]
     aggregators: dict[str, OneShotLine]
+    students: dict[str, OneShotLine]
+    choices: dict[str, Run]
 
 
 def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
@@ -102,8 +107,12 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     claims = load_claims(checked.claims, folder / "claims")
     check_claims(claims, _grids(runs))
     check_metrics(claims, experiments)
-    every = [run.line for resolved in runs.values() for run in resolved]
-    return Catalogue(checked, experiments, runs, published, claims, **_index(every))
+    every = [one.line for resolved in runs.values() for run in resolved for one in run.evaluated()]
+    choices = {
+        choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
+    }
+    index = _index(every) | {"choices": choices}
+    return Catalogue(checked, experiments, runs, published, claims, **index)
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
@@ -129,12 +138,15 @@ def trained_runs(catalogue: Catalogue, target: str) -> list[Run]:
     """Return the runs of a target that have to be trained for its results."""
     name, scale = split_target(target)
     measured = MEASURED & set(catalogue.experiments[name].results)
-    return catalogue.runs[name, scale] if measured else []
+    runs = catalogue.runs[name, scale] if measured else []
+    return [one for run in runs for one in run.evaluated()]
 
 
 def metrics_of(run: Run) -> str:
     """Return the metrics file of a run."""
     length = run.length
+    if run.candidates:
+        return graph.chosen_metrics_file(choice_id(run))
     if isinstance(run.line, LocalLine):
         return graph.local_metrics_file(run.line, length.role, length.rounds)
     if isinstance(run.line, OneShotLine):
@@ -142,6 +154,15 @@ def metrics_of(run: Run) -> str:
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
     return graph.metrics_file(run.line, name, length.role, length.rounds, every)
+
+
+def choice_id(run: Run) -> str:
+    """Name the folder of a choice: the candidates' lines, and what decides between them."""
+    decisive = [metrics_of(one) for one in run.evaluated()]
+    values = [one.axes for one in run.candidates]
+    number = digest({"metrics": decisive, "values": values})
+    settings = "_".join(path.rpartition(".")[2] for path in run.candidates[0].axes)
+    return f"{settings}-seed{run.line.seed}-{number}"
 
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
@@ -190,7 +211,12 @@ def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
     segments and which of their files stay; so every process must see the same of it.
     """
     text = " ".join(arguments)
-    every = [(key, run) for key, runs in catalogue.runs.items() for run in runs]
+    every = [
+        (key, one)
+        for key, runs in catalogue.runs.items()
+        for run in runs
+        for one in run.evaluated()
+    ]
     shared = {_shared(run.line) for key, run in every if _is_asked(catalogue, key, run, text)}
     return [run for _, run in every if _shared(run.line) in shared]
 
@@ -230,14 +256,15 @@ def _ids(line: Line | LocalLine | OneShotLine) -> list[str]:
     if isinstance(line, LocalLine):
         return [local_id(line)]
     if isinstance(line, OneShotLine):
-        return [aggregator_id(line), local_id(local_line(line))]
+        taught = [student_id(line)] if line.distillation is not None else []
+        return [*taught, aggregator_id(line), local_id(local_line(line))]
     return [line_id(line), line_id(undistilled(line))]
 
 
 def state_rounds(catalogue: Catalogue) -> list[int]:
     """Return the rounds whose round state is kept: each `state_every`-th, and every last one."""
     every = catalogue.config.state_every
-    runs = [run for runs in catalogue.runs.values() for run in runs]
+    runs = [one for runs in catalogue.runs.values() for run in runs for one in run.evaluated()]
     lasts = {
         run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
     }
@@ -271,17 +298,22 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
         kind(line) for line in asked if isinstance(line, Line) for kind in (normalised, undistilled)
     }
     every: set[Line | LocalLine] = {*local, *federated}
-    public = {line.public for line in federated if not isinstance(line.public, HeldOut)}
+    taught = {teaching(line) for line in one_shot if line.distillation is not None}
+    readers: list[Line | OneShotLine] = [*federated, *taught]
+    public = {line.public for line in readers if not isinstance(line.public, HeldOut)}
+    initial = {
+        Initial(line.data, model, line.seed)
+        for line in every
+        for model in (line.model, *line.architectures)
+    }
+    initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
     return {
         "data": {data_id(data): data for data in {line.data for line in every} | public},
         "partitions": {partition_id(line): line for line in every},
         "plans": {participation_id(line): line for line in federated},
-        "initial": {
-            initial_id(line.data, model, line.seed): Initial(line.data, model, line.seed)
-            for line in every
-            for model in (line.model, *line.architectures)
-        },
+        "initial": {initial_id(one.data, one.model, one.seed): one for one in initial},
         "lines": {line_id(line): line for line in federated},
         "local_lines": {local_id(line): line for line in local},
         "aggregators": {aggregator_id(line): aggregating(line) for line in one_shot},
+        "students": {student_id(line): line for line in taught},
     }

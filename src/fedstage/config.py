@@ -63,6 +63,8 @@ CHOICES = frozenset(
         "schedule",
         "aggregator",
         "aggregator_training",
+        "distillation",
+        "student",
     }
 )
 
@@ -352,8 +354,16 @@ class EfficientNet(Settings):
     norm: ClassVar[str] = "batch"
 
 
+class ResNetWide(Settings):
+    """The ResNet-8 of FENS: three blocks with `width`, 2 and 4 times `width` channels."""
+
+    name: Literal["resnet8_wide"]
+    norm: Norm = "batch"
+    width: Positive = 128
+
+
 Model = Annotated[
-    CnnSmall | LogisticRegression | ResNet | WideResNet | DeepMil | EfficientNet,
+    CnnSmall | LogisticRegression | ResNet | WideResNet | ResNetWide | DeepMil | EfficientNet,
     _BY_NAME,
     _IN_SHORT,
 ]
@@ -1131,13 +1141,36 @@ class ProxySet(Settings):
 AggregatorTraining = Annotated[FederatedRounds | ProxySet, _BY_NAME, _IN_SHORT]
 
 
+class KlTransfer(Settings):
+    """A student learns the teacher's probabilities, with the temperature of `server`."""
+
+    name: Literal["kl"]
+
+
+class L1Transfer(Settings):
+    """A student learns the teacher's logits: the mean absolute difference (FedKD)."""
+
+    name: Literal["l1"]
+
+
+class FedEtTransfer(Settings):
+    """A student learns the teacher's class and, `diversity` times, what dissenters say (Fed-ET)."""
+
+    name: Literal["fedet"]
+    diversity: NonNegative = 0.05
+
+
+Transfer = Annotated[KlTransfer | L1Transfer | FedEtTransfer, _BY_NAME, _IN_SHORT]
+
+
 class OneShot(Settings):
     """What a one-shot run has beside the settings that it shares with federated ones.
 
     `aggregator_fraction` of each client's samples are for the aggregator. `local_fraction` is the
     share that the clients' models are trained on: the others (null), or all (1), with which an
     aggregator can only be one that needs no samples. The models and data of the clients in `forget`
-    are left out of the aggregator.
+    are left out of the aggregator. With a `distillation` it is a `student` (by default of the
+    architecture of `model`) that predicts, whom the aggregator has taught on the public images.
     """
 
     aggregator_fraction: Fraction = 0.0
@@ -1146,6 +1179,8 @@ class OneShot(Settings):
     aggregator: Aggregator = Averaging(name="averaging")
     aggregator_training: AggregatorTraining | None = None
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+    distillation: Transfer | None = None
+    student: Model | None = None
 
 
 class OneShotLine(OneShot):
@@ -1158,6 +1193,8 @@ class OneShotLine(OneShot):
     model: Model
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     client: Client
+    server: Server | None = None
+    public: Public = HeldOut(name="held_out")
     numerics: Numerics = Numerics()
     seed: int
 
@@ -1167,6 +1204,8 @@ class OneShotLine(OneShot):
         self._check_forgotten()
         if self.aggregator.name in FITTED_AGGREGATORS:
             self._check_fit()
+        if self.distillation is not None:
+            self._check_distillation()
         return self
 
     def _check_fractions(self) -> None:
@@ -1207,6 +1246,20 @@ class OneShotLine(OneShot):
                 f"aggregator_fraction = {self.aggregator_fraction}, local_fraction = "
                 f"{self.local_fraction}: {where} needs samples that no client's model was trained "
                 "on; set aggregator_fraction above 0 and local_fraction to null"
+            )
+
+    def _check_distillation(self) -> None:
+        if self.server is None:
+            raise ValueError("server = null: distillation needs the server's settings")
+        if self.public.name == "held_out" and not self.data.held_out:
+            raise ValueError("data.held_out = 0: public = held_out needs at least 1 sample")
+        if self.server.drop_worst != "none":
+            raise ValueError(
+                f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
+            )
+        if self.server.early_stopping is not None and not self.data.server_validation:
+            raise ValueError(
+                "data.server_validation = 0: server.early_stopping needs at least 1 sample"
             )
 
     def _check_training(self, training: FederatedRounds | ProxySet) -> None:

@@ -39,8 +39,7 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
 
 def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, int]]:
     if not isinstance(run.line, Line):
-        line = run.line
-        yield from _local_files(local_line(line) if isinstance(line, OneShotLine) else line)
+        yield from _without_rounds(run.line)
         return
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
@@ -56,9 +55,13 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             yield from ((path, update) for path in updates if keep == "all" or path in read)
 
 
-def _local_files(line: LocalLine) -> Iterator[tuple[str, int]]:
-    for client, path in enumerate(graph.local_models(line)):
-        yield path, _model_size(line.data, client_model(line, client))
+def _without_rounds(line: LocalLine | OneShotLine) -> Iterator[tuple[str, int]]:
+    """Yield the models of clients that train to the end, and of a student that they teach."""
+    if isinstance(line, OneShotLine) and line.distillation is not None:
+        yield graph.student_file(line), _model_size(line.data, line.student or line.model)
+    local = local_line(line) if isinstance(line, OneShotLine) else line
+    for client, path in enumerate(graph.local_models(local)):
+        yield path, _model_size(local.data, client_model(local, client))
 
 
 def _update_parts(line: Line) -> int:

@@ -1,7 +1,7 @@
 """Experiments: a base, a grid and scales, resolved into runs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -154,6 +154,17 @@ class Config(Settings):
         return self
 
 
+class Choose(Settings):
+    """Take those of several values with which a run is most accurate, on validation samples.
+
+    `among` has the candidates of each setting, by its path; of several settings, all combinations
+    are tried. The first of equals is taken. The test set cannot choose.
+    """
+
+    among: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+    on: Literal["validation"] = "validation"
+
+
 class RunLength(Settings):
     """What a run has beside its line: not part of the line's identity."""
 
@@ -162,6 +173,7 @@ class RunLength(Settings):
     evaluate: Evaluated = GlobalModel(name="global_model")
     role: Role = "test"
     training: Literal["federated", "alone", "pooled", "one_shot"] = "federated"
+    choose: Choose | None = None
 
 
 @dataclass(frozen=True)
@@ -176,11 +188,26 @@ class Run:
         What is trained.
     length : RunLength
         How long, and what is evaluated.
+    candidates : tuple of Run
+        Of a run that chooses among values, the runs with each, the first of which lends it its
+        line; their axes are the values.
     """
 
     axes: dict[str, Axis]
     line: Line | LocalLine | OneShotLine
     length: RunLength
+    candidates: tuple["Run", ...] = ()
+
+    def evaluated(self) -> list["Run"]:
+        """Return the runs whose metrics are needed: itself, or each candidate in both roles."""
+        if not self.candidates:
+            return [self]
+        roles = dict.fromkeys(("validation", self.length.role))
+        return [one.in_role(role) for role in roles for one in self.candidates]
+
+    def in_role(self, role: Role) -> "Run":
+        """Return the same run, scored on other samples."""
+        return replace(self, length=self.length.model_copy(update={"role": role}))
 
 
 def load_yaml(path: Path) -> Raw:
@@ -331,10 +358,21 @@ def _run(
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
-    where = f"{where}, method {method}"
-    lengths = {key: settings.pop(key) for key in _keys(RunLength) if key in settings}
+    run = _resolved(f"{where}, method {method}", settings)
+    axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
+    axes.update({key: _label(plain("", value)) for key, value in point.items()})
+    return replace(run, axes=axes)
+
+
+def _resolved(where: str, settings: Raw) -> Run:
+    """Return the run of settings, without axes."""
+    lengths = {key: settings[key] for key in _keys(RunLength) & settings.keys()}
     length = validate(RunLength, lengths, where)
-    line = _line(where, settings, length)
+    candidates = _candidates(where, settings, length.choose)
+    if candidates:
+        return Run({}, candidates[0].line, length, candidates)
+    rest = {key: value for key, value in settings.items() if key not in lengths}
+    line = _line(where, rest, length)
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     if length.role == "test_own" and line.data.name not in WITH_OWN_TEST:
@@ -342,9 +380,25 @@ def _run(
             f"{where}: role = 'test_own': only for data = {' or '.join(WITH_OWN_TEST)}, and here "
             f"data = {line.data.name}"
         )
-    axes: dict[str, Axis] = {"method": method, "seed": line.seed}
-    axes.update({key: _label(plain("", value)) for key, value in point.items()})
-    return Run(axes, line, length)
+    return Run({}, line, length)
+
+
+def _candidates(where: str, settings: Raw, choose: Choose | None) -> tuple[Run, ...]:
+    """Return a run for every combination of the values that a run chooses among."""
+    if choose is None:
+        return ()
+    tried = []
+    for values in product(*choose.among.values()):
+        point = dict(zip(choose.among, values, strict=True))
+        changed: Raw = {**settings, "choose": None}
+        for path, value in point.items():
+            changed = assign(changed, path, value)
+        run = _resolved(f"{where}, choose", changed)
+        if not run.line.validation:
+            raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
+        axes = {path: _label(plain("", value)) for path, value in point.items()}
+        tried.append(replace(run, axes=axes))
+    return tuple(tried)
 
 
 def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | OneShotLine:

@@ -21,7 +21,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
-from fedstage.config import Line, Numerics
+from fedstage.config import Line, Numerics, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
 from fedstage.kinds import member_kinds, parse_sampled
@@ -75,6 +75,7 @@ MODULES = {
         **dict.fromkeys(("resnet8", "resnet20", "resnet32", "resnet56"), "resnet"),
         "wrn16_2": "wide_resnet",
         "efficientnet_b0": "efficientnet",
+        "resnet8_wide": "resnet_wide",
     },
 }
 
@@ -85,6 +86,7 @@ _MODELS = frozenset(
         "fedstage.models.efficientnet",
         "fedstage.models.logistic_regression",
         "fedstage.models.resnet",
+        "fedstage.models.resnet_wide",
         "fedstage.models.wide_resnet",
     }
 )
@@ -110,12 +112,9 @@ DISPATCHERS = {
     "fedstage.stages.initial_model": frozenset({"fedstage.pretrained"}),
     # What only some ensembles have as members, and what only some students do.
     "fedstage.stages.logits": frozenset({"fedstage.sampling.draw"}),
-    "fedstage.stages.distillation": frozenset(
-        {
-            "fedstage.global_trainers.drop_worst",
-            "fedstage.global_trainers.early_stopping",
-            "fedstage.global_trainers.swa",
-        }
+    "fedstage.stages.distillation": frozenset({"fedstage.global_trainers.drop_worst"}),
+    "fedstage.teaching": frozenset(
+        {"fedstage.global_trainers.early_stopping", "fedstage.global_trainers.swa"}
     ),
     # What only lines do that compress their updates.
     "fedstage.stages.local_training": _COMPRESSION,
@@ -137,6 +136,8 @@ CHOSEN_FROM = {
     "aggregator": "aggregation_rules",
     "aggregator_training": "aggregator_trainers",
     "aggregator_training.server_optimizer": "server_optimizers",
+    "distillation": "transfers",
+    "student": "models",
 }
 
 #: Which choices of a line the code of a stage depends on; what is not here comes through files.
@@ -161,14 +162,17 @@ CHOICES_OF = {
         "aggregator_training",
         "aggregator_training.server_optimizer",
     ),
-    "one_shot_evaluation": ("model", "aggregator"),
+    "distilled_model": ("student", "aggregator", "distillation"),
+    "one_shot_evaluation": ("model", "student", "aggregator"),
 }
 
 #: The stages that send and receive updates, compressed where a line says so.
 SENDING = frozenset({"local_training", "cohort", "segment", "aggregation"})
 
 #: The stages that train, with compiled code where numerics say so.
-COMPILED = frozenset({"local_training", "cohort", "segment", "distillation", "local_model"})
+COMPILED = frozenset(
+    {"local_training", "cohort", "segment", "distillation", "local_model", "distilled_model"}
+)
 
 #: The stages that a segment calls, and the segment that does.
 SEGMENT_OF = {
@@ -219,7 +223,7 @@ def parts_of(
         parts += ["stages.logits", "stages.distillation", *parts_of(line, "distillation")]
         for kind in member_kinds(line.ensemble) if line.ensemble is not None else ():
             parts += parts_of(line, "logits", members=kind)
-    if stage == "distillation" and isinstance(line, Line):
+    if stage in ("distillation", "distilled_model") and isinstance(line, Line | OneShotLine):
         parts += _ways_to_teach(line)
     if stage in SENDING and isinstance(line, Line) and line.compression.name != "none":
         parts.append("compression")
@@ -246,7 +250,7 @@ def _chosen(line: object, field: str) -> tuple[Any, ...]:
     return (*([] if choice is None else [choice]), *others)
 
 
-def _ways_to_teach(line: Line) -> Iterator[str]:
+def _ways_to_teach(line: Line | OneShotLine) -> Iterator[str]:
     """Yield the modules of the server's settings that are not every line's."""
     if line.server is None:
         return

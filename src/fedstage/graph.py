@@ -42,6 +42,8 @@ from fedstage.lines import (
     participation_id,
     partition_id,
     shares_control,
+    student_id,
+    teaching,
 )
 from fedstage.rounds import block_of
 
@@ -157,12 +159,12 @@ def global_model(line: Line, round: int, group: int) -> str:
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-def public_id(line: Line) -> str:
+def public_id(line: Line | OneShotLine) -> str:
     """Name the public images: `held_out`, or the folder of another data set."""
     return "held_out" if isinstance(line.public, HeldOut) else data_id(line.public)
 
 
-def public_file(line: Line) -> str:
+def public_file(line: Line | OneShotLine) -> str:
     """Return the public images of a line's distillation."""
     if isinstance(line.public, HeldOut):
         return data_file(line.data, "held_out")
@@ -261,7 +263,7 @@ def fused_updates(line: Line, round: int, group: int) -> list[str]:
     return updates(line, round, group) if drops_worst(line) else []
 
 
-def server_validation(line: Line) -> str | None:
+def server_validation(line: Line | OneShotLine) -> str | None:
     """Return the server's own labelled images, where a distillation reads them."""
     if line.server is None or not needs_validation(line.server):
         return None
@@ -308,6 +310,11 @@ def metrics_file(line: Line, evaluated: str, role: str, rounds: int, every: int)
     """Return the metrics of a line: a row an evaluated round."""
     name = f"rounds_{rounds:04d}_every_{every}.parquet"
     return f"{line_folder(line)}/metrics/{evaluated}-{role}/{name}"
+
+
+def chosen_metrics_file(choice: str) -> str:
+    """Return the metrics of the candidate that a choice has taken."""
+    return f"{RESULTS}/choices/{choice}/metrics.parquet"
 
 
 def local_folder(line: LocalLine) -> str:
@@ -410,6 +417,24 @@ def aggregator_rounds(line: OneShotLine) -> str:
     return f"{aggregator_folder(line)}/rounds.parquet"
 
 
+def student_folder(line: OneShotLine) -> str:
+    """Return the folder of a model that a one-shot ensemble has taught."""
+    return f"{RESULTS}/distilled_models/{student_id(line)}"
+
+
+def student_file(line: OneShotLine) -> str:
+    """Return the model that a one-shot ensemble has taught."""
+    return f"{student_folder(line)}/model.safetensors"
+
+
+def student_start(line: OneShotLine) -> str:
+    """Return the weights that a one-shot student starts from: an initial model of its seed."""
+    model = teaching(line).student
+    assert model is not None, "a line with a student has its architecture"
+    return initial_model(line.data, model, line.seed, group=0)
+
+
 def one_shot_metrics_file(line: OneShotLine, role: str) -> str:
     """Return the metrics of what a one-shot line predicts in the end."""
-    return f"{aggregator_folder(line)}/metrics/{role}.parquet"
+    folder = aggregator_folder(line) if line.distillation is None else student_folder(line)
+    return f"{folder}/metrics/{role}.parquet"

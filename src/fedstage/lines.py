@@ -285,7 +285,26 @@ def aggregating(line: OneShotLine) -> OneShotLine:
     read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
     if line.aggregator.name not in TRAINED_AGGREGATORS:
         read["aggregator_training"] = None
-    return line.model_copy(update=read)
+    read |= {"distillation": None, "student": None, "server": None}
+    return line.model_copy(update=read | {"public": HeldOut(name="held_out")})
+
+
+@cache
+def teaching(line: OneShotLine) -> OneShotLine:
+    """Return a line with a student, without what cannot reach it."""
+    assert line.distillation is not None, "asked of lines with a student only"
+    assert line.server is not None, "checked by OneShotLine"
+    server = line.server
+    if line.distillation.name != "kl":
+        other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
+        server = server.model_copy(update=other)
+    read = {
+        "distillation": line.distillation,
+        "student": line.student or line.model,
+        "server": server,
+        "public": line.public,
+    }
+    return aggregating(line).model_copy(update=read)
 
 
 # --- slots and groups -----------------------------------------------------------------------------
@@ -394,12 +413,22 @@ def local_id(line: LocalLine) -> str:
 @cache
 def aggregator_id(line: OneShotLine) -> str:
     """Name the folder of an aggregator."""
-    settings = aggregating(line)
-    method: str = settings.aggregator.name
+    return _one_shot_id(aggregating(line), line.aggregator.name)
+
+
+@cache
+def student_id(line: OneShotLine) -> str:
+    """Name the folder of a model that a one-shot ensemble has taught."""
+    settings = teaching(line)
+    assert settings.distillation is not None, "asked of lines with a student only"
+    return _one_shot_id(settings, f"{line.aggregator.name}-{settings.distillation.name}")
+
+
+def _one_shot_id(settings: OneShotLine, method: str) -> str:
     if settings.forget:
         method += f"-without_{_listed(settings.forget)}"
-    name = _common_name(local_line(line))
-    return f"{name}-{method}-seed{line.seed}-{digest(canonical(settings))}"
+    name = _common_name(local_line(settings))
+    return f"{name}-{method}-seed{settings.seed}-{digest(canonical(settings))}"
 
 
 def _listed(clients: tuple[int, ...]) -> str:

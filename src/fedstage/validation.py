@@ -7,6 +7,8 @@ from pydantic import BaseModel, ValidationError
 
 from fedstage.config import (
     CHOICES,
+    Aggregator,
+    AggregatorTraining,
     Compression,
     Data,
     EnsembleTrainer,
@@ -18,6 +20,7 @@ from fedstage.config import (
     Public,
     Schedule,
     ServerOptimiser,
+    Transfer,
 )
 from fedstage.errors import FedstageError
 
@@ -35,6 +38,9 @@ _UNIONS = (
     EnsembleTrainer,
     GlobalTrainer,
     Evaluated,
+    Aggregator,
+    AggregatorTraining,
+    Transfer,
 )
 _NAMES = frozenset(
     name

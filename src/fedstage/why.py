@@ -26,7 +26,7 @@ UNCHANGED = ", unchanged"
 #: What the line of a stage is, where it is not a federated one.
 _KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
     **dict.fromkeys(("local_model", "local_evaluation", "client_logits"), LocalLine),
-    **dict.fromkeys(("aggregator", "one_shot_evaluation"), OneShotLine),
+    **dict.fromkeys(("aggregator", "distilled_model", "one_shot_evaluation"), OneShotLine),
 }
 
 

@@ -249,3 +249,42 @@ def test_rounds_of_a_network_are_those_of_the_algorithm(name, rule_of_v, weights
     expected = slow_rounds(begun, clients, settings, batches, rule_of_v)
     for key, value in zip(("weight1", "weight2"), expected, strict=True):
         np.testing.assert_allclose(done.parameters[key].numpy(), value, atol=1e-9)
+
+
+# --- what Fed-ET's student learns -----------------------------------------------------------------
+
+
+def slow_fedet(student, members, diversity):
+    """Eqs. 2 to 4 and 6 to 10 of Fed-ET, image by image."""
+    total = 0.0
+    for n in range(student.shape[0]):
+        said = [softmax(logits[n]) for logits in members]
+        variances = [np.mean((p - p.mean()) ** 2) for p in said]
+        alpha = [v / sum(variances) for v in variances]
+        consensus = sum(a * p for a, p in zip(alpha, said, strict=True))
+        label = consensus.argmax()
+        dissent = np.zeros(C)
+        for a, p in zip(alpha, said, strict=True):
+            if p.argmax() != label:
+                dissent += a * p
+        own = softmax(student[n])
+        divergence = sum(d * np.log(d / o) for d, o in zip(dissent, own, strict=True) if d > 0)
+        total += -np.log(own[label]) + diversity * divergence
+    return total / student.shape[0]
+
+
+@pytest.mark.parametrize("diversity", [0.0, 0.05, 0.5])
+def test_fedets_student_learns_labels_and_dissent(diversity):
+    from fedstage.config import FedEtTransfer, Server
+    from fedstage.transfers import transfer
+
+    members, _ = data(50, 21)
+    student = np.random.default_rng(22).normal(size=(50, C)) * 2
+    settings = FedEtTransfer(name="fedet", diversity=diversity)
+    teacher = combination(chosen("confidence"))({}, torch.as_tensor(members), None)
+    targets = transfer(settings).targets(settings, teacher, torch.as_tensor(members))
+    server = Server(steps=1, batch_size=1, learning_rate=1)
+    found = transfer(settings).loss(settings, server)(torch.as_tensor(student), targets)
+    assert float(found) == pytest.approx(slow_fedet(student, members, diversity), abs=1e-10)
+    assert len(set(targets[:, 0].tolist())) == C
+    assert 0 < int((targets[:, 1:].sum(1) > 0).sum()) < 50

@@ -109,8 +109,155 @@ CHOICES = {
 }
 
 TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+ONE_SHOT = {"training": "one_shot", "rounds": 1, "aggregator_fraction": 0.1}
+ROUNDS = {"federated": {"rounds": 5}}
+
+
+def one_shot(settings, *told):
+    return method(ONE_SHOT | settings, "method own", *told, name="own")
+
+
+def fitted(training, *told, **changes):
+    """An aggregator that is trained."""
+    return one_shot({"aggregator": "mlp", "aggregator_training": training} | changes, *told)
+
+
+#: What one-shot federated learning may not be asked for.
+ONE_SHOT_FAULTS = {
+    "unknown rule": one_shot({"aggregator": "median"}, "aggregator = 'median'", "'voting', 'moe'"),
+    "unknown key of a rule": one_shot(
+        {"aggregator": {"mlp": {"units": 9}}}, "aggregator.units = 9", "unknown key"
+    ),
+    "unknown way to train an aggregator": fitted(
+        {"central": {}}, "aggregator_training = 'central'", "'federated', 'proxy'"
+    ),
+    "unknown server optimiser of an aggregator": fitted(
+        {"federated": {"rounds": 5, "server_optimizer": "lamb"}},
+        "aggregator_training.server_optimizer = 'lamb'",
+        "'adam', 'yogi'",
+    ),
+    "unknown start": one_shot({"initialisation": "new"}, "initialisation = 'new'", "'common'"),
+    "unknown estimate of votes": one_shot(
+        {"aggregator": {"voting": {"estimate": "raw"}}}, "aggregator.estimate = 'raw'", "'smoothed'"
+    ),
+    "benefit that is not square": one_shot(
+        {"aggregator": {"voting": {"benefit": [[1, 0], [0, 1], [1, 1]]}}},
+        "aggregator: benefit: a row of 2 of 3 rows",
+    ),
+    "no rounds of an aggregator": fitted({"federated": {"rounds": 0}}, "training.rounds = 0"),
+    "rounds of an aggregator missing": fitted("federated", "aggregator_training.rounds: missing"),
+    "an aggregator that nobody trains": one_shot(
+        {"aggregator": "linear"}, "aggregator_training = null", "federated or proxy"
+    ),
+    "an aggregator without samples": fitted(
+        ROUNDS, "aggregator_fraction = 0.0", "above 0", aggregator_fraction=0.0
+    ),
+    "an aggregator of samples that clients were trained on": fitted(
+        ROUNDS, "local_fraction = 1.0", "no client's model was trained on", local_fraction=1.0
+    ),
+    "votes on samples that clients were trained on": one_shot(
+        {"aggregator": "voting", "local_fraction": 1.0}, "aggregator = 'voting'", "set aggregator_"
+    ),
+    "half of the rest": one_shot(
+        {"local_fraction": 0.45}, "local_fraction = 0.45", "1 - aggregator_fraction = 0.9"
+    ),
+    "all samples for the aggregator": one_shot(
+        {"aggregator_fraction": 1.0}, "aggregator_fraction = 1.0", "less than 1"
+    ),
+    "a proxy set that is not there": fitted(
+        {"proxy": {"steps": 5}}, "data.server_validation = 0", "at least 1"
+    ),
+    "more participants than members": fitted(
+        {"federated": {"rounds": 5, "participants": 9}},
+        "aggregator_training.participants = 9",
+        "at most 8",
+        forget=[0, 1],
+    ),
+    "forgetting who is not there": one_shot({"forget": [10]}, "forget = [10]", "at most 9"),
+    "forgetting all": one_shot({"forget": list(range(10))}, "at least 1 client must stay"),
+    "forgetting a name": one_shot({"forget": ["hospital"]}, "forget.0 = 'hospital'", "integer"),
+    "one-shot in several rounds": one_shot({"rounds": 3}, "rounds = 3", "one_shot has 1"),
+    "early stopping without validation data": fitted(
+        {"federated": {"rounds": 5, "early_stopping": {}}},
+        "validation = 0",
+        "early_stopping",
+        validation=0.0,
+    ),
+    "unknown transfer": one_shot({"distillation": "mse"}, "distillation = 'mse'", "'l1', 'fedet'"),
+    "unknown key of a transfer": one_shot(
+        {"distillation": {"fedet": {"lambda": 1}}}, "distillation.lambda = 1", "unknown key"
+    ),
+    "unknown student": one_shot(
+        {"distillation": "kl", "student": "resnet9"}, "student = 'resnet9'", "'resnet8'"
+    ),
+    "a student without a server": Bad(
+        ("method own", "server = null", "distillation needs"),
+        {
+            "e:methods": {"own": ONE_SHOT | {"distillation": "kl"}},
+            "e:grid": {"method": ["own"]},
+            "b:server": REMOVED,
+        },
+    ),
+    "a student without public images": one_shot(
+        {"distillation": "kl", "data": {"digits": {"held_out": 0}}}, "data.held_out = 0"
+    ),
+    "a student of who is left of the worst": one_shot(
+        {"distillation": "kl", "server": {"drop_worst": "as_published"}},
+        "server.drop_worst = 'as_published'",
+        "only for federated",
+    ),
+    "a student judged by nothing": one_shot(
+        {"distillation": "kl", "server": {"early_stopping": {}}}, "data.server_validation = 0"
+    ),
+    # The test set must not choose anything.
+    "early stopping on the test set": fitted(
+        {"federated": {"rounds": 5, "early_stopping": {"on": "test"}}},
+        "aggregator_training.early_stopping.on = 'test'",
+        "must be 'validation'",
+    ),
+    "a proxy set stopped on the test set": fitted(
+        {"proxy": {"steps": 5, "early_stopping": {"on": "test"}}},
+        "early_stopping.on = 'test'",
+        "must be 'validation'",
+    ),
+    "values chosen on the test set": method(
+        {"choose": {"among": {"client.epochs": [1, 2]}, "on": "test"}},
+        "choose.on = 'test'",
+        "must be 'validation'",
+    ),
+    "values chosen on no samples": Bad(
+        ("method own", "validation = 0", "choose needs more than 0"),
+        {
+            "e:methods": {"own": {"choose": {"among": {"client.epochs": [1, 2]}}}},
+            "e:grid": {"method": ["own"]},
+            "b:validation": 0.0,
+        },
+    ),
+    "values chosen among none": method({"choose": {"among": {}}}, "choose.among = {}", "at least"),
+    "no value to choose": method(
+        {"choose": {"among": {"client.epochs": []}}}, "choose.among.client.epochs = []", "at least"
+    ),
+    "a value that cannot be": method(
+        {"choose": {"among": {"client.epochs": [1, 0]}}}, "choose: client.epochs = 0", "equal to 1"
+    ),
+    "a setting to choose that is not there": method(
+        {"choose": {"among": {"client.lr": [0.1]}}}, "choose: client.lr = 0.1", "unknown key"
+    ),
+    "fault of a one-shot setting in a federated run": method(
+        {"initialisation": "new"}, "method fedavg", "initialisation = 'new'", name="fedavg"
+    ),
+    "properties of a one-shot run": Bad(
+        ("results = 'properties'", "training = 'one_shot'", "only federated"),
+        {
+            "e:methods": {"fens": ONE_SHOT},
+            "e:grid": {"method": ["fens"]},
+            "e:results": ["properties"],
+        },
+    ),
+}
 
 BAD_CONFIGURATIONS = {
+    **ONE_SHOT_FAULTS,
     # unknown keys, at every level
     "unknown key": at("tarjets", 1, "config.yaml", "tarjets = 1", "unknown key"),
     "unknown key of an experiment": at("e:titel", "x", "e.titel = 'x'", "unknown key"),

@@ -163,6 +163,7 @@ def test_choices_are_known_to_merging():
         ("ensemble_trainers", config.EnsembleTrainer),
         ("aggregation_rules", config.Aggregator),
         ("aggregator_trainers", config.AggregatorTraining),
+        ("transfers", config.Transfer),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

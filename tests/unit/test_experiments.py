@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import yaml
 
-from fedstage.config import Line, LocalLine
+from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.experiments import (
     Config,
@@ -34,6 +34,12 @@ LIBRARY = {
     "feddf": {"ensemble": "clients", "global": "basic"},
     "local_only": {"training": "alone"},
     "centralised": {"training": "pooled"},
+    "fens": {
+        "training": "one_shot",
+        "rounds": 1,
+        "aggregator": "mlp",
+        "aggregator_training": {"federated": {"rounds": 5}},
+    },
 }
 
 
@@ -200,7 +206,7 @@ def test_unknown_method_lists_the_known_ones():
         runs(grid={"method": ["fedavg", "fedsgd"]}, methods={"own": {}})
     assert str(caught.value) == (
         "a/default: method = 'fedsgd': unknown; use one of "
-        "centralised, fedavg, feddf, fedprox, local_only, own"
+        "centralised, fedavg, feddf, fedprox, fens, local_only, own"
     )
 
 
@@ -446,3 +452,75 @@ def test_what_an_axis_implies_is_inherited_where_there_is_this_axis(tmp_path):
     children = {"b": {"like": "parent"}, "c": {"like": "parent", "grid": grid}}
     found = family(tmp_path, parent=parent, **children)
     assert [found[name].implies for name in "bc"] == [{}, {"data": {"digits": {}}}]
+
+
+# --- one-shot runs --------------------------------------------------------------------------------
+
+
+def test_a_base_may_hold_settings_of_one_shot_and_federated_runs():
+    base = {"aggregator_fraction": 0.1, "initialisation": "own", "global_models": 2}
+    federated, one_shot, alone = runs(
+        base=base, grid={"method": ["fedavg", "fens", "local_only"]}, table={}
+    )
+    assert isinstance(federated.line, Line)
+    assert (federated.line.global_models, federated.line.clients) == (2, 10)
+    assert isinstance(one_shot.line, OneShotLine)
+    assert (one_shot.line.aggregator.name, one_shot.line.initialisation) == ("mlp", "own")
+    assert one_shot.length.rounds == 1
+    assert isinstance(alone.line, LocalLine)
+    assert (alone.line.aggregator_fraction, alone.line.initialisation) == (0.1, "own")
+
+
+def test_a_rule_and_who_is_forgotten_are_axes():
+    grid = {
+        "method": ["fens"],
+        "aggregator": ["averaging", {"mlp": {"hidden": 8}}],
+        "forget": [[], [2, 5]],
+    }
+    found = runs(base={"aggregator_fraction": 0.1}, grid=grid)
+    assert [(one.line.aggregator.name, one.line.forget) for one in found] == [
+        ("averaging", ()), ("averaging", (2, 5)), ("mlp", ()), ("mlp", (2, 5)),
+    ]  # fmt: skip
+    assert [one.axes["forget"] for one in found] == ["", "2 5", "", "2 5"]
+    assert found[2].axes["aggregator"] == "mlp hidden 8"
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+def chosen(among, **changes):
+    library = LIBRARY | {"tuned": {"choose": {"among": among}, **changes}}
+    (run,) = runs(library=library, base={"validation": 0.1}, grid={"method": ["tuned"]})
+    return run
+
+
+def test_a_run_that_chooses_has_a_candidate_for_every_combination():
+    run = chosen({"client.epochs": [1, 4], "client.learning_rate": [0.1, 0.2, 1e-3]})
+    values = [(one.line.client.epochs, one.line.client.learning_rate) for one in run.candidates]
+    assert values == list(product((1, 4), (0.1, 0.2, 0.001)))
+    assert run.candidates[1].axes == {"client.epochs": 1, "client.learning_rate": 0.2}
+    assert (run.line, run.axes["method"]) == (run.candidates[0].line, "tuned")
+    assert not any(one.candidates for one in run.candidates)
+
+
+def test_candidates_are_scored_on_validation_and_on_what_is_asked_for():
+    run = chosen({"client.epochs": [1, 4]})
+    assert [(one.length.role, one.line.client.epochs) for one in run.evaluated()] == [
+        ("validation", 1), ("validation", 4), ("test", 1), ("test", 4),
+    ]  # fmt: skip
+    validated = chosen({"client.epochs": [1, 4]}, role="validation")
+    assert [one.length.role for one in validated.evaluated()] == ["validation"] * 2
+    (plain,) = runs()
+    assert plain.evaluated() == [plain]
+
+
+def test_one_shot_runs_choose_too():
+    rates = "aggregator_training.federated.learning_rate"
+    run = chosen(
+        {"aggregator_training.learning_rate": [0.1, 1.0]},
+        **LIBRARY["fens"],
+        aggregator_fraction=0.1,
+    )
+    assert [one.line.aggregator_training.learning_rate for one in run.candidates] == [0.1, 1.0]
+    with pytest.raises(FedstageError, match=r"aggregator_training\.federated = .*unknown key"):
+        chosen({rates: [1]}, **LIBRARY["fens"], aggregator_fraction=0.1)

@@ -101,8 +101,20 @@ ONE_SHOT = {
         aggregator_training={"proxy": {"steps": 2}},
     ),
 }
+STUDENTS = {
+    "fedkd": one_shot(
+        data={"digits": {"held_out": 10}}, aggregator="weighted", distillation="l1", server=SERVER,
+        student="resnet8",
+    ),
+    "fedet_os": one_shot(
+        data={"digits": {"held_out": 10}}, aggregator="confidence", distillation="fedet",
+        server=SERVER,
+    ),
+}  # fmt: skip
 #: The stages of one-shot lines.
 OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
+#: The stages of one-shot lines with a student.
+OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
 #: The stages that make of metrics what people read.
 RESULTS = {"tables", "figures", "comparison", "claims"}
 #: What only some lines have: the stages that a line without distillation does not run.
@@ -114,10 +126,15 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            if stage not in OF_ONE_SHOT and (stage not in OF_DISTILLED or line.global_trainer):
+            if stage in (*OF_ONE_SHOT, *OF_STUDENTS):
+                continue
+            if stage not in OF_DISTILLED or line.global_trainer:
                 found[stage, name] = stage_fingerprint(stage, parts_of(line, stage), package)
     for name, line in ONE_SHOT.items():
         for stage in OF_ONE_SHOT:
+            found[stage, name] = stage_fingerprint(stage, parts_of(line, stage), package)
+    for name, line in STUDENTS.items():
+        for stage in OF_STUDENTS:
             found[stage, name] = stage_fingerprint(stage, parts_of(line, stage), package)
     for evaluated in ("clients", "aggregated_2"):
         parts = parts_of(LINES["fedavg"], "evaluation", evaluated)
@@ -318,13 +335,23 @@ def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, l
     assert changes == {("aggregator", line) for line in lines}
 
 
+def test_a_transfer_reaches_its_own_students_only(changed):
+    changes = changed("transfers/fedet.py", "shares(members) * disagree", "shares(members)")
+    assert changes == {("distilled_model", "fedet_os")}
+
+
+def test_how_students_are_taught_reaches_students_of_rounds_and_of_one_shot(changed):
+    changes = changed("teaching.py", "outcome = train(", "outcome = 1 and train(")
+    assert stages_of(changes) == {"distillation", "segment", "distilled_model"}
+
+
 def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
     changes = changed(
         "aggregation_rules/__init__.py",
         "import Any, Protocol, cast",
         "import Any, Protocol, TypeVar, cast",
     )
-    assert stages_of(changes) == set(OF_ONE_SHOT)
+    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS}
 
 
 def test_compression_reaches_what_is_compressed_only(changed):
@@ -337,14 +364,15 @@ def test_the_training_loop_reaches_what_trains(changed):
     changes = changed("engine/training.py", "rate_sum += eta", "rate_sum += 2 * eta")
     # Aggregation imports the types of the loop with the local trainers.
     trains = {"local_model", "distillation", "segment", "aggregation", "local_training", "cohort"}
-    assert stages_of(changes) == trains
+    assert stages_of(changes) == trains | {"distilled_model"}
     assert {("local_training", name) for name in LINES} <= changes
 
 
 def test_a_model_reaches_its_own_lines_only(changed):
     changes = changed("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
-    assert lines_of(changes) == {"resnet20"}
+    assert lines_of(changes) == {"resnet20", "fedkd"}
     assert stages_of(changes) == {
+        *OF_STUDENTS,
         "initial_model", "local_training", "cohort", "aggregation", "segment", "logits",
         "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
     }  # fmt: skip
@@ -470,6 +498,8 @@ def test_of_every_choice_in_reach_a_part_is_named(stage):
         parts = parts_of(LINES["distilled"], stage, "aggregated_2")
     elif stage in OF_ONE_SHOT:
         parts = parts_of(ONE_SHOT["mlp"], stage)
+    elif stage in OF_STUDENTS:
+        parts = parts_of(STUDENTS["fedkd"], stage)
     else:
         parts = parts_of(LINES["distilled"], stage)
     named = {f"fedstage.{part}".rpartition(".")[0] for part in parts}
@@ -490,6 +520,7 @@ def choices():
         "ensemble_trainers": config.EnsembleTrainer,
         "aggregation_rules": config.Aggregator,
         "aggregator_trainers": config.AggregatorTraining,
+        "transfers": config.Transfer,
     }
     for package, union in unions.items():
         for kind in typing.get_args(typing.get_args(union)[0]):

@@ -12,6 +12,7 @@ LIBRARY = load_yaml(Path(__file__).parents[2] / "workflow/methods.yaml")
 BASE = {
     "data": {"digits": {"server_validation": 100}},
     "clients": 20,
+    "validation": 0.1,
     "aggregator_fraction": 0.1,
     "partition": {"dirichlet": {"alpha": 0.1}},
     "participants": 8,

@@ -14,9 +14,12 @@ from fedstage.lines import (
     members,
     partition_id,
     partition_settings,
+    student_id,
+    teaching,
 )
 
 CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
 ROUNDS = {"federated": {"rounds": 5}}
 BASE = {
     "data": {"digits": {"server_validation": 20}},
@@ -40,9 +43,10 @@ IDS = {
     "partition": lambda line: partition_id(local_line(line)),
     "models": lambda line: local_id(local_line(line)),
     "aggregator": aggregator_id,
+    "student": student_id,
 }
-ALL, FITTED = set(IDS), {"aggregator"}
-TRAINED = {"models", "aggregator"}
+ALL, FITTED, TAUGHT = set(IDS), {"aggregator", "student"}, {"student"}
+TRAINED = {"models", "aggregator", "student"}
 #: Each field, a changed value, and the ids that must change with it; no other may.
 REACH = {
     "data": ({"digits": {"test": 300, "server_validation": 20}}, ALL),
@@ -58,6 +62,10 @@ REACH = {
     "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
     "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),
     "forget": ([2], FITTED),
+    "distillation": ("l1", TAUGHT),
+    "student": ("resnet8", TAUGHT),
+    "server": ({**SERVER, "steps": 4}, TAUGHT),
+    "public": ("cifar10", TAUGHT),
     "numerics": ({"threads": 2}, TRAINED),
     "seed": (1, ALL),
 }
@@ -66,7 +74,8 @@ REACH = {
 @pytest.mark.parametrize("field", REACH)
 def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
     value, expected = REACH[field]
-    before, after = one_shot(), one_shot(**{field: value})
+    taught = {"distillation": "kl", "server": SERVER}
+    before, after = one_shot(**taught), one_shot(**taught | {field: value})
     assert before != after
     assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
 
@@ -200,6 +209,50 @@ def test_many_forgotten_clients_leave_a_name_that_is_short():
     line = one_shot(clients=300, forget=list(range(0, 300, 2)))
     assert "-without_150_clients-" in aggregator_id(line)
     assert len(aggregator_id(line)) < 120
+
+
+# --- students -------------------------------------------------------------------------------------
+
+
+def taught(**changes):
+    return one_shot(**{"distillation": "kl", "server": SERVER, **changes})
+
+
+def test_a_student_has_the_architecture_of_the_model_unless_something_else_is_said():
+    assert student_id(taught(student="cnn_small")) == student_id(taught())
+    mixed = taught(architectures=[LINEAR], model="cnn_small")
+    assert teaching(mixed).student.name == "cnn_small"
+    assert student_id(mixed) != student_id(taught(architectures=[LINEAR], model=LINEAR))
+    assert aggregator_id(mixed) == aggregator_id(one_shot(model=LINEAR))
+
+
+@pytest.mark.parametrize(("transfer", "read"), [("kl", True), ("l1", False), ("fedet", False)])
+@pytest.mark.parametrize(
+    "setting", [{"temperature": 2.0}, {"tau_squared": False}, {"sharpening": 2.0}], ids=str
+)
+def test_temperatures_reach_what_learns_probabilities(transfer, read, setting):
+    one, other = (
+        student_id(taught(distillation=transfer, server=SERVER | changes))
+        for changes in ({}, setting)
+    )
+    assert (one != other) == read
+
+
+def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
+    for changes in ({}, {"forget": [2]}, {"architectures": [SMALL, LINEAR]}):
+        line, plain = taught(**changes), one_shot(**changes)
+        for one in (line, teaching(line)):
+            assert aggregator_id(one) == aggregator_id(plain)
+            assert local_line(one) == local_line(plain)
+        assert student_id(teaching(line)) == student_id(line)
+        assert graph.one_shot_metrics_file(line, "test") != (
+            graph.one_shot_metrics_file(plain, "test")
+        )
+
+
+def test_students_of_a_seed_start_from_one_model():
+    starts = {graph.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
+    assert starts == {graph.local_start(local_line(one_shot()), 0)}
 
 
 # --- what an aggregator reads ---------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fedstage.errors import FedstageError
 from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
+from fedstage.forgetting import forgets, traces_of
 from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id
 from fedstage.lines import local_line, members
 from fedstage.lines import partition_settings
@@ -64,6 +65,7 @@ wildcard_constraints:
     members=kinds.PATTERN,
     who=r"client_\d+|pooled",
     role="test|test_own|validation",
+    choice="[^/]+",
     experiment="[^/]+",
     scale=r"[^/.]+",
 
@@ -94,6 +96,10 @@ def aggregator_of(wildcards):
     return found("aggregators", wildcards, "line")
 
 
+def student_of(wildcards):
+    return found("students", wildcards, "line")
+
+
 def gpus(line):
     """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
@@ -114,6 +120,8 @@ def results_of(target):
     if (experiment, scale) in CATALOGUE.published:
         drawn.append("published")
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
+    if forgets(CATALOGUE, experiment, scale):
+        tables += [f"results/forgetting/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
     computed = {
         result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
         for result in ("properties", "simulation", "round_times")

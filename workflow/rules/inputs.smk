@@ -81,6 +81,15 @@ def defined(wildcards):
         raise WorkflowError(str(error)) from None
 
 
+def traced(wildcards):
+    """Return where the clients are that an experiment forgets."""
+    name, scale = known_place(wildcards)
+    if not forgets(CATALOGUE, name, scale):
+        raise WorkflowError(f"{name}/{scale}: no run forgets a client")
+    about = {"experiment": name, "scale": scale, "title": CATALOGUE.experiments[name].title}
+    return about | {"traces": traces_of(CATALOGUE, name, scale)}
+
+
 def claimed(wildcards):
     """Return the claims on an experiment."""
     claims = claims_on(CATALOGUE, wildcards.experiment)

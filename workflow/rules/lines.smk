@@ -47,3 +47,19 @@ rule aggregator_line:
     shell:
         "fedstage line --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q} --output {output}"
+
+
+rule student_line:
+    output:
+        "results/distilled_models/{line}/line.yaml",
+    log:
+        "results/logs/student_line/{line}.log",
+    localrule: True
+    params:
+        source=stage_fingerprint("line"),
+        settings=lambda w: as_json(canonical(student_of(w))),
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --output {output}"

@@ -89,3 +89,57 @@ rule one_shot_evaluation:
         " --logits {input.logits} --data {input.data} --info {input.info}"
         " --clients {input.clients} --histogram {input.histogram} --rounds {input.rounds}"
         " --output {output}"
+
+
+rule distilled_model:
+    input:
+        line="results/distilled_models/{line}/line.yaml",
+        aggregator=lambda w: graph.aggregator_file(student_of(w)),
+        logits=lambda w: graph.members_logits(student_of(w), graph.public_id(student_of(w))),
+        start=lambda w: graph.student_start(student_of(w)),
+        public=lambda w: graph.public_file(student_of(w)),
+        validation=lambda w: graph.server_validation(student_of(w)) or [],
+        info=lambda w: graph.data_file(student_of(w).data, "info"),
+    output:
+        "results/distilled_models/{line}/model.safetensors",
+    log:
+        "results/logs/distilled_model/{line}.log",
+    threads: lambda w: student_of(w).numerics.threads
+    resources:
+        gpu=lambda w: gpus(student_of(w)),
+    params:
+        source=lambda w: source_of(student_of(w), "distilled_model"),
+    message:
+        "one-shot distillation {wildcards.line}"
+    shell:
+        "fedstage distilled_model --log {log} --fingerprint {params.source}"
+        " --line {input.line} --aggregator {input.aggregator} --logits {input.logits}"
+        " --start {input.start} --public {input.public}"
+        " --server-validation {input.validation} --info {input.info} --output {output}"
+
+
+rule student_evaluation:
+    input:
+        line="results/distilled_models/{line}/line.yaml",
+        student="results/distilled_models/{line}/model.safetensors",
+        data=lambda w: graph.local_images(local_line(student_of(w)), w.role),
+        info=lambda w: graph.data_file(student_of(w).data, "info"),
+        clients=lambda w: graph.clients_table(local_line(student_of(w))),
+        histogram=lambda w: graph.label_histogram(local_line(student_of(w))),
+        rounds=lambda w: graph.aggregator_rounds(student_of(w)),
+    output:
+        "results/distilled_models/{line}/metrics/{role}.parquet",
+    log:
+        "results/logs/student_evaluation/{line}/{role}.log",
+    threads: lambda w: student_of(w).numerics.threads
+    resources:
+        gpu=lambda w: gpus(student_of(w)),
+    params:
+        source=lambda w: source_of(student_of(w), "one_shot_evaluation"),
+    message:
+        "evaluation of {wildcards.line} on {wildcards.role} data"
+    shell:
+        "fedstage one_shot_evaluation --log {log} --fingerprint {params.source}"
+        " --line {input.line} --role {wildcards.role} --student {input.student}"
+        " --data {input.data} --info {input.info} --clients {input.clients}"
+        " --histogram {input.histogram} --rounds {input.rounds} --output {output}"

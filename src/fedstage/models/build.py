@@ -10,6 +10,7 @@ from fedstage.config import (
     LogisticRegression,
     Model,
     ResNet,
+    ResNetWide,
     WideResNet,
 )
 from fedstage.errors import FedstageError
@@ -18,6 +19,7 @@ from fedstage.models.deep_mil import deep_mil
 from fedstage.models.efficientnet import efficientnet
 from fedstage.models.logistic_regression import logistic_regression
 from fedstage.models.resnet import resnet
+from fedstage.models.resnet_wide import resnet_wide
 from fedstage.models.wide_resnet import wide_resnet
 
 
@@ -69,6 +71,8 @@ def _architecture(settings: Model, shape: tuple[int, ...], classes: int) -> nn.M
             return efficientnet(shape[0], classes)
         case DeepMil():
             return deep_mil(settings, shape[0], classes)
+        case ResNetWide():
+            return resnet_wide(settings, _image(shape), classes)
 
 
 def _image(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -103,3 +107,5 @@ def _smallest(settings: Model) -> int | None:
             return 4
         case ResNet() | WideResNet():
             return 8
+        case ResNetWide():
+            return 13

@@ -10,6 +10,7 @@ from fedstage.config import (
     Model,
     Norm,
     ResNet,
+    ResNetWide,
     WideResNet,
 )
 
@@ -46,6 +47,8 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
             return _EFFICIENTNET + _linear(1280, classes)
         case DeepMil():
             return _deep_mil(settings, shape[0], settings.outputs or classes)
+        case ResNetWide():
+            return _resnet_wide(settings, shape, classes)
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
@@ -91,6 +94,24 @@ def _shortcut(settings: ResNet, channels: int, width: int) -> int:
     if settings.shortcut == "A":
         return 0
     return _convolution(channels, width, settings.norm, kernel=1) + _norm(width, settings.norm)
+
+
+def _resnet_wide(settings: ResNetWide, shape: tuple[int, ...], classes: int) -> int:
+    channels, height, width = shape
+    first, norm = settings.width, settings.norm
+    left = (-(-height // 4) // 4) * (-(-width // 4) // 4)
+    return (
+        _convolution(channels, first, norm)
+        + _norm(first, norm)
+        + _block(first, first, norm)
+        + sum(
+            _block(wide // 2, wide, norm)
+            + _convolution(wide // 2, wide, norm, kernel=1)
+            + _norm(wide, norm)
+            for wide in (2 * first, 4 * first)
+        )
+        + _linear(4 * first * left, classes)
+    )
 
 
 def _wide_resnet(settings: WideResNet, channels: int, classes: int) -> int:

@@ -24,7 +24,7 @@ def name_source(paper: Paper, published: Published) -> str:
 
 def measured_at(scale: str, runs: Sequence[Run]) -> str:
     """Say of which data, models, lengths and seeds an experiment's numbers are."""
-    lines = [run.line for run in runs]
+    lines = [one.line for run in runs for one in run.candidates or (run,)]
     parts = [
         _listed(_show_data(line.data) for line in lines),
         _listed(line.model.name for line in lines),

@@ -23,7 +23,10 @@ STAGES = {
     "local_evaluation": "score models that were trained without federation",
     "client_logits": "compute the logits of a model that a client has trained to the end",
     "aggregator": "train or count what combines the logits of clients' models",
+    "distilled_model": "teach a model with a one-shot ensemble's logits",
     "one_shot_evaluation": "score what one-shot federated learning predicts",
+    "forgetting": "list what still contains clients that aggregators have forgotten",
+    "choice": "take the candidate that is most accurate on validation samples",
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
     "comparison": "draw measured against published accuracy",
@@ -49,6 +52,7 @@ ON_DEVICE = frozenset(
         "local_evaluation",
         "client_logits",
         "aggregator",
+        "distilled_model",
         "one_shot_evaluation",
     }
 )

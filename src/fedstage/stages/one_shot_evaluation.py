@@ -3,28 +3,37 @@
 from collections.abc import Mapping, Sequence
 from operator import mul
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from fedstage.aggregation_rules import combination, sees_images
-from fedstage.artefacts import Weights, load_table, load_tensors, save_table
+from fedstage.artefacts import load_table, load_tensors, save_table
 from fedstage.config import OneShotLine
+from fedstage.engine.bags import Samples
 from fedstage.engine.devices import prepare
-from fedstage.engine.images import normalise
+from fedstage.engine.inference import compute_logits
 from fedstage.lines import members
 from fedstage.metrics import METRICS_SCHEMA
-from fedstage.reading import read_counts, read_info, read_labelled, read_line, read_samples
+from fedstage.prediction import predict
+from fedstage.reading import (
+    fill_model,
+    new_model,
+    read_counts,
+    read_info,
+    read_labelled,
+    read_line,
+    read_samples,
+)
 from fedstage.scores import own_accuracies, score, spread
-
-BATCH = 1000  # samples at a time: the images that a rule sees are large
 
 
 def one_shot_evaluation(
     *,
     line: Path,
     role: str,
-    aggregator: Path,
-    logits: list[Path],
+    aggregator: Path | None = None,
+    logits: list[Path] | None = None,
+    student: Path | None = None,
     data: Path,
     info: Path,
     clients: Path,
@@ -38,10 +47,10 @@ def one_shot_evaluation(
     ----------
     role : str
         ``test``, or ``validation``: then `clients` says which training samples these are.
-    aggregator : Path
-        What the aggregator has learnt.
-    logits : list of Path
-        What the members say about the samples of the role.
+    aggregator, logits : optional
+        What the aggregator has learnt, and what its members say about the samples of the role.
+    student : Path, optional
+        The model that the aggregator has taught, where that is what predicts.
     rounds : Path
         What one client sent and received in all.
     """
@@ -49,17 +58,23 @@ def one_shot_evaluation(
     device, about = prepare(settings.numerics), read_info(info)
     samples = read_samples(clients, "validation") if role == "validation" else None
     images, labels = read_labelled(data, samples, device)
-    said = torch.stack([load_tensors(path)[0]["logits"] for path in logits]).to(device)
-    parameters = {name: value.to(device) for name, value in load_tensors(aggregator)[0].items()}
-    pixels = normalise(images, about) if sees_images(settings.aggregator) else None
-    result = score(_combined(settings, parameters, said, pixels).cpu(), labels.cpu())
+    if student is not None:
+        predicted = _answers(settings, student, images, about)
+    else:
+        assert aggregator is not None, "the graph gives it where there is no student"
+        said = torch.stack([load_tensors(path)[0]["logits"] for path in logits or []]).to(device)
+        parameters, _ = load_tensors(aggregator)
+        predicted = predict(settings.aggregator, parameters, said, images, about)
+    result = score(predicted.cpu(), labels.cpu())
     own = own_accuracies([result], read_counts(histogram))
     clients_left = len(members(settings))
     row = {
         "round": 1,
-        "evaluated": "aggregator",
+        "evaluated": "aggregator" if student is None else "distilled_model",
         "role": role,
         "top1_accuracy": result.accuracy,
+        "balanced_accuracy": result.balanced_accuracy,
+        "auc": result.auc,
         "loss": result.loss,
         "samples": len(labels),
         "client_std": None,
@@ -83,18 +98,10 @@ def _totals(columns: Mapping[str, Sequence[int]], clients: int) -> dict[str, int
     }
 
 
-@torch.no_grad()
-def _combined(
-    settings: OneShotLine, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
+def _answers(
+    settings: OneShotLine, student: Path, images: Samples, about: dict[str, Any]
 ) -> torch.Tensor:
-    """Return what the aggregator predicts, float32 [n, C]."""
-    combine = combination(settings.aggregator)
-    parts = [
-        combine(
-            parameters,
-            logits[:, start : start + BATCH],
-            None if pixels is None else pixels[start : start + BATCH],
-        )
-        for start in range(0, logits.shape[1], BATCH)
-    ]
-    return torch.cat(parts)
+    """Return the student's logits [n, C]."""
+    model = new_model(settings.student, about, images.device, settings.numerics)
+    fill_model(model, load_tensors(student)[0], student)
+    return compute_logits(model, images, about, settings.numerics)

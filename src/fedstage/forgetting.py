@@ -1,0 +1,94 @@
+"""What still contains a client after an aggregator has forgotten it.
+
+Forgetting makes one new aggregator, and trains no model. What was made before stays where it is:
+whoever has to delete a client deletes these files as well.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from fedstage import graph
+from fedstage.catalogue import Catalogue
+from fedstage.config import Line, LocalLine, OneShotLine
+from fedstage.lines import local_line, partition_id
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A file, or files of a pattern, that a client is in.
+
+    Attributes
+    ----------
+    client : int
+        Who was to be forgotten.
+    contains : str
+        What of the client.
+    files : str
+        Path below the working folder; ``*`` stands for any name.
+    """
+
+    client: int
+    contains: str
+    files: str
+
+
+def traces_of(catalogue: Catalogue, experiment: str, scale: str) -> list[dict[str, str | int]]:
+    """Return the traces of all clients that runs of an experiment forget, ready for JSON."""
+    traces = [
+        trace
+        for line in _forgetful(catalogue, experiment, scale)
+        for client in sorted(set(line.forget))
+        for trace in _traces(catalogue, local_line(line), client)
+    ]
+    return [asdict(trace) for trace in dict.fromkeys(traces)]
+
+
+def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:
+    """Whether a run of an experiment forgets a client."""
+    return any(_forgetful(catalogue, experiment, scale))
+
+
+def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotLine]:
+    lines = (one.line for run in catalogue.runs[experiment, scale] for one in run.evaluated())
+    return [line for line in lines if isinstance(line, OneShotLine) and line.forget]
+
+
+def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Trace]:
+    yield Trace(client, "its samples", graph.data_file(local.data, "train"))
+    for line in catalogue.local_lines.values():
+        if _shares(line) == _shares(local):
+            yield from _of_local_models(line, client)
+    learnt = [(graph.aggregator_folder(one), one) for one in catalogue.aggregators.values()]
+    learnt += [(graph.student_folder(one), one) for one in catalogue.students.values()]
+    for folder, one in learnt:
+        if _shares(local_line(one)) == _shares(local) and client not in one.forget:
+            yield Trace(client, "learnt from its model and samples", folder)
+    for name, federated in sorted(catalogue.lines.items()):
+        if _shares(federated) == _shares(local):
+            yield Trace(client, "rounds that it may be in", f"{graph.RESULTS}/training/{name}")
+
+
+def _of_local_models(line: LocalLine, client: int) -> Iterator[Trace]:
+    """Yield where a client is in models that are trained without federation."""
+    yield Trace(client, "which samples are its own", graph.clients_table(line))
+    yield Trace(client, "its label counts", graph.label_histogram(line))
+    if line.pooled:
+        yield Trace(client, "learnt from its samples", graph.local_models(line)[0])
+        return
+    logits = f"{graph.local_folder(line)}/logits/*"
+    yield Trace(client, "its model", graph.local_models(line)[client])
+    yield Trace(client, "what its model says", f"{logits}/client_{client}-*.safetensors")
+    for role, fraction in (
+        ("aggregator", line.aggregator_fraction),
+        ("validation", line.validation),
+    ):
+        if fraction:
+            files = f"{logits}/client_*-{role}.safetensors"
+            yield Trace(client, "what models say about its samples", files)
+
+
+def _shares(line: Line | LocalLine) -> str:
+    """Return a name of who has which samples, whatever they are for."""
+    if isinstance(line, LocalLine):
+        line = line.model_copy(update={"aggregator_fraction": 0.0})
+    return partition_id(line.model_copy(update={"validation": 0.0}))

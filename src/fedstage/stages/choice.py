@@ -1,0 +1,48 @@
+"""Stage `choice`: take the candidate that is most accurate on validation samples."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fedstage.artefacts import load_table, save_table
+from fedstage.errors import FedstageError
+from fedstage.files import save_json
+from fedstage.metrics import METRICS_SCHEMA
+
+
+def choice(
+    *, values: str, validation: list[Path], metrics: list[Path], output: Path, chosen: Path
+) -> None:
+    """Write the metrics of the best candidate, and what it was chosen from.
+
+    Parameters
+    ----------
+    values : str
+        What tells the candidates apart, a JSON list.
+    validation : list of Path
+        Metrics of each candidate on validation samples: the accuracy of the last round decides, and
+        the first of equals is taken.
+    metrics : list of Path
+        Metrics of each candidate that are passed on.
+
+    Raises
+    ------
+    FedstageError
+        If what is to decide was measured on other samples.
+    """
+    accuracies = [_accuracy(path) for path in validation]
+    best = accuracies.index(max(accuracies))
+    save_table(output, load_table(metrics[best]).to_pydict(), METRICS_SCHEMA)
+    tried: list[dict[str, Any]] = [
+        {"values": point, "validation_accuracy": accuracy}
+        for point, accuracy in zip(json.loads(values), accuracies, strict=True)
+    ]
+    save_json(chosen, {"chosen": tried[best]["values"], "candidates": tried})
+
+
+def _accuracy(path: Path) -> float:
+    rows = load_table(path, ["round", "role", "top1_accuracy"]).to_pylist()
+    last = max(rows, key=lambda row: row["round"])
+    if last["role"] != "validation":
+        raise FedstageError(f"{path}: role = {last['role']!r}: only 'validation' may decide")
+    return float(last["top1_accuracy"])

@@ -1,0 +1,49 @@
+"""Stage `forgetting`: what still contains the clients that an experiment forgets, as a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from fedstage.config import Count, Settings
+from fedstage.files import load_json
+from fedstage.tables.plain import write_csv, write_markdown
+from fedstage.validation import validate
+
+
+class ListedTrace(Settings):
+    """A file that a client is in, as `fedstage.forgetting` finds it."""
+
+    client: Count
+    contains: str
+    files: str
+
+
+class Traces(Settings):
+    """What the rule hands over."""
+
+    experiment: str
+    scale: str
+    title: str
+    traces: Annotated[list[ListedTrace], Field(min_length=1)]
+
+
+def forgetting(*, traces: Path, markdown: Path, csv: Path) -> None:
+    """Write a row for each client and file, or files of a pattern.
+
+    Parameters
+    ----------
+    traces : Path
+        JSON file of what the configuration knows of.
+    """
+    known = validate(Traces, load_json(traces), str(traces))
+    source = (
+        f"Experiment `{known.experiment}` at scale `{known.scale}`: what other files of this "
+        "configuration still contain of the clients that its aggregators have forgotten."
+    )
+    rows = [
+        {"Client": str(one.client), "Contains": one.contains, "Files": f"`{one.files}`"}
+        for one in known.traces
+    ]
+    write_markdown(markdown, known.title, source, rows, {})
+    write_csv(csv, [one.model_dump() for one in known.traces])

@@ -1,0 +1,509 @@
+"""One-shot stages on real files: from clients that train to the end to what is predicted."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
+from fedstage.config import OneShotLine
+from fedstage.errors import FedstageError
+from fedstage.files import load_json
+from fedstage.lines import as_json, canonical, local_line, members, partition_settings
+from fedstage.metrics import METRICS_SCHEMA
+from fedstage.one_shot_traffic import ROUNDS_SCHEMA
+from fedstage.partitions import CLIENTS_SCHEMA
+from fedstage.stages.aggregator import aggregator
+from fedstage.stages.client_logits import client_logits
+from fedstage.stages.dataset import dataset
+from fedstage.stages.distilled_model import distilled_model
+from fedstage.stages.initial_model import initial_model
+from fedstage.stages.line import line
+from fedstage.stages.local_model import local_model
+from fedstage.stages.one_shot_evaluation import one_shot_evaluation
+from fedstage.stages.partition import partition
+
+LINEAR = {"name": "logistic_regression"}
+CNN = {"name": "cnn_small", "width": 2, "hidden": 6}
+ROUNDS = {"federated": {"rounds": 4, "batch_size": 8, "learning_rate": 0.1}}
+SETTINGS = {
+    "data": {"name": "digits", "test": 70, "held_out": 30, "server_validation": 40},
+    "clients": 4,
+    "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 30},
+    "validation": 0.1,
+    "aggregator_fraction": 0.2,
+    "model": LINEAR,
+    "architectures": [LINEAR, CNN],
+    "client": {"learning_rate": 0.05, "batch_size": 16, "epochs": 2},
+    "numerics": {"device": "cpu"},
+    "seed": 3,
+}
+MODEL_BYTES = {"logistic_regression": 4 * 650, "cnn_small": 4 * (20 + 76 + 102 + 70)}
+
+
+@dataclass(frozen=True)
+class World:
+    """What aggregators start from: data, partition and four clients' models."""
+
+    folder: Path
+
+    def data(self, part):
+        return self.folder / f"{part}.safetensors"
+
+    @property
+    def info(self):
+        return self.folder / "info.json"
+
+    @property
+    def clients(self):
+        return self.folder / "clients.parquet"
+
+    @property
+    def histogram(self):
+        return self.folder / "histogram.parquet"
+
+    def model(self, client):
+        return self.folder / f"client_{client}.safetensors"
+
+    def labels(self, part="train"):
+        return load_tensors(self.data(part))[0]["labels"].numpy()
+
+    def rows(self, role, client=None):
+        rows = load_table(self.clients).to_pylist()
+        return [r["sample"] for r in rows if r["role"] == role and client in (None, r["client"])]
+
+    def said(self, images, clients):
+        """Logits [clients, n, 10] of test or other images."""
+        return np.stack([load_tensors(self.logits(c, images))[0]["logits"] for c in clients])
+
+    def logits(self, client, images):
+        return self.folder / f"client_{client}-{images}.safetensors"
+
+
+def settings_of(**changes):
+    return OneShotLine.model_validate(SETTINGS | changes)
+
+
+def written(path, settings):
+    line(settings=as_json(canonical(settings)), output=path)
+    return path
+
+
+def speak(world, client, images, source, by_role=False):
+    client_logits(
+        line=world.folder / "local.yaml", model=world.model(client), images=images,
+        data=world.data(source), info=world.info, clients=world.clients if by_role else None,
+        output=world.logits(client, images),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    made = World(tmp_path_factory.mktemp("one_shot"))
+    parts = ("train", "test", "held_out", "server_validation")
+    files = {part: made.data(part) for part in parts}
+    dataset(settings=json.dumps(SETTINGS["data"]), info=made.info, **files)
+    tensors, _ = load_tensors(made.data("train"))
+    save_tensors(made.data("train"), {name: value[:400] for name, value in tensors.items()})
+    local = local_line(settings_of())
+    partition(
+        settings=as_json(partition_settings(local)), train=made.data("train"),
+        output=made.clients, histogram=made.histogram,
+    )  # fmt: skip
+    written(made.folder / "local.yaml", local)
+    for client in range(4):
+        model = CNN if client % 2 else LINEAR
+        start = made.folder / f"start_{client}.safetensors"
+        chosen = json.dumps({"model": model, "seed": 3})
+        initial_model(settings=chosen, group=0, info=made.info, output=start)
+        local_model(
+            line=made.folder / "local.yaml", client=client, data=made.data("train"),
+            info=made.info, clients=made.clients, start=start, output=made.model(client),
+        )  # fmt: skip
+        speak(made, client, "test", "test")
+        speak(made, client, "server_validation", "server_validation")
+        for role in ("aggregator", "validation"):
+            speak(made, client, role, "train", by_role=True)
+    return made
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the stage `aggregator` has written."""
+
+    line: Path
+    parameters: dict
+    notes: dict
+    rounds: list
+    files: tuple
+
+
+def aggregated(world, folder, fitted="aggregator", data="train", stopped=False, **changes):
+    settings = settings_of(**changes)
+    clients = members(settings)
+    folder.mkdir(exist_ok=True)
+    output, rounds = folder / "aggregator.safetensors", folder / "rounds.parquet"
+    path = written(folder / "line.yaml", settings)
+    read = {"logits": [world.logits(c, fitted) for c in clients], "data": world.data(data)}
+    if stopped:
+        read["validation_logits"] = [world.logits(c, "validation") for c in clients]
+        read["validation"] = world.data("train")
+    aggregator(
+        line=path, models=[world.model(c) for c in clients], clients=world.clients,
+        histogram=world.histogram, info=world.info, output=output, rounds=rounds,
+        **(read if fitted else {}),
+    )  # fmt: skip
+    parameters, notes = load_tensors(output)
+    table = load_table(rounds)
+    assert table.schema.remove_metadata() == ROUNDS_SCHEMA
+    return Made(path, parameters, notes, table.to_pylist(), (output, rounds))
+
+
+def evaluated(world, made, role="test"):
+    settings_file, (parameters, rounds) = made.line, made.files
+    output = parameters.with_name(f"{role}.parquet")
+    one_shot_evaluation(
+        line=settings_file, role=role, aggregator=parameters, info=world.info,
+        logits=[world.logits(c, role) for c in made.notes["members"]],
+        data=world.data("test" if role == "test" else "train"), clients=world.clients,
+        histogram=world.histogram, rounds=rounds, output=output,
+    )  # fmt: skip
+    table = load_table(output)
+    assert table.schema.remove_metadata() == METRICS_SCHEMA
+    (row,) = table.to_pylist()
+    return row
+
+
+def accuracy(logits, labels):
+    return 100 * float((logits.argmax(1) == labels).mean())
+
+
+# --- clients' models and what they say ------------------------------------------------------------
+
+
+def test_clients_train_on_their_training_part_and_keep_their_own_architecture(world):
+    for client in range(4):
+        weights, notes = load_tensors(world.model(client))
+        assert notes["samples"] == len(world.rows("train", client))
+        assert ("conv1.weight" in weights) == bool(client % 2)
+
+
+def test_logits_are_of_the_rows_of_a_role_of_all_clients_in_the_order_of_the_partition(world):
+    weights = load_tensors(world.model(2))[0]
+    info = load_json(world.info)
+    images = load_tensors(world.data("train"))[0]["images"][world.rows("aggregator")]
+    pixels = (images.double() / 255 - info["mean"][0]) / info["std"][0]
+    expected = pixels.flatten(1) @ weights["linear.weight"].double().T + weights["linear.bias"]
+    found = world.said("aggregator", [2])[0]
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
+    assert found.shape == (len(world.rows("aggregator")), 10)
+
+
+def test_logits_of_a_role_that_nobody_has_are_refused(world, tmp_path):
+    columns = load_table(world.clients).to_pydict()
+    columns["role"] = ["train" if r == "aggregator" else r for r in columns["role"]]
+    save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
+    message = r"no sample of role 'aggregator' for any client; set aggregator_fraction above 0$"
+    with pytest.raises(FedstageError, match=message):
+        client_logits(
+            line=world.folder / "local.yaml", model=world.model(0), images="aggregator",
+            data=world.data("train"), info=world.info, clients=tmp_path / "clients.parquet",
+            output=tmp_path / "logits.safetensors",
+        )  # fmt: skip
+
+
+# --- aggregators ----------------------------------------------------------------------------------
+
+
+def test_averaging_reads_no_samples_and_writes_no_parameters(world, tmp_path):
+    made = aggregated(world, tmp_path, fitted=None, aggregator="averaging")
+    assert made.parameters == {}
+    assert made.notes == {"members": [0, 1, 2, 3], "round": 0}
+    row = evaluated(world, made)
+    expected = world.said("test", range(4)).mean(0)
+    assert row["top1_accuracy"] == accuracy(expected, world.labels("test"))
+    assert (row["round"], row["evaluated"], row["participants"]) == (1, "aggregator", 4)
+
+
+def counts(world, clients):
+    labels = world.labels()
+    return np.stack([np.bincount(labels[world.rows("train", c)], minlength=10) for c in clients])
+
+
+def test_label_counts_are_those_of_the_samples_that_models_were_trained_on(world, tmp_path):
+    made = aggregated(world, tmp_path, fitted=None, aggregator="weighted")
+    own = counts(world, range(4))
+    np.testing.assert_allclose(made.parameters["weights"], own / own.sum(0), rtol=1e-6)
+    expected = (own[:, None] / own.sum(0) * world.said("test", range(4))).sum(0)
+    row = evaluated(world, made)
+    assert row["top1_accuracy"] == accuracy(expected, world.labels("test"))
+
+
+def test_votes_are_counted_on_the_aggregators_part(world, tmp_path):
+    made = aggregated(world, tmp_path, aggregator="voting")
+    labels = world.labels()[world.rows("aggregator")]
+    votes = np.zeros((4, 10, 10))
+    for member, said in enumerate(world.said("aggregator", range(4))):
+        np.add.at(votes[member], (said.argmax(1), labels), 1)
+    expected = (votes + 1) / (np.bincount(labels, minlength=10) + 10)
+    np.testing.assert_allclose(made.parameters["log_competency"].exp().numpy(), expected, rtol=1e-5)
+
+
+def test_clients_train_on_their_own_aggregator_part_only(world, tmp_path):
+    """One round, whole clients as batches, samples as weights: a step on all rows of the role."""
+    training = {
+        "rounds": 1, "batch_size": 10_000, "learning_rate": 0.5, "weights": "samples",
+        "server_optimizer": "average",
+    }  # fmt: skip
+    made = aggregated(
+        world, tmp_path, aggregator="per_class", aggregator_training={"federated": training}
+    )
+    said = torch.as_tensor(world.said("aggregator", range(4))).double()
+    labels = torch.as_tensor(world.labels()[world.rows("aggregator")])
+    start = torch.full((4, 10), 0.25, dtype=torch.float64, requires_grad=True)
+    loss = torch.nn.functional.cross_entropy(torch.einsum("mc,mnc->nc", start, said), labels)
+    (slope,) = torch.autograd.grad(loss, start)
+    assert torch.allclose(made.parameters["weights"].double(), start - 0.5 * slope, atol=1e-6)
+    trained = [row for row in made.rounds if row["phase"] == "round"]
+    assert [(row["round"], row["participants"]) for row in trained] == [(1, 4)]
+
+
+def test_the_server_trains_on_its_own_samples(world, tmp_path):
+    proxy = {"proxy": {"steps": 1, "batch_size": 1000, "optimiser": "sgd", "learning_rate": 0.5}}
+    made = aggregated(
+        world, tmp_path, fitted="server_validation", data="server_validation",
+        aggregator="linear", aggregator_training=proxy, aggregator_fraction=0.2,
+    )  # fmt: skip
+    said = torch.as_tensor(world.said("server_validation", range(4))).double()
+    labels = torch.as_tensor(world.labels("server_validation"))
+    start = torch.full((4,), 0.25, dtype=torch.float64, requires_grad=True)
+    loss = torch.nn.functional.cross_entropy(torch.einsum("m,mnc->nc", start, said), labels)
+    (slope,) = torch.autograd.grad(loss, start)
+    assert torch.allclose(made.parameters["weights"].double(), start - 0.5 * slope, atol=1e-6)
+    assert [row["phase"] for row in made.rounds] == ["initial_model", "local_model", "step"]
+    assert sum(row["bytes_up"] for row in made.rounds) == max(MODEL_BYTES.values())
+
+
+def test_experts_see_the_images_of_clients_and_of_the_test_set(world, tmp_path):
+    gate = {"kernel": 3, "padding": 1, "channels": [2, 2], "hidden": [4, 4]}
+    made = aggregated(world, tmp_path, aggregator={"moe": gate}, aggregator_training=ROUNDS)
+    assert made.parameters["head.weight"].shape == (4, 4)
+    assert 0 <= evaluated(world, made)["top1_accuracy"] <= 100
+
+
+def test_the_same_settings_write_the_same_bytes(world, tmp_path):
+    files = [
+        aggregated(world, tmp_path / name, aggregator="mlp", aggregator_training=ROUNDS).files
+        for name in ("a", "b")
+    ]
+    for one, other in zip(*files, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_validation_samples_stop_a_training_and_are_scored_as_a_role(world, tmp_path):
+    stopping = {"every": 1, "patience": 2}
+    slow = {"rounds": 9, "learning_rate": 1e-9, "server_optimizer": "average"}
+    made = aggregated(
+        world, tmp_path, stopped=True, aggregator="linear",
+        aggregator_training={"federated": slow | {"early_stopping": stopping}},
+    )  # fmt: skip
+    measured = [row for row in made.rounds if row["phase"] == "validation"]
+    assert [row["round"] for row in measured] == [1, 2, 3]
+    assert made.notes["round"] == 1
+    row = evaluated(world, made, role="validation")
+    assert row["role"] == "validation"
+    assert row["samples"] == len(world.rows("validation"))
+    assert row["top1_accuracy"] == pytest.approx(measured[0]["accuracy"])
+
+
+# --- forgetting -----------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_forgotten_client_is_read(world, tmp_path):
+    """Its rows, models and counts may be anything: the aggregator is the same."""
+    one = aggregated(
+        world, tmp_path / "one", aggregator="mlp", aggregator_training=ROUNDS, forget=[1]
+    )
+    noise = World(tmp_path / "noise")
+    noise.folder.mkdir()
+    for path in world.folder.iterdir():
+        (noise.folder / path.name).write_bytes(path.read_bytes())
+    noise.model(1).unlink()
+    for images in ("aggregator", "test"):
+        noise.logits(1, images).unlink()
+    tensors, notes = load_tensors(world.data("train"))
+    labels = tensors["labels"].clone()
+    labels[world.rows("aggregator", 1)] = 0
+    save_tensors(noise.data("train"), tensors | {"labels": labels}, notes)
+    other = aggregated(
+        noise, tmp_path / "other", aggregator="mlp", aggregator_training=ROUNDS, forget=[1]
+    )
+    assert one.notes["members"] == [0, 2, 3]
+    assert one.files[0].read_bytes() == other.files[0].read_bytes()
+    changed = aggregated(noise, tmp_path / "c", fitted=None, aggregator="averaging", forget=[1])
+    expected = world.said("test", [0, 2, 3]).mean(0)
+    assert evaluated(world, changed)["top1_accuracy"] == accuracy(expected, world.labels("test"))
+
+
+def test_counts_and_votes_are_those_of_the_clients_that_are_left(world, tmp_path):
+    made = aggregated(world, tmp_path / "w", fitted=None, aggregator="weighted", forget=[0, 3])
+    own = counts(world, [1, 2])
+    held = own.sum(0)
+    expected = np.where(held > 0, own / np.maximum(held, 1), 0.5)
+    np.testing.assert_allclose(made.parameters["weights"], expected, rtol=1e-6)
+    made = aggregated(
+        world, tmp_path / "v", aggregator={"voting": {"prior": "counted"}}, forget=[0, 3]
+    )
+    rows = world.rows("aggregator", 1) + world.rows("aggregator", 2)
+    truths = np.bincount(world.labels()[rows], minlength=10)
+    np.testing.assert_allclose(
+        made.parameters["log_prior"].exp().numpy(), truths / truths.sum(), rtol=1e-5
+    )
+
+
+def test_clients_that_are_left_need_samples(world, tmp_path):
+    columns = load_table(world.clients).to_pydict()
+    columns["role"] = [
+        "train" if role == "aggregator" and owner else role
+        for role, owner in zip(columns["role"], columns["client"], strict=True)
+    ]
+    changed = World(tmp_path / "w")
+    changed.folder.mkdir()
+    for path in world.folder.iterdir():
+        (changed.folder / path.name).write_bytes(path.read_bytes())
+    save_table(changed.clients, columns, CLIENTS_SCHEMA)
+    for client in range(4):
+        speak(changed, client, "aggregator", "train", by_role=True)
+    done = aggregated(changed, tmp_path / "a", aggregator="mlp", aggregator_training=ROUNDS)
+    trained = [row for row in done.rounds if row["phase"] == "round"]
+    assert {row["participants"] for row in trained} == {1}
+    with pytest.raises(FedstageError, match=r"not in forget = \[0\]"):
+        aggregated(
+            changed, tmp_path / "b", aggregator="mlp", aggregator_training=ROUNDS, forget=[0]
+        )
+
+
+# --- students -------------------------------------------------------------------------------------
+
+WHOLE = {"steps": 3, "batch_size": 1000, "learning_rate": 0.1}
+
+
+def taught(world, folder, **changes):
+    """Teach a linear student with all of the held-out images; return its file and its line."""
+    settings = settings_of(**{"server": WHOLE, "student": LINEAR, **changes})
+    for client in range(4):
+        speak(world, client, "held_out", "held_out")
+    made = aggregated(world, folder, fitted=None, aggregator=changes["aggregator"])
+    path, output = written(folder / "student.yaml", settings), folder / "model.safetensors"
+    distilled_model(
+        line=path, aggregator=made.files[0], start=world.folder / "start_0.safetensors",
+        logits=[world.logits(c, "held_out") for c in range(4)], public=world.data("held_out"),
+        info=world.info, output=output,
+    )  # fmt: skip
+    return made, path, output
+
+
+def pixels_of(world, part):
+    info = load_json(world.info)
+    images = load_tensors(world.data(part))[0]["images"].double()
+    return ((images / 255 - info["mean"][0]) / info["std"][0]).flatten(1)
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "distillation"), [("weighted", "l1"), ("averaging", "kl")], ids=str
+)
+def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, distillation):
+    made, _, output = taught(world, tmp_path, aggregator=aggregator, distillation=distillation)
+    said = torch.as_tensor(world.said("held_out", range(4))).double()
+    weights = made.parameters.get("weights", torch.full((4, 10), 0.25)).double()
+    teacher = torch.einsum("mc,mnc->nc", weights, said)
+    start = load_tensors(world.folder / "start_0.safetensors")[0]
+    model = torch.nn.Linear(64, 10).double()
+    model.load_state_dict({"weight": start["linear.weight"], "bias": start["linear.bias"]})
+    sgd, x = torch.optim.SGD(model.parameters(), lr=0.1), pixels_of(world, "held_out")
+    for _ in range(3):
+        sgd.zero_grad()
+        if distillation == "l1":
+            loss = (model(x) - teacher).abs().mean()
+        else:
+            own, other = (model(x) / 4).log_softmax(1), (teacher / 4).log_softmax(1)
+            loss = 16 * (other.exp() * (other - own)).sum(1).mean()
+        loss.backward()
+        sgd.step()
+    found, notes = load_tensors(output)
+    assert torch.allclose(found["linear.weight"].double(), model.weight, atol=1e-5)
+    assert notes["members"] == [0, 1, 2, 3]
+
+
+def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path):
+    made, path, output = taught(world, tmp_path, aggregator="weighted", distillation="fedet")
+    metrics = tmp_path / "metrics.parquet"
+    one_shot_evaluation(
+        line=path, role="test", student=output, data=world.data("test"), info=world.info,
+        clients=world.clients, histogram=world.histogram, rounds=made.files[1], output=metrics,
+    )  # fmt: skip
+    (row,) = load_table(metrics).to_pylist()
+    weights = load_tensors(output)[0]
+    said = pixels_of(world, "test") @ weights["linear.weight"].double().T + weights["linear.bias"]
+    assert row["top1_accuracy"] == accuracy(said.numpy(), world.labels("test"))
+    assert row["evaluated"] == "distilled_model"
+    assert row["bytes_up"] == LARGE + 4 * 10
+
+
+def test_divergence_of_a_student_is_told(world, tmp_path):
+    wild = {"server": WHOLE | {"learning_rate": 1e38}}
+    with pytest.raises(FedstageError, match=r"distilled model: .* server\.learning_rate = 1e\+38$"):
+        taught(world, tmp_path, aggregator="averaging", distillation="kl", **wild)
+
+
+# --- traffic --------------------------------------------------------------------------------------
+
+SMALL, LARGE = sorted(MODEL_BYTES.values())
+ENSEMBLE = 2 * (SMALL + LARGE) - SMALL  # all models but the client's own, for who has a small one
+
+
+def phases(made):
+    return [(row["phase"], row["round"], row["bytes_up"], row["bytes_down"]) for row in made.rounds]
+
+
+def test_models_travel_once_where_nothing_is_fitted_on_clients(world, tmp_path):
+    made = aggregated(world, tmp_path, fitted=None, aggregator="averaging")
+    assert phases(made) == [("initial_model", 0, 0, LARGE), ("local_model", 0, LARGE, 0)]
+    row = evaluated(world, made)
+    assert (row["bytes_up"], row["bytes_down"]) == (LARGE, LARGE)
+
+
+def test_own_initial_weights_do_not_travel(world, tmp_path):
+    made = aggregated(world, tmp_path, fitted=None, aggregator="averaging", initialisation="own")
+    assert phases(made)[0] == ("initial_model", 0, 0, 0)
+
+
+def test_counts_travel_with_the_models(world, tmp_path):
+    weighted = aggregated(world, tmp_path / "w", fitted=None, aggregator="weighted")
+    assert phases(weighted)[2:] == [("label_counts", 0, 4 * 10, 0)]
+    voting = aggregated(world, tmp_path / "v", aggregator="voting")
+    assert phases(voting)[2:] == [
+        ("ensemble", 0, 0, ENSEMBLE), ("votes", 0, 4 * 4 * 100, 0),
+    ]  # fmt: skip
+
+
+def test_rounds_move_the_aggregator_both_ways(world, tmp_path):
+    training = {"federated": ROUNDS["federated"] | {"participants": 2}}
+    made = aggregated(world, tmp_path, aggregator="mlp", aggregator_training=training)
+    size = 4 * (40 * 40 + 40 * 10)
+    rounds = [("round", number, size, size) for number in range(1, 5)]
+    assert phases(made)[2:] == [("ensemble", 0, 0, ENSEMBLE), *rounds]
+    row = evaluated(world, made)  # each takes part in half of the rounds, on average
+    assert row["bytes_up"] == LARGE + 2 * size
+    assert row["bytes_down"] == LARGE + ENSEMBLE + 2 * size
+
+
+def test_measuring_on_clients_travels_too(world, tmp_path):
+    training = {"federated": ROUNDS["federated"] | {"early_stopping": {"every": 4}}}
+    made = aggregated(
+        world, tmp_path, stopped=True, aggregator="linear", aggregator_training=training
+    )
+    assert phases(made)[-1] == ("validation", 4, 8, 16)

@@ -1,0 +1,217 @@
+"""One-shot federated learning: what its methods share, counted in jobs, and a real run."""
+
+import shutil
+
+import pytest
+import yaml
+
+from fedstage.artefacts import load_table, load_tensors
+from fedstage.cli import main
+
+pytestmark = pytest.mark.workflow
+
+CLIENTS = 4
+ONE_SHOT = {"training": "one_shot", "rounds": 1}
+ROUNDS = {"federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1}}
+RULES = {
+    "averaging": "averaging",
+    "weighted": "weighted",
+    "linear": "linear",
+    "per_class": "per_class",
+    "mlp": {"mlp": {"hidden": 5}},
+    "voting": "voting",
+    "moe": {"moe": {"kernel": 3, "padding": 1, "channels": [2, 2], "hidden": [4, 4]}},
+}
+
+
+def rule(name, **changes):
+    return ONE_SHOT | {"aggregator": RULES[name], "aggregator_training": ROUNDS} | changes
+
+
+SEVEN = {name: rule(name) for name in RULES}
+
+
+def write(project, rows, **base):
+    """Make the methods of a table the runs of the tiny experiment."""
+    project.configure(**{"aggregator_fraction": 0.2, **base})
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    tiny = config["experiments"]["tiny"]
+    tiny["methods"] = rows
+    tiny["grid"] = {"method": list(rows)}
+    path.write_text(yaml.safe_dump(config))
+    return project
+
+
+@pytest.fixture
+def configured(project):
+    """A function that makes the methods of a table the runs of the tiny experiment."""
+    return lambda rows, **base: write(project, rows, **base)
+
+
+MIXED = {"architectures": ["logistic_regression", {"cnn_small": {"width": 2, "hidden": 4}}]}
+EVERYTHING = SEVEN | {
+    "fedavg": {"local": "fedavg"},
+    "mixed": rule("mlp", initialisation="own", **MIXED),
+    "local_only": {"training": "alone", "rounds": 1},
+    "fedkd": ONE_SHOT
+    | {
+        "aggregator": "weighted",
+        "distillation": "l1",
+        "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def made(new_project):
+    """A finished run of all rules, and of what they are compared with."""
+    project = write(new_project(), EVERYTHING)
+    project.make()
+    return project
+
+
+@pytest.fixture
+def again(made, tmp_path):
+    """A function that plans other methods in a copy of the finished run."""
+
+    def plan(rows, **changes):
+        shutil.copytree(made.path, tmp_path / "copy")
+        copy = write(type(made)(tmp_path / "copy"), rows, **changes)
+        return copy.plan()
+
+    return plan
+
+
+def test_seven_rules_train_each_client_once(configured):
+    run = configured(SEVEN).plan()
+    assert run.jobs["local_model"] == CLIENTS
+    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 7
+    # The test set, and the aggregator's part, of each client's model.
+    assert run.jobs["client_logits"] == 2 * CLIENTS
+    assert run.jobs["local_training"] == run.jobs["aggregation"] == 0
+
+
+def test_rivals_on_all_samples_train_as_many_clients_again(configured):
+    whole = {"fedens": rule("averaging", local_fraction=1.0)}
+    run = configured(SEVEN | whole).plan()
+    assert run.jobs["local_model"] == 2 * CLIENTS
+    assert run.jobs["partition"] == 2
+
+
+def test_clients_that_train_alone_are_those_of_the_ensemble(configured):
+    alone = {"training": "alone", "rounds": 1}
+    run = configured({"mlp": rule("mlp"), "clients": alone}).plan()
+    assert run.jobs["local_model"] == CLIENTS
+    run = configured({"mlp": rule("mlp"), "clients": alone | {"local_fraction": 1.0}}).plan()
+    assert run.jobs["local_model"] == 2 * CLIENTS
+
+
+SERVER = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
+STUDENTS = {
+    "fedkd": ONE_SHOT | {"aggregator": "weighted", "distillation": "l1", "server": SERVER},
+    "fedet_os": ONE_SHOT | {"aggregator": "confidence", "distillation": "fedet", "server": SERVER},
+    "fens_distilled": rule("mlp", distillation="kl", server=SERVER),
+}
+
+
+def test_all_methods_of_the_paper_train_each_client_once(configured):
+    """FedENS, FedKD, one-shot Fed-ET, FENS by seven rules, and FENS distilled."""
+    fedens = ONE_SHOT | {"aggregator": "averaging"}
+    run = configured(SEVEN | STUDENTS | {"fedens": fedens}).plan()
+    assert run.jobs["local_model"] == CLIENTS
+    assert run.jobs["aggregator"] == 8  # the rules, and what Fed-ET's clients say together
+    assert run.jobs["distilled_model"] == run.jobs["student_evaluation"] == 3
+    assert run.jobs["client_logits"] == 3 * CLIENTS  # test, aggregator, public
+    whole = {
+        f"{name}_on_all": method | {"local_fraction": 1.0}
+        for name, method in {"fedens": fedens, **STUDENTS}.items()
+        if name != "fens_distilled"
+    }
+    run = configured(SEVEN | STUDENTS | {"fedens": fedens} | whole).plan()
+    assert run.jobs["local_model"] == 2 * CLIENTS
+
+
+def test_fedens_is_the_row_of_averages(configured):
+    fedens = ONE_SHOT | {"aggregator": "averaging"}
+    assert configured(SEVEN | {"fedens": fedens}).plan().jobs["aggregator"] == 7
+
+
+def test_forgetting_trains_no_client(again):
+    forgetting = {f"{name}_without_1": rule(name, forget=[1]) for name in RULES}
+    run = again(EVERYTHING | forgetting)
+    assert run.jobs["local_model"] == run.jobs["client_logits"] == 0
+    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 7
+
+
+def test_a_proxy_set_costs_its_logits_and_early_stopping_those_of_validation(configured):
+    stopped = {"federated": ROUNDS["federated"] | {"early_stopping": {"every": 2}}}
+    rows = {
+        "proxy": rule("mlp", aggregator_training={"proxy": {"steps": 5}}),
+        "stopped": rule("mlp", aggregator_training=stopped),
+    }
+    run = configured(rows).plan()
+    assert run.jobs["local_model"] == CLIENTS
+    assert run.jobs["client_logits"] == CLIENTS * 4  # test, proxy, aggregator, validation
+
+
+def test_longer_aggregators_train_no_client(again):
+    longer = {"federated": ROUNDS["federated"] | {"rounds": 9}}
+    run = again({"mlp": rule("mlp", aggregator_training=longer)})
+    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 1
+    assert run.jobs["local_model"] == run.jobs["client_logits"] == 0
+
+
+def test_granularities_do_not_matter(again):
+    assert again(SEVEN, execution={"granularity": "segment"}).jobs["aggregator"] == 0
+
+
+# --- a real run -----------------------------------------------------------------------------------
+
+
+def metrics(project, model="logistic_regression"):
+    """The metrics by the part of the folder's name that says the rule."""
+    found = {}
+    for path in project.files(f"results/aggregators/*-{model}-*/metrics/test.parquet"):
+        (row,) = load_table(project.path / path).to_pylist()
+        found[path.parts[2].split("-")[3]] = row
+    return found
+
+
+def test_a_whole_run_ends_in_a_table(made):
+    table = (made.path / "results/tables/tiny/default.md").read_text()
+    assert all(f"| {name} " in table for name in EVERYTHING)
+    scored = metrics(made)
+    assert set(scored) == set(RULES)
+    assert {row["samples"] for row in scored.values()} == {200}
+    # Clients that train the weights send them in each of 6 rounds.
+    sent = {name: row["bytes_up"] for name, row in scored.items()}
+    assert sent["linear"] - sent["averaging"] == 6 * 4 * CLIENTS
+    assert sent["per_class"] - sent["averaging"] == 6 * 4 * CLIENTS * 10
+    assert made.plan().jobs == {}
+
+
+def test_clients_of_different_architectures_speak_to_one_aggregator(made):
+    (mixed,) = made.files("results/local_models/*and_others*")
+    linear, small = (
+        load_tensors(made.path / mixed / f"client_{client}.safetensors")[0] for client in (0, 1)
+    )
+    assert ("linear.weight" in linear, "conv1.weight" in small) == (True, True)
+    assert set(metrics(made, "logistic_regression_and_others")) == {"mlp"}
+
+
+def test_why_knows_the_stages_of_a_one_shot_run(made, capsys):
+    (folder,) = made.files("results/aggregators/*-voting-*")
+    (local,) = made.files("results/local_models/*-logistic_regression-alone-*")
+    for name in (
+        folder / "aggregator.safetensors",
+        folder / "rounds.parquet",
+        folder / "metrics/test.parquet",
+        local / "logits/fp32/client_1-aggregator.safetensors",
+        *made.files("results/distilled_models/*/model.safetensors"),
+        *made.files("results/distilled_models/*/metrics/test.parquet"),
+    ):
+        assert main(["why", str(made.path / name)]) == 0
+        shown = capsys.readouterr().out
+        assert ", the same now" in shown
+        assert "unchanged" in shown

@@ -9,7 +9,7 @@ put it into the union of its kind, and a module of the same name into that kind'
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -37,8 +37,10 @@ Seconds = Literal[
     "added_s",
     "round_s",
 ]
-#: What a table is about, and its claims: accuracies, or columns of the table of seconds.
-Metric = Literal["top1_accuracy", Seconds]
+#: Columns of the metrics that are in percent, the more the better.
+Score = Literal["top1_accuracy", "balanced_accuracy", "auc"]
+#: What a table is about, and its claims: scores, or columns of the table of seconds.
+Metric = Literal[Score, Seconds]
 SECONDS: frozenset[str] = frozenset(get_args(Seconds))
 
 #: Local trainers that keep state from round to round.
@@ -119,23 +121,45 @@ class Digits(Settings):
     split_seed: int = 0
 
 
-class TorchvisionData(Settings):
-    """A data set that torchvision reads, checksums included.
+class Sized(Settings):
+    """How much of a data set is used, and what of its training samples clients do not have.
 
-    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
-    `held_out` samples of the training set become an unlabelled public set, `server_validation`
-    others a labelled set of the server's own, as for the digits.
+    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`,
+    `train_fraction` that share of what may be trained on; `held_out` samples of the training set
+    become an unlabelled public set, `server_validation` others a labelled set of the server's own.
     """
 
-    name: Literal["cifar10", "cifar100", "svhn"]
     train_size: Positive | None = None
+    train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     test_size: Positive | None = None
     held_out: Count = 0
     server_validation: Count = 0
     split_seed: int = 0
 
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.train_size is not None and self.train_fraction is not None:
+            raise ValueError("train_size and train_fraction: give one of them")
+        return self
 
-class ParquetData(Settings):
+
+class TorchvisionData(Sized):
+    """A data set that torchvision reads, checksums included.
+
+    `extra` adds SVHN's 531,131 further training images to its 73,257.
+    """
+
+    name: Literal["cifar10", "cifar100", "svhn"]
+    extra: bool = False
+
+    @model_validator(mode="after")
+    def _extra_of_svhn(self) -> Self:
+        if self.extra and self.name != "svhn":
+            raise ValueError(f"extra = true: only for svhn, {self.name} has no such images")
+        return self
+
+
+class ParquetData(Sized):
     """Images in the Parquet layout of the Hugging Face hub, in `folder` below the data folder.
 
     Files are `train*.parquet` and `test*.parquet` with a column `img` or `image` of encoded images
@@ -147,14 +171,59 @@ class ParquetData(Settings):
     label: str = "label"
     client_column: str | None = None
     image_size: Positive | None = None
-    train_size: Positive | None = None
-    test_size: Positive | None = None
-    held_out: Count = 0
-    server_validation: Count = 0
-    split_seed: int = 0
 
 
-Data = Annotated[Digits | TorchvisionData | ParquetData, _BY_NAME, _IN_SHORT]
+class HeartDisease(Settings):
+    """Fed-Heart-Disease: the four centres of the UCI Heart Disease files, 13 features a patient.
+
+    Prepared and split as FLamby does (Ogier du Terrail et al. 2022). The centres are the natural
+    partition. A centre's training rows are standardised by their own mean and deviation, test rows
+    by those of all training rows; with the role ``test_own`` by those of their centre, too.
+    """
+
+    name: Literal["heart_disease"]
+    folder: str = "heart_disease"
+    held_out: ClassVar[int] = 0
+    server_validation: ClassVar[int] = 0
+
+
+class Isic2019(Sized):
+    """Fed-ISIC2019 as FLamby has preprocessed it: 23,247 pictures of skin, 8 classes, 6 centres.
+
+    `folder` below the data folder holds the pictures and FLamby's split; the middle `crop` x `crop`
+    pixels of each are used. The centres are the natural partition.
+    """
+
+    name: Literal["isic2019"]
+    folder: str = "fed_isic2019"
+    crop: Positive = 200
+
+
+class Camelyon16(Settings):
+    """Fed-Camelyon16 as FLamby has preprocessed it: slides as bags of tiles, 2 classes, 2 centres.
+
+    `folder` below the data folder holds the features of the tiles and FLamby's table of slides. Of
+    a slide with more than `max_tiles` tiles so many are drawn, always the same. The centres are the
+    natural partition.
+    """
+
+    name: Literal["camelyon16"]
+    folder: str = "fed_camelyon16"
+    max_tiles: Positive = 10_000
+    held_out: ClassVar[int] = 0
+    server_validation: ClassVar[int] = 0
+
+
+Data = Annotated[
+    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16,
+    _BY_NAME,
+    _IN_SHORT,
+]
+
+#: What the samples of a data set are, where they are no images.
+KINDS_OF_SAMPLES = {"heart_disease": "features", "camelyon16": "bags"}
+#: Data sets whose test samples each client may prepare in its own way.
+WITH_OWN_TEST = ("heart_disease",)
 
 
 class HeldOut(Settings):
@@ -164,7 +233,7 @@ class HeldOut(Settings):
 
 
 #: Public data: the held-out part, or the training images of another data set.
-Public = Annotated[HeldOut | Digits | TorchvisionData | ParquetData, _BY_NAME, _IN_SHORT]
+Public = Annotated[HeldOut | Digits | TorchvisionData | ParquetData | Isic2019, _BY_NAME, _IN_SHORT]
 
 
 # --- partition ------------------------------------------------------------------------------------
@@ -229,9 +298,14 @@ class CnnSmall(Settings):
 
 
 class LogisticRegression(Settings):
-    """One linear layer on the flattened input."""
+    """One linear layer on the flattened input.
+
+    `outputs` = 1, for two classes: the logit of the second; that of the first is 0. With the cross
+    entropy this is the sigmoid and the binary cross entropy.
+    """
 
     name: Literal["logistic_regression"]
+    outputs: Literal[1] | None = None
 
 
 class ResNet(Settings):
@@ -249,6 +323,37 @@ class WideResNet(Settings):
     norm: Norm = "batch"
 
 
+class DeepMil(Settings):
+    """Gated attention over the instances of a bag (Ilse et al. 2018), as in FLamby's baseline.
+
+    `width` is that of the embedded instances and of the attention. `outputs` = 1 as for logistic
+    regression.
+    """
+
+    name: Literal["deep_mil"]
+    width: Positive = 128
+    outputs: Literal[1] | None = 1
+
+
+class Pretrained(Settings):
+    """A file of weights below the data folder, and the SHA-256 of it, or how that begins."""
+
+    file: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
+
+
+class EfficientNet(Settings):
+    """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes.
+
+    `weights` are those that all layers but the last start from: a state dict of torchvision's
+    model, in a file of PyTorch's or of safetensors.
+    """
+
+    name: Literal["efficientnet_b0"]
+    weights: Pretrained | None = None
+    norm: ClassVar[str] = "batch"
+
+
 class ResNetWide(Settings):
     """The ResNet-8 of FENS: three blocks with `width`, 2 and 4 times `width` channels."""
 
@@ -258,8 +363,13 @@ class ResNetWide(Settings):
 
 
 Model = Annotated[
-    CnnSmall | LogisticRegression | ResNet | WideResNet | ResNetWide, _BY_NAME, _IN_SHORT
+    CnnSmall | LogisticRegression | ResNet | WideResNet | ResNetWide | DeepMil | EfficientNet,
+    _BY_NAME,
+    _IN_SHORT,
 ]
+
+#: Models that take other samples than images.
+SAMPLES_OF_MODELS = {"logistic_regression": ("images", "features"), "deep_mil": ("bags",)}
 
 
 # --- optimisation ---------------------------------------------------------------------------------
@@ -320,18 +430,23 @@ class Optimiser(Settings):
 class Client(Optimiser):
     """A participant's training in one round: `epochs` over its data, or `steps`.
 
-    `schedule` runs within a round; `round_decay` multiplies the learning rate once a round.
+    `schedule` runs within a round; `round_decay` multiplies the learning rate once a round. Batches
+    are drawn `anew` in every round or, of `steps`, `continued`: each round goes on in the
+    permutation of the samples where the round before has stopped.
     """
 
     epochs: Positive | None = None
     steps: Positive | None = None
     round_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
+    batches: Literal["anew", "continued"] = "anew"
 
     @model_validator(mode="after")
     def _one_length(self) -> "Client":
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give either epochs or steps")
+        if self.batches == "continued" and self.steps is None:
+            raise ValueError("batches = 'continued': only with steps; epochs end with a round")
         return self
 
 
@@ -405,12 +520,23 @@ class Scaffold(Settings):
 
     A client's new variate is, by `option`, the gradient of all its data at the model that the round
     starts from (I), or the mean of its steps (II). `control` is kept for each global model, or
-    shared by all of them.
+    shared by all of them. In the server's variate clients weigh alike, as published, or by their
+    `samples`, as in FLamby's code.
     """
 
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     control: Literal["per_model", "shared"] = "per_model"
+    weights: Literal["uniform", "samples"] = "uniform"
+
+    @model_validator(mode="after")
+    def _weighs_clients_of_one_group(self) -> "Scaffold":
+        if self.control == "shared" and self.weights != "uniform":
+            raise ValueError(
+                f"weights = {self.weights!r}: only for control = 'per_model', because no group "
+                "knows the samples of the others"
+            )
+        return self
 
 
 class FedNova(Settings):
@@ -681,6 +807,12 @@ class Line(Settings):
                 f"participants = {self.participants}: at least global_models = "
                 f"{self.global_models}, one for each group"
             )
+        if self.client.batches == "continued" and self.participants != self.clients:
+            raise ValueError(
+                f"participants = {self.participants}: must be clients = {self.clients} with "
+                "client.batches = continued, so that every client takes the steps of every round"
+            )
+        _check_samples(self, models_of(self))
         if self.architectures:
             self._check_architectures()
         if self.client_architectures:
@@ -782,6 +914,29 @@ class Line(Settings):
             raise ValueError(f"{where}: not for local = fednova, which takes no plain average")
         if how.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
             raise ValueError(f"{where}: only for aggregation.batch_norm = average")
+
+
+def samples_of(data: Data) -> str:
+    """Return what the samples of a data set are: ``images``, or another kind."""
+    return KINDS_OF_SAMPLES.get(data.name, "images")
+
+
+def _check_samples(line: "Line | OneShotLine", models: tuple[Model, ...]) -> None:
+    """Refuse models and settings that the kind of the samples does not go with."""
+    kind = samples_of(line.data)
+    for model in models:
+        allowed = SAMPLES_OF_MODELS.get(model.name, ("images",))
+        if kind not in allowed:
+            raise ValueError(
+                f"model = {model.name!r}: takes {' or '.join(allowed)}, and the samples of "
+                f"data = {line.data.name} are {kind}"
+            )
+    only = f"only for images, and the samples of data = {line.data.name} are {kind}"
+    if kind != "images" and line.numerics.memory_format != "contiguous":
+        raise ValueError(f"numerics.memory_format = {line.numerics.memory_format!r}: {only}")
+    for key, part in (("client", line.client), ("server", line.server)):
+        if kind != "images" and part is not None and part.augmentation != "none":
+            raise ValueError(f"{key}.augmentation = {part.augmentation!r}: {only}")
 
 
 def needs_validation(server: Server) -> bool:
@@ -1046,6 +1201,12 @@ class OneShotLine(OneShot):
 
     @model_validator(mode="after")
     def _consistent(self) -> "OneShotLine":
+        _check_samples(self, (*(self.architectures or (self.model,)), self.student or self.model))
+        if self.aggregator.name == "moe" and samples_of(self.data) != "images":
+            raise ValueError(
+                "aggregator = 'moe': sees images, and the samples of data = "
+                f"{self.data.name} are {samples_of(self.data)}"
+            )
         self._check_fractions()
         self._check_forgotten()
         if self.aggregator.name in FITTED_AGGREGATORS:
@@ -1126,4 +1287,6 @@ class GlobalModel(Settings):
 
 
 Evaluated = Annotated[GlobalModel | Clients | Aggregated | Bayesian, _BY_NAME, _IN_SHORT]
-Role = Literal["test", "validation"]
+#: What is evaluated on: the test samples, the same as each client would prepare its own of them, or
+#: the training samples that nobody trains on.
+Role = Literal["test", "test_own", "validation"]

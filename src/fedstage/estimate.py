@@ -12,12 +12,13 @@ from fedstage.segments import files_read, inputs, plan
 
 GIGABYTE = 1e9
 
-#: Shape [C, H, W] and classes of the data sets whose names say so.
-SHAPES: dict[str, tuple[tuple[int, int, int], int]] = {
+#: Shape of a sample and classes of the data sets whose names say so.
+SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
     "digits": ((1, 8, 8), 10),
     "cifar10": ((3, 32, 32), 10),
     "cifar100": ((3, 32, 32), 100),
     "svhn": ((3, 32, 32), 10),
+    "heart_disease": ((13,), 2),
 }
 
 

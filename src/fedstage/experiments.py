@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from fedstage.claims.settings import Claim
 from fedstage.config import (
     SECONDS,
+    WITH_OWN_TEST,
     Axis,
     Count,
     Evaluated,
@@ -35,7 +36,7 @@ from fedstage.validation import validate
 
 
 class Table(Settings):
-    """Which axes of the grid are the rows and the columns of the result table.
+    """Which axes of the grid are the rows and the columns of the result table, and of what it is.
 
     `metric` is what published numbers and claims are about, unless a claim names another.
     `published` says where the numbers of a paper stand that its cells are compared with.
@@ -45,6 +46,15 @@ class Table(Settings):
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
     published: Published | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published_of_the_same(cls, raw: Any) -> Any:
+        """Take the published numbers of the table's metric, where no other is named."""
+        if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
+            return raw
+        metric = {"metric": raw["metric"]} if "metric" in raw else {}
+        return {**raw, "published": {**metric, **raw["published"]}}
 
 
 #: What an experiment can make; of `MEASURED` its runs have to be trained.
@@ -365,6 +375,11 @@ def _resolved(where: str, settings: Raw) -> Run:
     line = _line(where, rest, length)
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
+    if length.role == "test_own" and line.data.name not in WITH_OWN_TEST:
+        raise FedstageError(
+            f"{where}: role = 'test_own': only for data = {' or '.join(WITH_OWN_TEST)}, and here "
+            f"data = {line.data.name}"
+        )
     return Run({}, line, length)
 
 

@@ -74,6 +74,7 @@ MODULES = {
     "models": {
         **dict.fromkeys(("resnet8", "resnet20", "resnet32", "resnet56"), "resnet"),
         "wrn16_2": "wide_resnet",
+        "efficientnet_b0": "efficientnet",
         "resnet8_wide": "resnet_wide",
     },
 }
@@ -81,6 +82,8 @@ MODULES = {
 _MODELS = frozenset(
     {
         "fedstage.models.cnn_small",
+        "fedstage.models.deep_mil",
+        "fedstage.models.efficientnet",
         "fedstage.models.logistic_regression",
         "fedstage.models.resnet",
         "fedstage.models.resnet_wide",
@@ -95,10 +98,18 @@ _COMPRESSION = frozenset({"fedstage.compression"})
 DISPATCHERS = {
     "fedstage.engine.passes": frozenset({"fedstage.engine.compiled"}),
     "fedstage.data": frozenset(
-        {"fedstage.data.digits", "fedstage.data.parquet", "fedstage.data.torchvision_data"}
+        {
+            "fedstage.data.camelyon16",
+            "fedstage.data.digits",
+            "fedstage.data.heart_disease",
+            "fedstage.data.isic2019",
+            "fedstage.data.parquet",
+            "fedstage.data.torchvision_data",
+        }
     ),
     "fedstage.models.build": _MODELS,
     "fedstage.models.initialisation": _MODELS,
+    "fedstage.stages.initial_model": frozenset({"fedstage.pretrained"}),
     # What only some ensembles have as members, and what only some students do.
     "fedstage.stages.logits": frozenset({"fedstage.sampling.draw"}),
     "fedstage.stages.distillation": frozenset({"fedstage.global_trainers.drop_worst"}),
@@ -216,6 +227,8 @@ def parts_of(
         parts += _ways_to_teach(line)
     if stage in SENDING and isinstance(line, Line) and line.compression.name != "none":
         parts.append("compression")
+    if stage == "initial_model" and getattr(getattr(line, "model", None), "weights", None):
+        parts.append("pretrained")
     if stage in COMPILED and getattr(line, "numerics", Numerics()).compile:
         parts.append("engine.compiled")
     if members is not None and parse_sampled(members) is not None:

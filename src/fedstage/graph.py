@@ -56,7 +56,7 @@ RESULTS = "results"
 def data_file(data: Data, part: str) -> str:
     """Return a data set's file.
 
-    `part` is ``train``, ``test``, ``held_out``, ``server_validation`` or ``info``.
+    `part` is ``train``, ``test``, ``test_own``, ``held_out``, ``server_validation`` or ``info``.
     """
     suffix = "json" if part == "info" else "safetensors"
     return f"{RESULTS}/data/{data_id(data)}/{part}.{suffix}"
@@ -81,7 +81,7 @@ def participation_table(line: Line, round: int) -> str:
 
 def evaluation_data(line: Line | LocalLine, role: str) -> str:
     """Return the images and labels that a role is evaluated on."""
-    return data_file(line.data, "test" if role == "test" else "train")
+    return data_file(line.data, "train" if role == "validation" else role)
 
 
 # --- a round --------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
     Parameters
     ----------
     images : str
-        What the logits are computed on: ``test``, ``validation``, ``held_out``,
+        What the logits are computed on: ``test``, ``test_own``, ``validation``, ``held_out``,
         ``server_validation`` or a data set's id.
     """
     return [
@@ -359,7 +359,8 @@ def client_logits(line: LocalLine, client: int, images: str) -> str:
     Parameters
     ----------
     images : str
-        ``test``; ``validation`` or ``aggregator``: the samples of this role of all clients;
+        ``test``, ``test_own``; ``validation`` or ``aggregator``: the samples of this role of all
+        clients;
         ``held_out``, ``server_validation`` or another data set's id.
     """
     return f"{local_folder(line)}/logits/fp32/client_{client}-{images}.safetensors"
@@ -372,7 +373,7 @@ def members_logits(line: OneShotLine, images: str) -> list[str]:
 
 def local_images(line: LocalLine, images: str) -> str:
     """Return the images that a client's logits are of."""
-    if images in ("test", "held_out", "server_validation"):
+    if images in ("test", "test_own", "held_out", "server_validation"):
         return data_file(line.data, images)
     if images in ("validation", "aggregator"):
         return data_file(line.data, "train")

@@ -196,6 +196,8 @@ def keeps_statistics(line: Line) -> bool:
     return normalised(line).aggregation.batch_norm == "local"
 
 
+#: Settings of clients that are about several rounds, as they are without any.
+_UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 #: What one-shot lines have and federated ones do not, and what means something else there.
 _OF_CLIENTS = ("aggregator_fraction", "initialisation", "architectures", "pooled")
 
@@ -203,7 +205,8 @@ _OF_CLIENTS = ("aggregator_fraction", "initialisation", "architectures", "pooled
 def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) -> LocalLine:
     """Return the unfederated counterpart of a line: as many local epochs (steps) as `rounds` hold.
 
-    The schedule of a round stretches over the whole length; `round_decay` does not apply.
+    The schedule of a round stretches over the whole length; `round_decay` does not apply, and there
+    is no round that batches would have to go on from.
 
     Parameters
     ----------
@@ -211,7 +214,7 @@ def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) 
         Where clients train alone: on which part of their samples, and from which weights.
     """
     client = line.client
-    length: dict[str, Any] = {"round_decay": 1.0}
+    length: dict[str, Any] = dict(_UNREAD_IN_ONE_TRAINING)
     if client.epochs is not None:
         length["epochs"] = client.epochs * rounds
     if client.steps is not None:
@@ -252,7 +255,7 @@ def local_line(line: OneShotLine) -> LocalLine:
         "aggregator_fraction": _left_out(line),
         "model": models[0],
         "architectures": models if len(models) > 1 else (),
-        "client": line.client.model_copy(update={"round_decay": 1.0}),
+        "client": line.client.model_copy(update=_UNREAD_IN_ONE_TRAINING),
         "numerics": _storing_no_logits(line),
     }
     return LocalLine.model_construct(**shared)

@@ -3,7 +3,8 @@
 import pyarrow as pa
 
 #: Columns of a metrics file. A run is one method, one seed, one point of the experiment's grid.
-#: Accuracies and their standard deviations are in percent; deviations are those of a sample (n-1).
+#: Accuracies, areas and their standard deviations are in percent; deviations are those of a sample
+#: (n-1).
 METRICS_SCHEMA = pa.schema(
     [
         # The round at whose end was evaluated, from 1; models that are trained without federation
@@ -11,10 +12,16 @@ METRICS_SCHEMA = pa.schema(
         pa.field("round", pa.int32(), nullable=False),
         # What was evaluated: "global_model", "clients", "aggregated_2", "each_client", "pooled".
         pa.field("evaluated", pa.string(), nullable=False),
-        # The data it was evaluated on: "test" or "validation".
+        # The data it was evaluated on: "test", "test_own" or "validation".
         pa.field("role", pa.string(), nullable=False),
         # Share of the samples whose class has the highest score; over "each_client" their mean.
         pa.field("top1_accuracy", pa.float64(), nullable=False),
+        # Mean over classes of the share of their samples that are right; classes without samples do
+        # not count. Over "each_client" the mean, as of all that follows.
+        pa.field("balanced_accuracy", pa.float64(), nullable=False),
+        # Area under the ROC curve: of the second class of two, or the mean over classes of each
+        # against the rest. Null where a class has no samples or all, or a logit is not finite.
+        pa.field("auc", pa.float64(), nullable=True),
         # Mean cross-entropy of a sample, natural logarithm.
         pa.field("loss", pa.float64(), nullable=False),
         # Number of evaluated samples.

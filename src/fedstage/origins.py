@@ -111,7 +111,7 @@ def _members(line: Line, origin: Origin) -> dict[str, list[str]]:
     for option in ("aggregated", "start"):
         if files := _given(getattr(from_models, option)):
             read[option] = files
-    if images in ("test", "validation"):
+    if images in ("test", "test_own", "validation"):
         read["data"] = [graph.evaluation_data(line, images)]
     elif images in ("held_out", "server_validation"):
         read["data"] = [graph.data_file(line.data, images)]

@@ -8,6 +8,7 @@ import torch
 from fedstage.aggregation_rules import combination, sees_images
 from fedstage.artefacts import Weights
 from fedstage.config import Aggregator
+from fedstage.engine.bags import Samples
 from fedstage.engine.images import normalise
 
 BATCH = 1000  # samples at a time: the images that a rule sees are large
@@ -18,15 +19,15 @@ def predict(
     aggregator: Aggregator,
     parameters: Weights,
     logits: torch.Tensor,
-    images: torch.Tensor,
+    images: Samples,
     about: Mapping[str, Any],
 ) -> torch.Tensor:
     """Return logits [n, C] from the members' [M, n, C], on their device.
 
     Parameters
     ----------
-    images : torch.Tensor
-        uint8 [n, channels, height, width], looked at by a rule that sees them.
+    images : Samples
+        n of them, such as uint8 [n, channels, height, width], for a rule that sees them.
     about : Mapping
         Mean and deviation that images are normalised with.
     """
@@ -35,6 +36,11 @@ def predict(
     parts = []
     for start in range(0, logits.shape[1], BATCH):
         at = slice(start, start + BATCH)
-        pixels = normalise(images[at], about) if sees_images(aggregator) else None
+        pixels = _pixels(images, at, about) if sees_images(aggregator) else None
         parts.append(combine(placed, logits[:, at], pixels))
     return torch.cat(parts)
+
+
+def _pixels(images: Samples, at: slice, about: Mapping[str, Any]) -> torch.Tensor:
+    assert isinstance(images, torch.Tensor), "a rule that sees images is refused for other samples"
+    return normalise(images[at], about)

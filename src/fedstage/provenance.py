@@ -24,7 +24,7 @@ SUFFIX = ".record.json"
 #: writes what `fedstage.graph` says.
 OUTPUTS = {
     "line": ("output",),
-    "dataset": ("train", "test", "held_out", "server_validation", "info"),
+    "dataset": ("train", "test", "held_out", "server_validation", "test_own", "info"),
     "partition": ("output", "histogram"),
     "participation": ("output",),
     "initial_model": ("output",),

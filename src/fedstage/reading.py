@@ -10,6 +10,7 @@ from torch import nn
 
 from fedstage.artefacts import Weights, load_table, load_tensors
 from fedstage.config import Numerics, Settings
+from fedstage.engine.bags import Bags, Samples
 from fedstage.engine.passes import PLAIN, arrange
 from fedstage.errors import FedstageError
 from fedstage.experiments import load_yaml
@@ -105,7 +106,7 @@ def _resident(path: Path, version: tuple[int, int, int]) -> Weights:
 
 def read_images(
     path: Path, samples: torch.Tensor | None, device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> tuple[Samples, torch.Tensor | None]:
     """Return images and labels (None where there are none), all or the given samples."""
     if not path.exists():
         raise FedstageError(f"{path}: no such file")
@@ -113,14 +114,21 @@ def read_images(
     tensors = _resident(path.resolve(), (status.st_mtime_ns, status.st_size, status.st_ino))
     if "images" not in tensors:
         raise FedstageError(f"{path}: has no tensor 'images', only {sorted(tensors)}")
-    images, labels = tensors["images"], tensors.get("labels")
+    images, labels = _samples_in(tensors), tensors.get("labels")
     if samples is not None:
         images = images[samples]
         labels = None if labels is None else labels[samples]
     return images.to(device), None if labels is None else labels.to(device)
 
 
-def read_public(path: Path, about: dict[str, Any], device: torch.device) -> torch.Tensor:
+def _samples_in(tensors: Weights) -> Samples:
+    """Return the samples of a file: where it says where bags start, its images are instances."""
+    if "starts" in tensors:
+        return Bags(tensors["images"], tensors["starts"])
+    return tensors["images"]
+
+
+def read_public(path: Path, about: dict[str, Any], device: torch.device) -> Samples:
     """Return public images, which a model of the clients' data must be able to see.
 
     Raises
@@ -140,7 +148,7 @@ def read_public(path: Path, about: dict[str, Any], device: torch.device) -> torc
 
 def read_labelled(
     path: Path, samples: torch.Tensor | None, device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Samples, torch.Tensor]:
     """Return images and labels of a labelled set.
 
     Raises

@@ -9,6 +9,7 @@ from torch import nn
 
 from fedstage.artefacts import Weights
 from fedstage.config import Numerics, Server
+from fedstage.engine.bags import Samples
 from fedstage.engine.batches import public_batches
 from fedstage.engine.passes import Loss
 from fedstage.engine.training import train
@@ -21,7 +22,7 @@ from fedstage.reading import read_labelled, state_of
 
 def teach(
     model: nn.Module,
-    images: torch.Tensor,
+    images: Samples,
     targets: torch.Tensor,
     loss: Loss,
     server: Server,
@@ -35,8 +36,8 @@ def teach(
 
     Parameters
     ----------
-    images : torch.Tensor
-        uint8 [n, C, H, W], on the model's device.
+    images : Samples
+        n of them, such as uint8 [n, C, H, W], on the model's device.
     targets : torch.Tensor
         [n, ...]: what is to be learnt of each image.
     key : tuple

@@ -153,4 +153,4 @@ def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(name):
     trainer, weights = local_trainer(name), {"w": torch.ones(2)}
     assert trainer.payload(None, Trained(weights, weights, None, None, None), {}, 0) == {}
     assert trainer.sent_down(weights, {}) == {}
-    assert trainer.next_state({}, {0: {}}, 5) == {}
+    assert trainer.next_state(None, {}, {0: {}}, {0: 7}, 5) == {}

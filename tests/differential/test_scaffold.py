@@ -24,6 +24,7 @@ METHODS = {
     "fedavg": FedAvg(name="fedavg"),
     "scaffold": Scaffold(name="scaffold"),
     "scaffold_i": Scaffold(name="scaffold", option="I"),
+    "by_samples": Scaffold(name="scaffold", weights="samples"),
 }
 OPTIONS = {"I": "scaffold_i", "II": "scaffold"}
 
@@ -99,7 +100,8 @@ def federated(method, chosen, participants, weights=None, rate=1.0):
         average = average_weights([sent[i][0] for i in chosen_clients], [1.0] * len(sent))
         weights = move_towards(weights, average, rate, weights)
         payloads = {i: sent[i][1] for i in chosen_clients}
-        state = trainer.next_state(state, payloads, CLIENTS)
+        samples = {i: SIZES[i] for i in chosen_clients}
+        state = trainer.next_state(METHODS[method], state, payloads, samples, CLIENTS)
         yield weights, state
 
 
@@ -136,7 +138,9 @@ def gradient(w, client, index=None, decay=0.0):
     return np.concatenate([(wrong.T @ pixels).ravel(), wrong.sum(0)]) + decay * w
 
 
-def slow_scaffold(chosen, participants, factors=None, option="II", global_rate=1.0):
+def slow_scaffold(
+    chosen, participants, factors=None, option="II", global_rate=1.0, by_samples=False
+):
     """The published algorithm; yields x, c and all c_i."""
     x, c = vector(start_weights()), np.zeros(15)
     own = {client: np.zeros(15) for client in range(CLIENTS)}
@@ -158,7 +162,11 @@ def slow_scaffold(chosen, participants, factors=None, option="II", global_rate=1
             changes.append(after - own[client])
             own[client] = after
         x = x + global_rate * np.mean([y - x for y in ends], axis=0)
-        c = c + np.sum(changes, axis=0) / CLIENTS
+        mean = np.mean(changes, axis=0)
+        if by_samples:
+            sizes = np.array([SIZES[client] for client in chosen_clients])
+            mean = (sizes / sizes.sum()) @ np.array(changes)
+        c = c + len(chosen_clients) / CLIENTS * mean
         yield x, c, {client: value.copy() for client, value in own.items()}
 
 
@@ -196,6 +204,21 @@ def test_three_rounds_of_partial_participation_are_the_plain_loop(
     assert np.abs(c).max() > 0.01, "the variates have moved"
 
 
+@pytest.mark.parametrize(
+    "participants", [[tuple(range(CLIENTS))] * 3, PARTIAL], ids=["all", "some"]
+)
+def test_variate_of_the_server_weighs_clients_by_samples_where_asked(participants):
+    ours = list(federated("by_samples", settings(), participants))
+    plain = list(slow_scaffold(settings(), participants, by_samples=True))
+    alike = list(slow_scaffold(settings(), participants))
+    for (weights, state), (x, c, own) in zip(ours, plain, strict=True):
+        assert np.allclose(vector(weights), x, rtol=1e-4, atol=1e-5)
+        assert np.allclose(variate(state, "server"), c, rtol=1e-4, atol=1e-5)
+        for client in range(CLIENTS):
+            assert np.allclose(variate(state, f"client/{client}"), own[client], atol=1e-5)
+    assert np.abs(plain[-1][0] - alike[-1][0]).max() > 0.001, "it makes a difference"
+
+
 def test_local_step_adds_c_and_subtracts_c_i():
     start = {"w": torch.zeros(2)}
     state = {"server/w": torch.tensor([1.0, 2.0]), "client/7/w": torch.tensor([10.0, 20.0])}
@@ -215,12 +238,14 @@ def test_what_is_sent_down_is_c():
 
 def test_state_of_clients_that_did_not_answer_stays():
     state = {"server/w": torch.ones(1), "client/0/w": torch.ones(1), "client/10/w": torch.ones(1)}
-    after = scaffold.next_state(state, {1: {"w": torch.tensor([4.0])}}, clients=8)
+    plain, payloads = METHODS["scaffold"], {1: {"w": torch.tensor([4.0])}}
+    after = scaffold.next_state(plain, state, payloads, {1: 3}, clients=8)
     assert {name: float(value) for name, value in after.items()} == {
         "server/w": 1.5, "client/0/w": 1.0, "client/10/w": 1.0, "client/1/w": 4.0,
     }  # fmt: skip
     assert float(state["server/w"]) == 1.0, "the old state is left alone"
-    assert scaffold.next_state(state, {}, clients=8) == state
+    for method in ("scaffold", "by_samples"):
+        assert scaffold.next_state(METHODS[method], state, {}, {}, clients=8) == state
 
 
 # --- identities ---------------------------------------------------------------------------------
@@ -314,7 +339,10 @@ def federated_groups(folder, chosen, shared):
             }
             models[group] = average_weights([sent[i][0] for i in clients], [1.0] * len(clients))
             payloads = {i: sent[i][1] for i in clients}
-            states[group] = scaffold.next_state(states[group], payloads, CLIENTS)
+            samples = {i: SIZES[i] for i in clients}
+            states[group] = scaffold.next_state(
+                METHODS["scaffold"], states[group], payloads, samples, CLIENTS
+            )
             save_tensors(paths[group], states[group], {"group": group})
 
 

@@ -97,7 +97,7 @@ def method(settings, *told, name="feddf"):
 
 
 CHOICES = {
-    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet'",
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'heart_disease'",
     "partition": "'iid', 'dirichlet', 'dirichlet_equal', 'shards', 'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
     "local": "'fedavg', 'fedprox', 'scaffold', 'fednova'",
@@ -158,6 +158,28 @@ ONE_SHOT_FAULTS = {
     ),
     "votes on samples that clients were trained on": one_shot(
         {"aggregator": "voting", "local_fraction": 1.0}, "aggregator = 'voting'", "set aggregator_"
+    ),
+    "experts for what is no image": one_shot(
+        {
+            "data": "heart_disease",
+            "clients": 4,
+            "partition": "natural",
+            "model": "logistic_regression",
+            "aggregator": "moe",
+            "aggregator_training": ROUNDS,
+        },
+        "aggregator = 'moe'",
+        "data = heart_disease are features",
+    ),
+    "an architecture of other samples": one_shot(
+        {
+            "data": "heart_disease",
+            "clients": 4,
+            "partition": "natural",
+            "architectures": ["logistic_regression", "cnn_small"],
+        },
+        "model = 'cnn_small'",
+        "are features",
     ),
     "half of the rest": one_shot(
         {"local_fraction": 0.45}, "local_fraction = 0.45", "1 - aggregator_fraction = 0.9"
@@ -384,7 +406,7 @@ BAD_CONFIGURATIONS = {
         "b:model", {"resnet8": {"norm": "layer"}}, "model.norm = 'layer'", "'group'"
     ),
     "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
-    "unknown role": at("b:role", "train", "role = 'train'", "'test' or 'validation'"),
+    "unknown role": at("b:role", "train", "role = 'train'", "'test', 'test_own' or 'val"),
     "unknown training": method({"training": "solo"}, "training = 'solo'", "'pooled' or 'one_shot'"),
     "unknown remedy": at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
     "unknown metric": at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
@@ -494,6 +516,18 @@ BAD_CONFIGURATIONS = {
     "scaffold with adam": method(
         {"local": "scaffold", "client": {"optimiser": "adam"}}, "local = scaffold", "sgd"
     ),
+    "batches of epochs that go on": at(
+        "b:client/batches", "continued", "client: batches = 'continued': only with steps"
+    ),
+    "batches that go on for some": Bad(
+        ("participants = 4: must be clients = 10", "client.batches = continued"),
+        {"b:client/batches": "continued", "b:client/steps": 3, "b:client/epochs": REMOVED},
+    ),
+    "unknown batches": at("b:client/batches", "fresh", "client.batches = 'fresh'", "'continued'"),
+    "shared variates by samples": method(
+        {"local": {"scaffold": {"control": "shared", "weights": "samples"}}},
+        "local: weights = 'samples': only for control = 'per_model'",
+    ),
     "distillation without held-out data": at(
         "b:data", {"digits": {"held_out": 0}}, "method feddf", "held_out = 0", "at least 1"
     ),
@@ -559,6 +593,48 @@ BAD_CONFIGURATIONS = {
     "cycle of no steps": at("b:client/schedule", {"cyclical": {"cycle": 0}}, "schedule.cycle = 0"),
     "validation without validation data": Bad(
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
+    ),
+    "test images that each client prepares": at(
+        "b:role", "test_own", "role = 'test_own': only for data = heart_disease", "data = digits"
+    ),
+    "a network of images for patients": at(
+        "b:data", "heart_disease", "model = 'cnn_small': takes images", "are features"
+    ),
+    "patients that are set aside": at(
+        "b:data", {"heart_disease": {"held_out": 9}}, "data.held_out = 9", "unknown key"
+    ),
+    "two sizes": at(
+        "b:data",
+        {"svhn": {"train_size": 9, "train_fraction": 0.1}},
+        "data: train_size and train_fraction: give one",
+    ),
+    "more than all": at(
+        "b:data", {"svhn": {"train_fraction": 1.5}}, "train_fraction = 1.5", "to 1"
+    ),
+    "extra images of another": at(
+        "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
+    ),
+    "slides for a network of images": at(
+        "b:data", "camelyon16", "model = 'cnn_small': takes images", "camelyon16 are bags"
+    ),
+    "pictures for a network of slides": at(
+        "b:model", "deep_mil", "model = 'deep_mil': takes bags", "digits are images"
+    ),
+    "no tile of a slide": at(
+        "b:data", {"camelyon16": {"max_tiles": 0}}, "data.max_tiles = 0", "or equal to 1"
+    ),
+    "nothing of a picture": at("b:data", {"isic2019": {"crop": 0}}, "data.crop = 0", "equal to 1"),
+    "weights without a checksum": at(
+        "b:model", {"efficientnet_b0": {"weights": {"file": "a.pth"}}}, "weights.sha256: missing"
+    ),
+    "weights with no checksum": at(
+        "b:model",
+        {"efficientnet_b0": {"weights": {"file": "a.pth", "sha256": "none"}}},
+        "model.weights.sha256 = 'none'",
+        "must match",
+    ),
+    "two outputs of one kind": at(
+        "b:model", {"logistic_regression": {"outputs": 2}}, "model.outputs = 2", "must be 1"
     ),
     # tables that could not be made
     "table of seconds that nobody measures": at(
@@ -866,6 +942,21 @@ BAD_ARTEFACTS = {
     "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),
     "unknown model": asked(
         "initial_model", "--settings", {"model": "vgg", "seed": 0}, "model = 'vgg'", "'cnn_small'"
+    ),
+    "no folder for patients": asked(
+        "dataset", "--settings", {"name": "heart_disease"}, "heart_disease", "FEDSTAGE_DATA"
+    ),
+    "no folder of slides": Damage(
+        "dataset",
+        ("camelyon16", "FEDSTAGE_DATA"),
+        options={"--settings": '{"name": "camelyon16"}'},
+    ),
+    "one output for ten classes": asked(
+        "initial_model",
+        "--settings",
+        {"model": {"logistic_regression": {"outputs": 1}}, "seed": 0},
+        "logistic_regression: outputs = 1: only for 2 classes",
+        "has 10",
     ),
     "no data folder": asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),
     "unknown data set": asked("dataset", "--settings", {"name": "mnist"}, "'mnist'", "'cifar10'"),

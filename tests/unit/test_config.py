@@ -179,10 +179,11 @@ def test_stateful_trainers_are_those_that_carry_a_state():
     from fedstage.local_trainers import local_trainer
 
     payloads = {0: {"weight": torch.ones(2)}}
+    defaults = {name: line(local=name).local for name in names_of(config.LocalTrainer)}
     stateful = [
         name
         for name in names_of(config.LocalTrainer)
-        if local_trainer(name).next_state({}, payloads, clients=2)
+        if local_trainer(name).next_state(defaults[name], {}, payloads, {0: 3}, clients=2)
     ]
     assert stateful == list(STATEFUL_TRAINERS)
 
@@ -202,6 +203,13 @@ def test_client_needs_epochs_or_steps_and_not_both(length):
 def test_client_takes_either(length):
     client = Client.model_validate({"batch_size": 8, "learning_rate": 0.1, **length})
     assert (client.epochs, client.steps).count(None) == 1
+
+
+def test_batches_that_go_on_are_counted_in_steps():
+    raw = {"batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
+    assert Client.model_validate({**raw, "steps": 3}).batches == "continued"
+    with pytest.raises(ValidationError, match="batches = 'continued': only with steps"):
+        Client.model_validate({**raw, "epochs": 3})
 
 
 @pytest.mark.parametrize("kind", [Optimiser, Server])
@@ -268,6 +276,19 @@ def test_a_participant_for_each_group():
     assert line(participants=4, global_models=4).global_models == 4
     message = refusal(participants=4, global_models=5)
     assert "participants = 4: at least global_models = 5" in message
+
+
+def test_batches_go_on_where_all_clients_take_part():
+    client = {"steps": 3, "batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
+    assert line(client=client, participants=10)
+    told = "participants = 8: must be clients = 10 with client.batches = continued"
+    assert told in refusal(client=client)
+
+
+def test_shared_variates_weigh_clients_alike():
+    assert line(local={"scaffold": {"weights": "samples"}}).local.weights == "samples"
+    told = "weights = 'samples': only for control = 'per_model'"
+    assert told in refusal(local={"scaffold": {"weights": "samples", "control": "shared"}})
 
 
 @pytest.mark.parametrize("client", [{"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
@@ -458,6 +479,39 @@ def test_bound_clients_that_fill_every_round_are_taken(counts):
         for model, count in zip(TWO["architectures"], counts, strict=True)
     ]
     assert line(participants=6, **TWO, client_architectures=runs)
+
+
+PATIENTS = {"data": "heart_disease", "model": "logistic_regression"}
+NO_IMAGES = "only for images, and the samples of data = heart_disease are features"
+
+
+@pytest.mark.parametrize("model", ["cnn_small", "resnet8", "wrn16_2"])
+def test_models_of_images_take_no_features(model):
+    assert line(**PATIENTS)
+    told = f"model = '{model}': takes images, and the samples of data = heart_disease are features"
+    assert told in refusal(**PATIENTS | {"model": model})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"client": {**CLIENT, "augmentation": "flip"}}, "client.augmentation = 'flip': "),
+        (
+            {"server": {**SERVER, "augmentation": "crop_flip"}},
+            "server.augmentation = 'crop_flip': ",
+        ),
+        ({"numerics": {"memory_format": "channels_last"}}, "memory_format = 'channels_last': "),
+    ],
+    ids=["client", "server", "numerics"],
+)
+def test_what_is_done_with_pixels_is_done_with_images_only(change, told):
+    assert line(**change)
+    assert told + NO_IMAGES in refusal(**PATIENTS | change)
+
+
+def test_all_groups_take_the_samples():
+    models = {"global_models": 2, "architectures": ["logistic_regression", "cnn_small"]}
+    assert "model = 'cnn_small': takes images" in refusal(**PATIENTS | models)
 
 
 def test_settings_of_a_distillation_may_stand_there_unused():

@@ -9,6 +9,7 @@ from fedstage.experiments import (
     Config,
     Experiment,
     RunLength,
+    Table,
     load_experiments,
     load_yaml,
     resolve,
@@ -285,6 +286,32 @@ def test_length_and_evaluation_are_not_in_the_line():
     assert other.line == plain.line
     assert line_id(other.line) == line_id(plain.line)
     assert not set(RunLength.model_fields) & set(Line.model_fields)
+
+
+PATIENTS = {"data": "heart_disease", "model": "logistic_regression", "partition": "natural"}
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [({}, "top1_accuracy"), ({"metric": "auc"}, "auc")], ids=str
+)
+def test_published_numbers_are_of_the_tables_metric(named, expected):
+    published = {"paper": "fens", "table": "table12"}
+    assert Table.model_validate({**named, "published": published}).published.metric == expected
+    other = {**published, "metric": "accuracy"}
+    assert Table.model_validate({**named, "published": other}).published.metric == "accuracy"
+
+
+def test_how_test_samples_are_prepared_is_not_in_the_line():
+    pooled, own = runs(base=PATIENTS, grid={"role": ["test", "test_own"]}, table={"rows": ["role"]})
+    assert (pooled.length.role, own.length.role) == ("test", "test_own")
+    assert line_id(pooled.line) == line_id(own.line)
+
+
+def test_test_samples_of_images_are_prepared_in_one_way():
+    with pytest.raises(FedstageError) as caught:
+        runs(base={"role": "test_own"})
+    message = "role = 'test_own': only for data = heart_disease, and here data = digits"
+    assert message in str(caught.value)
 
 
 def test_by_default_the_global_model_is_evaluated_on_test_data_in_every_round():

@@ -548,6 +548,19 @@ def test_dispatchers_and_their_alternatives_exist():
         assert alternatives & imports(dispatcher)
 
 
+def test_weights_of_a_file_are_read_for_models_that_have_them_only():
+    weights = {"file": "a.pth", "sha256": "0" * 8}
+    with_file = config.EfficientNet.model_validate({"name": "efficientnet_b0", "weights": weights})
+    without = config.EfficientNet(name="efficientnet_b0")
+    parts = [
+        parts_of(Initial(a_line().data, model, 0), "initial_model")
+        for model in (without, with_file)
+    ]
+    assert parts == [("models.efficientnet",), ("models.efficientnet", "pretrained")]
+    reached = [reachable("initial_model", part) for part in parts]
+    assert reached[1] - reached[0] == {"fedstage.pretrained"}
+
+
 def test_parts_are_what_the_code_of_a_stage_depends_on():
     line = a_line(local="scaffold", model="resnet20", **DISTILLED)
     expected = {

@@ -470,6 +470,7 @@ def test_data_files():
     folder = graph.data_file(data, "info").removesuffix("/info.json")
     assert graph.data_file(data, "held_out") == f"{folder}/held_out.safetensors"
     assert graph.evaluation_data(line(), "test") == f"{folder}/test.safetensors"
+    assert graph.evaluation_data(line(), "test_own") == f"{folder}/test_own.safetensors"
     assert graph.evaluation_data(line(), "validation") == f"{folder}/train.safetensors"
 
 

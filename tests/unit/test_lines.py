@@ -488,6 +488,7 @@ def settings_classes():
 
 REQUIRED = {
     "BoundClients": {"clients": 2},
+    "Pretrained": {"file": "a", "sha256": "1" * 8},
     "ParquetData": {"folder": "a"},
     "Dirichlet": {"alpha": 0.5},
     "DirichletEqual": {"alpha": 0.5},
@@ -511,7 +512,8 @@ OPTIMISER = {
     "augmentation": "flip",
 }
 SIZES = {
-    "train_size": 50, "test_size": 50, "held_out": 50, "server_validation": 5, "split_seed": 1,
+    "train_size": 50, "train_fraction": 0.5, "test_size": 50, "held_out": 50,
+    "server_validation": 5, "split_seed": 1,
 }  # fmt: skip
 ADAPTIVE = {
     "learning_rate": 0.5,
@@ -525,9 +527,13 @@ ADAPTIVE = {
 #: For each class, each field with a value that is neither its default nor the one above.
 OTHER = {
     "Digits": {"test": 300, "held_out": 300, "server_validation": 5, "split_seed": 1},
-    "TorchvisionData": SIZES,
+    "Sized": SIZES,
+    "TorchvisionData": SIZES | {"extra": True},
     "ParquetData": SIZES
     | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
+    "HeartDisease": {"folder": "b"},
+    "Isic2019": SIZES | {"folder": "b", "crop": 64},
+    "Camelyon16": {"folder": "b", "max_tiles": 10},
     "HeldOut": {},
     "Iid": {},
     "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
@@ -535,7 +541,10 @@ OTHER = {
     "Shards": {"classes_per_client": 3},
     "Natural": {},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group"},
-    "LogisticRegression": {},
+    "LogisticRegression": {"outputs": 1},
+    "DeepMil": {"width": 8, "outputs": None},
+    "Pretrained": {"file": "b", "sha256": "0" * 8},
+    "EfficientNet": {"weights": {"file": "b", "sha256": "0" * 8}},
     "ResNet": {"norm": "group", "shortcut": "B"},
     "WideResNet": {"norm": "group"},
     "ResNetWide": {"norm": "group", "width": 28},
@@ -544,7 +553,8 @@ OTHER = {
     "Cosine": {"final": 0.1},
     "Cyclical": {"cycle": 3, "final": 0.1},
     "Optimiser": OPTIMISER,
-    "Client": OPTIMISER | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep"},
+    "Client": OPTIMISER
+    | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep", "batches": "continued"},
     "Server": OPTIMISER
     | {
         "steps": 3,
@@ -559,7 +569,7 @@ OTHER = {
     "EarlyStopping": {"every": 1, "patience": 1},
     "FedAvg": {},
     "FedProx": {"mu": 0.01},
-    "Scaffold": {"option": "I", "control": "shared"},
+    "Scaffold": {"option": "I", "control": "shared", "weights": "samples"},
     "FedNova": {},
     "Uncompressed": {},
     "Stc": {
@@ -592,6 +602,7 @@ OTHER = {
     },
     "Basic": {"warm_up": 1},
     "Designated": {"warm_up": 1, "main": "per_architecture"},
+    "BoundClients": {"model": "cnn_small", "clients": 3},
     "Averaging": {},
     "Weighted": {"unheld": "zero"},
     "Confidence": {},
@@ -632,7 +643,6 @@ OTHER = {
         "learning_rate": 0.5,
         "early_stopping": {},
     },
-    "BoundClients": {"model": "cnn_small", "clients": 3},
     "Numerics": {
         "device": "cpu",
         "threads": 2,
@@ -658,6 +668,11 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     changed = required | {field: OTHER[kind][field]}
     if field == "steps" and kind == "Client":
         del changed["epochs"]
+    if field == "extra":
+        required["name"] = changed["name"] = "svhn"
+    if field == "batches":
+        del required["epochs"], changed["epochs"]
+        required["steps"] = changed["steps"] = 2
     if field == "concentration":
         required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
@@ -720,19 +735,21 @@ PINNED_DEFAULTS = {
     "Digits.held_out": 360,
     "Digits.server_validation": 0,
     "Digits.split_seed": 0,
-    "TorchvisionData.train_size": None,
-    "TorchvisionData.test_size": None,
-    "TorchvisionData.held_out": 0,
-    "TorchvisionData.server_validation": 0,
-    "TorchvisionData.split_seed": 0,
+    "Sized.train_size": None,
+    "Sized.train_fraction": None,
+    "Sized.test_size": None,
+    "Sized.held_out": 0,
+    "Sized.server_validation": 0,
+    "Sized.split_seed": 0,
+    "TorchvisionData.extra": False,
     "ParquetData.label": "label",
     "ParquetData.client_column": None,
     "ParquetData.image_size": None,
-    "ParquetData.train_size": None,
-    "ParquetData.test_size": None,
-    "ParquetData.held_out": 0,
-    "ParquetData.server_validation": 0,
-    "ParquetData.split_seed": 0,
+    "HeartDisease.folder": "heart_disease",
+    "Isic2019.folder": "fed_isic2019",
+    "Isic2019.crop": 200,
+    "Camelyon16.folder": "fed_camelyon16",
+    "Camelyon16.max_tiles": 10_000,
     "Dirichlet.min_samples": 10,
     "Dirichlet.max_draws": 1000,
     "Dirichlet.mask": True,
@@ -741,6 +758,10 @@ PINNED_DEFAULTS = {
     "CnnSmall.width": 16,
     "CnnSmall.hidden": 64,
     "CnnSmall.norm": "none",
+    "LogisticRegression.outputs": None,
+    "DeepMil.width": 128,
+    "DeepMil.outputs": 1,
+    "EfficientNet.weights": None,
     "ResNet.norm": "batch",
     "ResNet.shortcut": "A",
     "WideResNet.norm": "batch",
@@ -760,6 +781,7 @@ PINNED_DEFAULTS = {
     "Client.steps": None,
     "Client.round_decay": 1.0,
     "Client.last_batch": "merge_single",
+    "Client.batches": "anew",
     "Server.temperature": 4.0,
     "Server.tau_squared": True,
     "Server.sharpening": 1.0,
@@ -773,6 +795,7 @@ PINNED_DEFAULTS = {
     "FedProx.mu": 0.001,
     "Scaffold.option": "II",
     "Scaffold.control": "per_model",
+    "Scaffold.weights": "uniform",
     "Aggregation.weights": "samples",
     "Aggregation.learning_rate": 1.0,
     "Aggregation.server_optimizer": {"name": "average"},
@@ -1026,6 +1049,15 @@ def test_alone_multiplies_steps():
     local = alone(line(client=client), 4, pooled=True)
     assert (local.client.epochs, local.client.steps) == (None, 44)
     assert local.pooled
+
+
+def test_alone_has_no_rounds_that_batches_go_on_from():
+    client = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
+    settings = [
+        line(client=client | {"batches": how}, participants=10) for how in ("anew", "continued")
+    ]
+    assert line_id(settings[0]) != line_id(settings[1])
+    assert len({local_id(alone(one, 4, pooled=False)) for one in settings}) == 1
 
 
 def test_alone_keeps_data_partition_model_numerics_and_seed():

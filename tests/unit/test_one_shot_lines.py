@@ -126,6 +126,14 @@ def test_a_federated_line_of_groups_trains_its_clients_alone_with_its_model():
     assert alone(line, 1, pooled=False).architectures == ()
 
 
+@pytest.mark.parametrize("setting", [{"round_decay": 0.9}, {"batches": "continued"}], ids=str)
+def test_what_is_about_rounds_does_not_reach_clients(setting):
+    client = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
+    plain, changed = one_shot(client=client), one_shot(client=client | setting)
+    assert local_line(plain) == local_line(changed)
+    assert aggregator_id(plain) == aggregator_id(changed)
+
+
 # --- architectures --------------------------------------------------------------------------------
 
 SMALL, LINEAR = {"name": "cnn_small"}, {"name": "logistic_regression"}
@@ -253,6 +261,18 @@ def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
 def test_students_of_a_seed_start_from_one_model():
     starts = {graph.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
     assert starts == {graph.local_start(local_line(one_shot()), 0)}
+
+
+def test_images_are_whole_sets_or_training_samples_of_a_role():
+    line = local_line(one_shot())
+    of_sets = {
+        name: graph.data_file(line.data, name)
+        for name in ("test", "test_own", "held_out", "server_validation")
+    }
+    of_roles = dict.fromkeys(("validation", "aggregator"), graph.data_file(line.data, "train"))
+    for images, expected in (of_sets | of_roles).items():
+        assert graph.local_images(line, images) == expected
+    assert graph.local_images(line, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
 
 
 # --- what an aggregator reads ---------------------------------------------------------------------

@@ -88,6 +88,13 @@ def test_logits_on_the_servers_images():
     assert "aggregated" not in inputs
 
 
+@pytest.mark.parametrize("images", ["test", "test_own"])
+def test_logits_on_the_images_of_a_role(images):
+    inputs = inputs_of(graph.logits_file(JUDGED, 3, 0, "clients", images))
+    assert inputs["data"] == [graph.data_file(JUDGED.data, images)]
+    assert "clients" not in inputs
+
+
 @pytest.mark.parametrize(
     ("kind", "about_start"),
     [("gaussian_3", False), ("dirichlet_3_0.5", False), ("gaussian_3_as_released", True)],

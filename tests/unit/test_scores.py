@@ -4,7 +4,7 @@ import statistics
 import pytest
 import torch
 
-from fedstage.scores import own_accuracies, score, spread
+from fedstage.scores import area_under_curve, own_accuracies, score, spread
 
 # Predictions 0, 1, 1, 2, 2 of classes 0, 1, 2, 2, 0; class 3 does not occur.
 LOGITS = torch.tensor([[3.0, 0, 0, 0], [0, 3, 0, 0], [0, 3, 1, 0], [0, 0, 3, 0], [1, 0, 3, 0]])
@@ -20,6 +20,40 @@ def test_accuracy_and_loss_by_hand():
         for row, label in zip(sums, LABELS.tolist(), strict=True)
     ]
     assert result.loss == pytest.approx(statistics.fmean(losses), rel=1e-6)
+
+
+def test_balanced_accuracy_is_the_mean_of_the_classes_that_occur():
+    assert score(LOGITS, LABELS).balanced_accuracy == pytest.approx((50 + 100 + 50) / 3)
+
+
+def test_area_of_two_classes_is_the_share_of_pairs_in_the_right_order():
+    scores = torch.tensor([0.5, 2.0, 2.0, 3.0, -1.0])
+    labels = torch.tensor([0, 1, 0, 1, 1])
+    # Of the six pairs (1 over 0): 2 > 0.5, 2 = 2, 3 > 0.5, 3 > 2; -1 is below both.
+    logits = torch.stack([torch.full_like(scores, 7.0), 7.0 + scores], 1)
+    assert area_under_curve(logits, labels) == pytest.approx(100 * 3.5 / 6)
+
+
+def test_area_of_more_classes_is_the_mean_over_each_against_the_rest():
+    logits = torch.tensor([[2.0, 0, 0], [0, 2, 0], [0, 0, 2], [0, 2, 0]])
+    labels = torch.tensor([0, 1, 2, 2])
+    # A tie is half a pair: of the first two with the last one.
+    areas = [1.0, (1 + 1 + 0.5) / 3, (1 + 1 + 0.5 + 0.5) / 4]
+    assert area_under_curve(logits, labels) == pytest.approx(100 * statistics.fmean(areas))
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels"),
+    [
+        (LOGITS, LABELS),  # without samples of class 3
+        (torch.eye(2), torch.tensor([1, 1])),
+        (torch.tensor([[0.0, math.nan], [1.0, 0.0]]), torch.tensor([0, 1])),
+        (torch.tensor([[0.0, math.inf], [1.0, 0.0]]), torch.tensor([0, 1])),
+    ],
+    ids=["a class is missing", "a class is alone", "nan", "inf"],
+)
+def test_there_need_be_no_area(logits, labels):
+    assert area_under_curve(logits, labels) is None
 
 
 def test_accuracy_by_class_is_nan_for_a_class_that_does_not_occur():

@@ -19,8 +19,9 @@ from fedstage.estimate import describe_size
 from fedstage.evaluated import parse_evaluated
 from fedstage.fingerprints import module_of, source_of, stage_fingerprint
 from fedstage.forgetting import forgets, traces_of
-from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id, local_line
-from fedstage.lines import members, partition_settings
+from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id
+from fedstage.lines import local_line, members
+from fedstage.lines import partition_settings
 from fedstage.warm.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -45,7 +46,7 @@ ROUND = "results/training/{line}/round_{round}/group_{group}"
 # Logits of public images are a segment's business where training is.
 GRANULARITY = CATALOGUE.config.execution.granularity
 CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
-IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|validation"
+IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|test_own|validation"
 
 # What is known when the Snakefile is parsed, as a file. `printf` is a part of the shell: the command
 # may be longer than a program's argument may be, and no other snakemake is started, as for `run`.
@@ -63,7 +64,7 @@ wildcard_constraints:
     slot=r"\d+",
     members=kinds.PATTERN,
     who=r"client_\d+|pooled",
-    role="test|validation",
+    role="test|test_own|validation",
     choice="[^/]+",
     experiment="[^/]+",
     scale=r"[^/.]+",
@@ -85,18 +86,18 @@ def local_line_of(wildcards):
     return found("local_lines", wildcards, "line")
 
 
+def binding_of(line):
+    """Return which clients may be which slot as JSON, or nothing where each may be any."""
+    bound = binding(line)
+    return "" if bound is None else as_json(canonical(bound))
+
+
 def aggregator_of(wildcards):
     return found("aggregators", wildcards, "line")
 
 
 def student_of(wildcards):
     return found("students", wildcards, "line")
-
-
-def binding_of(line):
-    """Return which clients may be which slot as JSON, or nothing where each may be any."""
-    bound = binding(line)
-    return "" if bound is None else as_json(canonical(bound))
 
 
 def gpus(line):

@@ -7,6 +7,7 @@ rule dataset:
         test="results/data/{data}/test.safetensors",
         held_out="results/data/{data}/held_out.safetensors",
         server_validation="results/data/{data}/server_validation.safetensors",
+        test_own="results/data/{data}/test_own.safetensors",
         info="results/data/{data}/info.json",
     log:
         "results/logs/dataset/{data}.log",
@@ -21,7 +22,8 @@ rule dataset:
         "fedstage dataset --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q} --train {output.train}"
         " --test {output.test} --held-out {output.held_out}"
-        " --server-validation {output.server_validation} --info {output.info}"
+        " --server-validation {output.server_validation} --test-own {output.test_own}"
+        " --info {output.info}"
 
 
 rule partition:

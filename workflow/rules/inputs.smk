@@ -52,7 +52,7 @@ def member_models(wildcards):
 def logits_images(wildcards):
     """Return the images: of a role, held out, or the training images of another data set."""
     line, images = line_of(wildcards), wildcards.images
-    if images in ("test", "validation"):
+    if images in ("test", "test_own", "validation"):
         return graph.evaluation_data(line, images)
     if images in ("held_out", "server_validation"):
         return graph.data_file(line.data, images)
@@ -118,17 +118,17 @@ def timed_metrics(wildcards):
     return of_every_run("metrics")(wildcards)
 
 
-def local_client(wildcards):
-    """Return the number of the client that trains alone, None for the pooled data."""
-    who = wildcards.who
-    return None if who == "pooled" else int(who.removeprefix("client_"))
-
-
 def measured_seconds(wildcards):
     """Return the seconds of each run, where the experiment measures them."""
     name, scale = known_place(wildcards)
     timed = "round_times" in CATALOGUE.experiments[name].results
     return f"results/round_times/{name}/{scale}.runs.parquet" if timed else []
+
+
+def local_client(wildcards):
+    """Return the number of the client that trains alone, None for the pooled data."""
+    who = wildcards.who
+    return None if who == "pooled" else int(who.removeprefix("client_"))
 
 
 def initial_weights(wildcards):

@@ -27,14 +27,14 @@ class Knowledge:
     label_counts : torch.Tensor
         int64 [M, C]: n_i^c, the samples of class c that client i's model was trained on.
     shape : tuple of int
-        [channels, height, width] of an image.
+        Of a sample: [channels, height, width] of an image.
     votes : torch.Tensor or None
         int64 [M, C, C]: how often model i votes for c (second) where the truth is r (third), summed
         over the clients' own counts; only for rules that vote.
     """
 
     label_counts: torch.Tensor
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
     votes: torch.Tensor | None = None
 
     @property

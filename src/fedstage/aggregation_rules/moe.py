@@ -23,7 +23,7 @@ def parameters(settings: Moe, known: Knowledge, generator: torch.Generator) -> W
     Raises
     ------
     FedstageError
-        If the images are too small for two blocks.
+        If samples are no images, or the images too small for two blocks.
     """
     features = settings.channels[1] * prod(_sides(settings, known.shape))
     channels = (known.shape[0], *settings.channels)
@@ -64,8 +64,12 @@ def gate(settings: Moe, parameters: Weights, pixels: torch.Tensor) -> torch.Tens
     return scores.softmax(1) if settings.output == "softmax" else scores.sigmoid()
 
 
-def _sides(settings: Moe, shape: tuple[int, int, int]) -> tuple[int, int]:
+def _sides(settings: Moe, shape: tuple[int, ...]) -> tuple[int, int]:
     """Return height and width behind the second block."""
+    if len(shape) != 3:
+        raise FedstageError(
+            f"aggregator = 'moe': samples of shape {list(shape)}: only for images, [C, H, W]"
+        )
     sides = list(shape[1:])
     for _ in settings.channels:
         sides = [(side + 2 * settings.padding - settings.kernel + 1) // 2 for side in sides]

@@ -2,9 +2,20 @@
 
 from pathlib import Path
 
-from fedstage.config import Digits, ParquetData, TorchvisionData
+from fedstage.config import (
+    Camelyon16,
+    Data,
+    Digits,
+    HeartDisease,
+    Isic2019,
+    ParquetData,
+    TorchvisionData,
+)
+from fedstage.data.camelyon16 import load_camelyon16
 from fedstage.data.digits import load_digits
+from fedstage.data.heart_disease import load_heart_disease
 from fedstage.data.images import Dataset, Images
+from fedstage.data.isic2019 import load_isic2019
 from fedstage.data.parquet import load_parquet
 from fedstage.data.torchvision_data import load_torchvision
 from fedstage.errors import FedstageError
@@ -12,7 +23,7 @@ from fedstage.errors import FedstageError
 __all__ = ["Dataset", "Images", "load"]
 
 
-def load(settings: Digits | TorchvisionData | ParquetData, folder: Path | None) -> Dataset:
+def load(settings: Data, folder: Path | None) -> Dataset:
     """Read the data set of `settings`; `folder` is the data folder, which the digits do not need.
 
     Raises
@@ -27,6 +38,12 @@ def load(settings: Digits | TorchvisionData | ParquetData, folder: Path | None) 
             return load_torchvision(settings, _existing(folder, settings.name))
         case ParquetData():
             return load_parquet(settings, _existing(folder, settings.name))
+        case HeartDisease():
+            return load_heart_disease(settings, _existing(folder, settings.name))
+        case Isic2019():
+            return load_isic2019(settings, _existing(folder, settings.name))
+        case Camelyon16():
+            return load_camelyon16(settings, _existing(folder, settings.name))
 
 
 def _existing(folder: Path | None, name: str) -> Path:

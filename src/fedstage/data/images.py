@@ -1,4 +1,4 @@
-"""Images and labels as arrays, and the pixel statistics that models normalise with."""
+"""Samples and labels as arrays, and the pixel statistics that models normalise images with."""
 
 import math
 from dataclasses import dataclass
@@ -10,11 +10,23 @@ _LEVELS = 256  # of a pixel
 
 @dataclass(frozen=True)
 class Images:
-    """Labelled images: uint8 [n, C, H, W], int64 labels [n], int64 clients [n] where known."""
+    """Labelled samples: int64 labels [n] and, where known, int64 clients [n].
+
+    Images are uint8 [n, C, H, W]. What is no image is stored under the same name as a model takes
+    it: features float32 [n, F], standardised; the instances of bags float32 [N, F], with `starts`
+    int64 [n + 1], as `fedstage.engine.bags.Bags` has them.
+    """
 
     images: torch.Tensor
     labels: torch.Tensor
     clients: torch.Tensor | None = None
+    starts: torch.Tensor | None = None
+
+    @property
+    def none(self) -> "Images":
+        """The same kind of samples, but none of them."""
+        starts = None if self.starts is None else self.starts[:1]
+        return Images(self.images[:0], self.labels[:0], starts=starts)
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,9 @@ class Dataset:
         The server's own.
     class_names : tuple of str
         By class index.
+    test_own : Images or None
+        The test samples as each client would prepare its own of them, where that is not what
+        `test` holds.
     """
 
     train: Images
@@ -38,6 +53,7 @@ class Dataset:
     held_out: torch.Tensor
     server_validation: Images
     class_names: tuple[str, ...]
+    test_own: Images | None = None
 
 
 def pixel_statistics(images: torch.Tensor) -> tuple[list[float], list[float]]:

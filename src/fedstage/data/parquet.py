@@ -4,38 +4,29 @@ Rows are counted from 0 within a file, in messages too.
 """
 
 import json
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 
 from fedstage.artefacts import load_table
 from fedstage.config import ParquetData
+from fedstage.data.decoding import UNDECODABLE, Pixels, decode
 from fedstage.data.images import Dataset, Images
 from fedstage.data.splits import Rows, choose_rows
 from fedstage.errors import FedstageError
 
-Pixels: TypeAlias = NDArray[np.uint8]
-
 _IMAGE_COLUMNS = ("img", "image")
 _CLIENT_TYPES = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
 _BLOCK = 256  # images decoded by a thread at a time
-#: What Pillow raises on damaged or hostile images (found by altering and truncating valid ones).
-_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
-_UNDECODABLE = (*_DAMAGE, Image.DecompressionBombError)
 
 
 @dataclass(frozen=True)
@@ -287,15 +278,6 @@ def _decode_row(file: _File, row: int, encoded: bytes | None, size: int | None) 
     if encoded is None:
         raise FedstageError(f"{file.path}: row {row}: {file.image} has no bytes")
     try:
-        return _decode(encoded, size)
-    except _UNDECODABLE as error:
+        return decode(encoded, size)
+    except UNDECODABLE as error:
         raise FedstageError(f"{file.path}: row {row}: cannot decode the image ({error})") from None
-
-
-def _decode(encoded: bytes, size: int | None) -> Pixels:
-    """Decode an image to RGB, uint8 [3, H, W], resized (bilinear) to size x size if given."""
-    with Image.open(BytesIO(encoded)) as opened:
-        image = opened.convert("RGB")
-    if size is not None and image.size != (size, size):
-        image = image.resize((size, size), Image.Resampling.BILINEAR)
-    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fedstage.config import ParquetData, TorchvisionData
+from fedstage.config import Sized
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 
@@ -30,7 +30,7 @@ class Split:
     server_validation: Rows
 
 
-def choose_rows(settings: TorchvisionData | ParquetData, train: int, test: int) -> Split:
+def choose_rows(settings: Sized, train: int, test: int) -> Split:
     """Choose rows of a data set that has `train` training and `test` test samples.
 
     Raises
@@ -46,7 +46,7 @@ def choose_rows(settings: TorchvisionData | ParquetData, train: int, test: int) 
     remaining = public - own
     if own:
         reason = f"{reason}, server_validation = {own}"
-    train_size = check_size("train_size", settings.train_size or remaining, remaining, reason)
+    train_size = check_size("train_size", _train_size(settings, remaining), remaining, reason)
     test_size = check_size("test_size", settings.test_size or test, test, f"{test} for testing")
     order = permutation(settings.split_seed, "train", train)
     return Split(
@@ -55,6 +55,12 @@ def choose_rows(settings: TorchvisionData | ParquetData, train: int, test: int) 
         held_out=np.sort(order[public:]),
         server_validation=np.sort(order[remaining:public]),
     )
+
+
+def _train_size(settings: Sized, available: int) -> int:
+    if settings.train_fraction is not None:
+        return max(1, round(settings.train_fraction * available))
+    return settings.train_size or available
 
 
 def permutation(split_seed: int, purpose: str, n: int) -> Rows:

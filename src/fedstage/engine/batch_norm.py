@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from fedstage.config import Numerics
+from fedstage.engine.bags import Samples
 from fedstage.engine.images import normalise
 from fedstage.engine.passes import PLAIN, forward
 
@@ -15,7 +16,7 @@ BATCH = 500
 
 @torch.no_grad()
 def re_estimate(
-    model: nn.Module, images: torch.Tensor, info: Mapping[str, Any], numerics: Numerics = PLAIN
+    model: nn.Module, images: Samples, info: Mapping[str, Any], numerics: Numerics = PLAIN
 ) -> None:
     """Set a model's running statistics to those of `images`, in place; its parameters stay.
 
@@ -31,6 +32,7 @@ def re_estimate(
     layers = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
     if not layers:
         return
+    assert isinstance(images, torch.Tensor), "models of bags have no such layers"
     momenta = [layer.momentum for layer in layers]
     for layer in layers:
         layer.reset_running_stats()

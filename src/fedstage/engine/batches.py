@@ -8,7 +8,9 @@ import torch
 from fedstage.config import Client
 
 
-def client_batches(samples: int, client: Client, generator: torch.Generator) -> list[torch.Tensor]:
+def client_batches(
+    samples: int, client: Client, generator: torch.Generator, skipped: int = 0
+) -> list[torch.Tensor]:
     """Return the batches of a participant's training: `epochs` over its samples, or `steps`.
 
     Parameters
@@ -17,6 +19,8 @@ def client_batches(samples: int, client: Client, generator: torch.Generator) -> 
         Number of training samples.
     generator : torch.Generator
         Draws a permutation for every epoch.
+    skipped : int
+        Of `steps`, how many batches other rounds have taken before.
 
     Returns
     -------
@@ -25,7 +29,8 @@ def client_batches(samples: int, client: Client, generator: torch.Generator) -> 
     """
     epochs = _epochs(samples, client.batch_size, client.last_batch, generator)
     if client.steps is not None:
-        return list(islice((batch for epoch in epochs for batch in epoch), client.steps))
+        every = (batch for epoch in epochs for batch in epoch)
+        return list(islice(every, skipped, skipped + client.steps))
     return [batch for epoch in islice(epochs, client.epochs) for batch in epoch]
 
 

@@ -1,4 +1,8 @@
-"""Images on their way into a model: normalised, and augmented while training."""
+"""Samples on their way into a model: images normalised, and augmented while training.
+
+Only images are normalised here. Other samples, such as patients' features, are stored as the model
+takes them; bags are padded.
+"""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -6,16 +10,22 @@ from typing import Any
 
 import torch
 
+from fedstage.engine.bags import Bags, Samples
 from fedstage.engine.devices import on_device
 
 PADDING = 4  # of the random crop, as customary for 32x32 images
 
 
-def normalise(images: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
+def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
     """Scale uint8 images [n, C, H, W] to [0, 1] and standardise each channel.
 
     `info` holds `mean` and `std` of the clients' training images; public images take the same.
+    Samples of another type than uint8 are no images, and returned as they are, bags padded.
     """
+    if isinstance(images, Bags):
+        return images.padded()
+    if images.dtype != torch.uint8:
+        return images
     mean = _by_channel(tuple(info["mean"]), images.device)
     std = _by_channel(tuple(info["std"]), images.device)
     return (images / 255).sub_(mean).div_(std)
@@ -27,7 +37,7 @@ def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor
     return torch.tensor(values, device=device).view(1, -1, 1, 1)
 
 
-def augment(images: torch.Tensor, kind: str, generator: torch.Generator) -> torch.Tensor:
+def augment(images: Samples, kind: str, generator: torch.Generator) -> Samples:
     """Flip images at random, and shift them (a random crop of the zero-padded image).
 
     Parameters
@@ -41,6 +51,7 @@ def augment(images: torch.Tensor, kind: str, generator: torch.Generator) -> torc
     """
     if kind == "none":
         return images
+    assert isinstance(images, torch.Tensor), "checked by Line: only images are augmented"
     flips = torch.rand(len(images), generator=generator) < 0.5
     chosen = on_device(flips, images.device)[:, None, None, None]
     images = torch.where(chosen, images.flip(-1), images)

@@ -1,29 +1,34 @@
 """Forward passes without gradients, and what is measured on them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from fedstage.config import Numerics
+from fedstage.engine.bags import Bags, Samples
 from fedstage.engine.images import normalise
 from fedstage.engine.passes import PLAIN, forward
 
 #: Images at a time, by device: on a CPU what fits into its caches, on a GPU what fills it.
 BATCH = {"cpu": 100, "cuda": 1000}
+BAGS = 4  # at a time: each may be as large as thousands of images
 
 
 @torch.no_grad()
 def compute_logits(
-    model: nn.Module, images: torch.Tensor, info: Mapping[str, Any], numerics: Numerics = PLAIN
+    model: nn.Module, images: Samples, info: Mapping[str, Any], numerics: Numerics = PLAIN
 ) -> torch.Tensor:
     """Return the logits [n, classes] (float32, on the CPU) of uint8 images [n, C, H, W].
+
+    Or of samples of another kind.
 
     Nothing is compiled: a model says what it has to say in less time than that takes.
     """
     model.eval()
-    batches = images.split(BATCH[images.device.type])
+    size = BAGS if isinstance(images, Bags) else BATCH[images.device.type]
+    batches: Sequence[Samples] = images.split(size)
     parts = [forward(model, normalise(batch, info), numerics) for batch in batches]
     return torch.cat(parts).float().cpu()
 

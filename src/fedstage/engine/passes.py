@@ -22,7 +22,7 @@ PLAIN = Numerics()
 
 def forward(model: nn.Module, pixels: torch.Tensor, numerics: Numerics) -> torch.Tensor:
     """Return the logits [n, classes], float32 where the weights are, of pixels [n, C, H, W]."""
-    if numerics.memory_format == "channels_last":
+    if numerics.memory_format == "channels_last":  # only for images, as `Line` checks
         pixels = pixels.contiguous(memory_format=torch.channels_last)
     if numerics.precision != "bf16":
         logits: torch.Tensor = model(pixels)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from fedstage.config import Numerics, Optimiser
+from fedstage.engine.bags import Samples
 from fedstage.engine.batches import all_batches
 from fedstage.engine.devices import on_device
 from fedstage.engine.images import augment, normalise
@@ -46,7 +47,7 @@ class Outcome:
 
 def train(
     model: nn.Module,
-    images: torch.Tensor,
+    images: Samples,
     targets: torch.Tensor,
     batches: Sequence[torch.Tensor],
     settings: Optimiser,
@@ -63,8 +64,8 @@ def train(
 
     Parameters
     ----------
-    images : torch.Tensor
-        uint8 [n, C, H, W], on the model's device.
+    images : Samples
+        uint8 [n, C, H, W], or samples of another kind, on the model's device.
     targets : torch.Tensor
         Labels [n] or teacher logits [n, classes], on the model's device.
     info : Mapping
@@ -109,7 +110,7 @@ def train(
 
 def full_gradient(
     model: nn.Module,
-    images: torch.Tensor,
+    images: Samples,
     targets: torch.Tensor,
     settings: Optimiser,
     loss: Loss,
@@ -124,8 +125,8 @@ def full_gradient(
 
     Parameters
     ----------
-    images : torch.Tensor
-        uint8 [n, C, H, W], on the model's device.
+    images : Samples
+        uint8 [n, C, H, W], or samples of another kind, on the model's device.
     targets : torch.Tensor
         Labels [n] or teacher logits [n, classes], on the model's device.
     """

@@ -12,6 +12,7 @@ from torch import nn
 
 from fedstage.artefacts import Weights
 from fedstage.config import EarlyStopping, Numerics
+from fedstage.engine.bags import Samples
 from fedstage.engine.inference import compute_logits
 from fedstage.engine.passes import PLAIN
 from fedstage.engine.training import AfterStep
@@ -31,7 +32,7 @@ def early_stopping(
     model: nn.Module,
     settings: EarlyStopping,
     steps: int,
-    validation: tuple[torch.Tensor, torch.Tensor],
+    validation: tuple[Samples, torch.Tensor],
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> tuple[AfterStep, Best]:
@@ -41,7 +42,7 @@ def early_stopping(
     ----------
     steps : int
         How many there are at most: the last is measured in any case.
-    validation : tuple of torch.Tensor
+    validation : tuple of Samples and torch.Tensor
         Images uint8 [n, C, H, W] and labels [n].
 
     Returns

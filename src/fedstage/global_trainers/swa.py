@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from fedstage.config import Numerics, WeightAverage
+from fedstage.engine.bags import Samples
 from fedstage.engine.batch_norm import re_estimate
 from fedstage.engine.passes import PLAIN
 from fedstage.engine.training import AfterStep
@@ -51,7 +52,7 @@ def weight_average(
 def take(
     model: nn.Module,
     averages: Sequence[torch.Tensor],
-    images: torch.Tensor,
+    images: Samples,
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> None:

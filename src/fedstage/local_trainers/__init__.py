@@ -59,8 +59,15 @@ class LocalTrainer(Protocol):
     def sent_down(self, start: Weights, state: Weights) -> Weights:
         """Return what the server sends beside the global model."""
 
-    def next_state(self, state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
-        """Return the state after this round, from the payloads by client.
+    def next_state(
+        self,
+        settings: Any,
+        state: Weights,
+        payloads: Mapping[int, Weights],
+        samples: Mapping[int, int],
+        clients: int,
+    ) -> Weights:
+        """Return the state after this round, from payloads and samples by client.
 
         `clients` is N, all that can take part in the group.
         """

@@ -25,7 +25,13 @@ def sent_down(start: Weights, state: Weights) -> Weights:
     return {}
 
 
-def next_state(state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
+def next_state(
+    settings: LocalTrainer,
+    state: Weights,
+    payloads: Mapping[int, Weights],
+    samples: Mapping[int, int],
+    clients: int,
+) -> Weights:
     """Return nothing: FedAvg remembers nothing."""
     return {}
 

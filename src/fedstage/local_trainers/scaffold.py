@@ -3,12 +3,15 @@
     local step      w <- w - eta (g_i(w) - c_i + c)
     after E steps   option I   c_i+ = g_i(w_start), of all of the client's data
                     option II  c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta
-    server          c <- c + (1/N) sum over participants of (c_i+ - c_i), of N clients in all
+    server          c <- c + (1/N) sum over participants of a_i (c_i+ - c_i), of N clients in all
 
-All variates start at 0, so that c is the mean of all N clients' c_i after every round. They belong
-to parameters, never to buffers. With a schedule, E eta is the sum of the steps' rates. A client
-that diverged and was dropped leaves c and its c_i as they were. Clients that are bound to another
-architecture than the group's are not among the N: their variates stay 0.
+a_i is 1, as published, or by the setting `weights` = ``samples`` the client's samples over the mean
+of the participants': so does FLamby's code, where all clients take part. All variates start at 0,
+so that c is the mean of all N clients' c_i after every round; with ``samples`` the weighted mean,
+as long as all take part. They belong to parameters, never to buffers. With a schedule, E eta is the
+sum of the steps' rates. A client that diverged and was dropped leaves c and its c_i as they were.
+Clients that are bound to another architecture than the group's are not among the N: their variates
+stay 0.
 
 There is one set of variates a global model (`control` = ``per_model``), as if each group were a run
 of its own, or one for all (``shared``): a client's c_i is then that of its last round, whatever
@@ -61,14 +64,22 @@ def sent_down(start: Weights, state: Weights) -> Weights:
     return _variates(start, state, client=-1)[0]
 
 
-def next_state(state: Weights, payloads: Mapping[int, Weights], clients: int) -> Weights:
+def next_state(
+    settings: Scaffold,
+    state: Weights,
+    payloads: Mapping[int, Weights],
+    samples: Mapping[int, int],
+    clients: int,
+) -> Weights:
     """Return the state with c and the participants' c_i moved by their payloads."""
     moved = dict(state)
+    mean = sum(samples[client] for client in payloads) / max(len(payloads), 1)
     for client, changes in payloads.items():
+        weight = samples[client] / mean if settings.weights == "samples" else 1.0
         for name, change in changes.items():
             own, server = f"client/{client}/{name}", f"server/{name}"
             moved[own] = moved.get(own, torch.zeros_like(change)) + change
-            moved[server] = moved.get(server, torch.zeros_like(change)) + change / clients
+            moved[server] = moved.get(server, torch.zeros_like(change)) + weight * change / clients
     return moved
 
 

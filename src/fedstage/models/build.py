@@ -3,17 +3,30 @@
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, LogisticRegression, Model, ResNet, ResNetWide, WideResNet
+from fedstage.config import (
+    CnnSmall,
+    DeepMil,
+    EfficientNet,
+    LogisticRegression,
+    Model,
+    ResNet,
+    ResNetWide,
+    WideResNet,
+)
 from fedstage.errors import FedstageError
 from fedstage.models.cnn_small import cnn_small
+from fedstage.models.deep_mil import deep_mil
+from fedstage.models.efficientnet import efficientnet
 from fedstage.models.logistic_regression import logistic_regression
 from fedstage.models.resnet import resnet
 from fedstage.models.resnet_wide import resnet_wide
 from fedstage.models.wide_resnet import wide_resnet
 
 
-def build(settings: Model, shape: tuple[int, int, int], classes: int) -> nn.Module:
+def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return a model on the CPU that maps float images [n, C, H, W] to logits [n, classes].
+
+    Of data whose samples are no images it maps what `shape` is of.
 
     Its parameters are NaN until `fedstage.models.initialisation.initialise` or `load_state_dict`
     sets them; the running statistics of batch normalisation are mean 0, variance 1, 0 batches. The
@@ -23,15 +36,16 @@ def build(settings: Model, shape: tuple[int, int, int], classes: int) -> nn.Modu
     ----------
     settings : Model
         The model's settings.
-    shape : tuple[int, int, int]
-        [C, H, W] of an image.
+    shape : tuple[int, ...]
+        [C, H, W] of an image; [F] of features, or of an instance of a bag.
     classes : int
         Number of logits.
 
     Raises
     ------
     FedstageError
-        If the images are too small for the model's pooling or strides.
+        If the images are too small for the model's pooling or strides, or the samples of a kind or
+        the classes of a number that the model is not for.
     """
     _check_size(settings, shape)
     # Torch's constructors draw. Building on the meta device would prevent it, but imports sympy
@@ -43,22 +57,37 @@ def build(settings: Model, shape: tuple[int, int, int], classes: int) -> nn.Modu
     return model
 
 
-def _architecture(settings: Model, shape: tuple[int, int, int], classes: int) -> nn.Module:
+def _architecture(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     match settings:
         case LogisticRegression():
-            return logistic_regression(shape, classes)
+            return logistic_regression(settings, shape, classes)
         case CnnSmall():
-            return cnn_small(settings, shape, classes)
+            return cnn_small(settings, _image(shape), classes)
         case ResNet():
             return resnet(settings, shape[0], classes)
         case WideResNet():
             return wide_resnet(settings, shape[0], classes)
+        case EfficientNet():
+            return efficientnet(shape[0], classes)
+        case DeepMil():
+            return deep_mil(settings, shape[0], classes)
         case ResNetWide():
-            return resnet_wide(settings, shape, classes)
+            return resnet_wide(settings, _image(shape), classes)
 
 
-def _check_size(settings: Model, shape: tuple[int, int, int]) -> None:
+def _image(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    channels, height, width = shape
+    return channels, height, width
+
+
+def _check_size(settings: Model, shape: tuple[int, ...]) -> None:
     smallest = _smallest(settings)
+    if smallest is None:
+        return
+    if len(shape) != 3:
+        raise FedstageError(
+            f"model = {settings.name}: samples of shape {list(shape)}: needs images, [C, H, W]"
+        )
     _, height, width = shape
     if min(height, width) < smallest:
         raise FedstageError(
@@ -67,10 +96,13 @@ def _check_size(settings: Model, shape: tuple[int, int, int]) -> None:
         )
 
 
-def _smallest(settings: Model) -> int:
+def _smallest(settings: Model) -> int | None:
+    """Return the smallest height and width of images; None where any samples will do."""
     match settings:
-        case LogisticRegression():
-            return 1
+        case LogisticRegression() | DeepMil():
+            return None
+        case EfficientNet():
+            return 32
         case CnnSmall():
             return 4
         case ResNet() | WideResNet():

@@ -4,6 +4,8 @@ from math import prod
 
 from fedstage.config import (
     CnnSmall,
+    DeepMil,
+    EfficientNet,
     LogisticRegression,
     Model,
     Norm,
@@ -14,9 +16,11 @@ from fedstage.config import (
 
 FLOAT = 4  # bytes of an fp32 number
 COUNTER = 8  # bytes of the int64 number of batches that batch normalisation has seen
+#: EfficientNet-B0 for colour images but its last layer: parameters, running statistics, counters.
+_EFFICIENTNET = FLOAT * (4_007_548 + 42_016) + COUNTER * 49
 
 
-def state_size(settings: Model, shape: tuple[int, int, int], classes: int) -> int:
+def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
     """Return the bytes of a model's state dict: fp32 parameters and buffers, int64 counters.
 
     The header of a safetensors file (some 100 bytes a tensor) comes on top.
@@ -25,25 +29,29 @@ def state_size(settings: Model, shape: tuple[int, int, int], classes: int) -> in
     ----------
     settings : Model
         The model's settings.
-    shape : tuple[int, int, int]
-        [C, H, W] of an image.
+    shape : tuple[int, ...]
+        [C, H, W] of an image; [F] of features.
     classes : int
         Number of logits.
     """
     match settings:
         case LogisticRegression():
-            return _linear(prod(shape), classes)
+            return _linear(prod(shape), settings.outputs or classes)
         case CnnSmall():
             return _cnn_small(settings, shape, classes)
         case ResNet():
             return _resnet(settings, shape[0], classes)
         case WideResNet():
             return _wide_resnet(settings, shape[0], classes)
+        case EfficientNet():
+            return _EFFICIENTNET + _linear(1280, classes)
+        case DeepMil():
+            return _deep_mil(settings, shape[0], settings.outputs or classes)
         case ResNetWide():
             return _resnet_wide(settings, shape, classes)
 
 
-def _cnn_small(settings: CnnSmall, shape: tuple[int, int, int], classes: int) -> int:
+def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
     channels, height, width = shape
     first, second, norm = settings.width, 2 * settings.width, settings.norm
     return (
@@ -88,7 +96,7 @@ def _shortcut(settings: ResNet, channels: int, width: int) -> int:
     return _convolution(channels, width, settings.norm, kernel=1) + _norm(width, settings.norm)
 
 
-def _resnet_wide(settings: ResNetWide, shape: tuple[int, int, int], classes: int) -> int:
+def _resnet_wide(settings: ResNetWide, shape: tuple[int, ...], classes: int) -> int:
     channels, height, width = shape
     first, norm = settings.width, settings.norm
     left = (-(-height // 4) // 4) * (-(-width // 4) // 4)
@@ -118,6 +126,18 @@ def _wide_resnet(settings: WideResNet, channels: int, classes: int) -> int:
         )
         + _norm(128, norm)
         + _linear(128, classes)
+    )
+
+
+def _deep_mil(settings: DeepMil, features: int, outputs: int) -> int:
+    width = settings.width
+    return (
+        _linear(features, width)
+        + 2 * _linear(width, width)
+        + _linear(width, 1)
+        + _linear(width, 128)
+        + _linear(128, 64)
+        + _linear(64, outputs)
     )
 
 

@@ -20,11 +20,12 @@ class PublishedCell(Settings):
 class Published(Settings):
     """The published counterpart of a table.
 
-    `where` says what all cells have in common in the published table. `axes` names, for an axis,
-    the published column that has the same values; `match` says for an axis, value by value, what it
-    is in the published table (null: the paper has no such row). `method`, `model`, `data` and
-    `partition.alpha` are the columns `method`, `model`, `dataset` and `partition_alpha` unless
-    `axes` or `match` says otherwise. The first of `cells` that names a cell is laid over all that.
+    `metric` is that of the table unless it names another. `where` says what all cells have in
+    common in the published table. `axes` names, for an axis, the published column that has the same
+    values; `match` says for an axis, value by value, what it is in the published table (null: the
+    paper has no such row). `method`, `model`, `data` and `partition.alpha` are the columns
+    `method`, `model`, `dataset` and `partition_alpha` unless `axes` or `match` says otherwise. The
+    first of `cells` that names a cell is laid over all that.
     """
 
     paper: str

@@ -242,7 +242,8 @@ def _next_state(given: _Given) -> Weights:
     settings, known, updates = given.settings, given.known, given.answered
     payloads = {update.notes["client"]: update.payload for update in updates}
     clients = _possible_clients(settings, given.received[0].notes["group"])
-    after = given.trainer.next_state(variates(known), payloads, clients)
+    samples = {update.notes["client"]: int(update.notes["samples"]) for update in updates}
+    after = given.trainer.next_state(settings.local, variates(known), payloads, samples, clients)
     after |= next_residuals(known, updates)
     if keeps_statistics(settings):
         after |= next_statistics(known, updates, given.parameters)

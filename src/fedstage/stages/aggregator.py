@@ -107,8 +107,7 @@ def _known(
     if settings.aggregator.name == "voting":
         counted = [count(own.logits, own.labels) for own in samples.values()]
         votes = torch.stack(counted).sum(0)
-    channels, height, width = about["shape"]
-    return Knowledge(torch.tensor(counts), (channels, height, width), votes)
+    return Knowledge(torch.tensor(counts), tuple(about["shape"]), votes)
 
 
 def _samples(

@@ -69,7 +69,8 @@ def _source(
     """Say what was measured: accuracies of a round, or columns of a table."""
     others = sorted(metric for metric in metrics if table is not None and metric in table)
     if not others:
-        return describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+        last, metric = last_rounds(frame), experiment.metric
+        return describe_source(experiment.experiment, experiment.scale, last, metric)
     named = " and ".join(f"`{metric}`" for metric in others)
     return (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: {named} of each run."

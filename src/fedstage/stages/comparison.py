@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fedstage.tables.comparison_figure import draw_comparison
 from fedstage.tables.figures import save_figure
-from fedstage.tables.runs import read_accuracies
+from fedstage.tables.runs import read_scores
 from fedstage.tables.summary import summarise
 
 
@@ -23,8 +23,8 @@ def comparison(*, runs: Path, figure: Path) -> None:
     FedstageError
         If a file is missing, damaged or empty, or no cell has a published number.
     """
-    experiment, frame = read_accuracies(runs)
-    table = summarise(frame, experiment.axes)
+    experiment, frame = read_scores(runs)
+    table = summarise(frame, experiment.axes, experiment.metric)
     note = "Bars: ± 1 standard deviation over seeds; across, as the paper reports it."
     drawn = draw_comparison(
         table,

@@ -1,16 +1,16 @@
 """Stage `dataset`: read a data set into arrays, once for all lines that use it."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fedstage.artefacts import save_tensors
-from fedstage.config import Data, Digits, ParquetData, Settings, TorchvisionData
+from fedstage.config import Data, Settings
 from fedstage.data import Dataset, Images, load
 from fedstage.data.images import pixel_statistics
+from fedstage.data_folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.files import save_json
 from fedstage.validation import validate
@@ -30,6 +30,7 @@ def dataset(
     test: Path,
     held_out: Path,
     server_validation: Path | None = None,
+    test_own: Path | None = None,
     info: Path,
 ) -> None:
     """Write the training, test and held-out arrays of a data set, and what is known of it.
@@ -41,15 +42,19 @@ def dataset(
     folder : Path, optional
         The data folder; by default that of the environment variable FEDSTAGE_DATA.
     train, test : Path
-        Outputs: `images` uint8 [n, C, H, W], `labels` int64 [n] and, for `train` where the data
-        set has them, `clients` int64 [n].
+        Outputs: `images` uint8 [n, C, H, W], or samples of another kind as
+        `fedstage.data.images.Images` says; `labels` int64 [n] and, where the data set has them,
+        `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W].
     server_validation : Path, optional
         Output: as `test`.
+    test_own : Path, optional
+        Output: as `test`, prepared as each client would its own; empty where that is no other.
     info : Path
-        Output: name, number and names of classes, shape [C, H, W], mean and standard deviation [C]
-        of the training pixels scaled to 0..1, and the number of samples of each part.
+        Output: name, number and names of classes, shape of a sample (of images [C, H, W]), mean and
+        standard deviation [C] of the training pixels scaled to 0..1 (empty where samples are no
+        images), and the number of samples of each part.
 
     Raises
     ------
@@ -57,18 +62,21 @@ def dataset(
         If the settings are invalid, or the data is missing, damaged or too little.
     """
     chosen = _parse(settings)
-    loaded = load(chosen, folder or _default_folder())
+    loaded = load(chosen, folder or default_folder())
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
     save_tensors(held_out, {"images": loaded.held_out})
     if server_validation is not None:
         save_tensors(server_validation, _tensors(loaded.server_validation))
+    if test_own is not None:
+        save_tensors(test_own, _tensors(loaded.test_own or loaded.test.none))
     save_json(info, describe(chosen.name, loaded))
 
 
 def describe(name: str, data: Dataset) -> dict[str, Any]:
     """Describe a data set as the stage's `info` does."""
-    mean, deviation = pixel_statistics(data.train.images)
+    pixels = data.train.images.dtype == torch.uint8
+    mean, deviation = pixel_statistics(data.train.images) if pixels else ([], [])
     return {
         "name": name,
         "classes": len(data.class_names),
@@ -83,7 +91,7 @@ def describe(name: str, data: Dataset) -> dict[str, Any]:
     }
 
 
-def _parse(settings: str) -> Digits | TorchvisionData | ParquetData:
+def _parse(settings: str) -> Data:
     try:
         raw = json.loads(settings)
     except ValueError as error:
@@ -91,11 +99,7 @@ def _parse(settings: str) -> Digits | TorchvisionData | ParquetData:
     return validate(_Option, {"data": raw}, "--settings").data
 
 
-def _default_folder() -> Path | None:
-    folder = os.environ.get("FEDSTAGE_DATA")
-    return Path(folder) if folder else None
-
-
 def _tensors(part: Images) -> dict[str, torch.Tensor]:
     tensors = {"images": part.images, "labels": part.labels}
-    return tensors if part.clients is None else {**tensors, "clients": part.clients}
+    known = {"clients": part.clients, "starts": part.starts}
+    return tensors | {name: value for name, value in known.items() if value is not None}

@@ -9,6 +9,7 @@ import torch
 
 from fedstage.artefacts import load_table, load_tensors, save_table
 from fedstage.config import Line
+from fedstage.engine.bags import Samples
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
 from fedstage.ensemble_trainers import Members, teacher_logits
@@ -80,7 +81,7 @@ def evaluation(
 
 
 def _global_models(
-    settings: Line, about: dict[str, Any], paths: list[Path], images: torch.Tensor
+    settings: Line, about: dict[str, Any], paths: list[Path], images: Samples
 ) -> Scored:
     model = new_model(settings.model, about, images.device, settings.numerics)
     for path in paths:
@@ -105,6 +106,8 @@ def _row(logits: torch.Tensor, labels: torch.Tensor, counts: ClassCounts) -> dic
     own = own_accuracies([result], counts)
     return {
         "top1_accuracy": result.accuracy,
+        "balanced_accuracy": result.balanced_accuracy,
+        "auc": result.auc,
         "loss": result.loss,
         "samples": len(labels),
         "client_std": None,

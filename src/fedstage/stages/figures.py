@@ -26,7 +26,8 @@ def figures(*, runs: Path, accuracy: Path, partition: Path) -> None:
     """
     experiment, frame = read_runs(runs)
     title = experiment.title
-    save_figure(draw_accuracy(frame, experiment.rows, experiment.columns, title), accuracy)
+    rows, columns, metric = experiment.rows, experiment.columns, experiment.metric
+    save_figure(draw_accuracy(frame, rows, columns, title, metric), accuracy)
     files = find_partitions(experiment.runs)
     histograms = {label: read_histogram(file) for label, file in files.items()}
     seed = experiment.runs[0].settings[SEED]

@@ -3,16 +3,22 @@
 from pathlib import Path
 
 from fedstage.artefacts import save_tensors
+from fedstage.data_folder import default_folder
 from fedstage.files import load_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.settings import InitialModel
+from fedstage.pretrained import LAST_LAYER, take_weights
 from fedstage.randomness import torch_generator
 from fedstage.validation import validate_json
 
 
-def initial_model(*, settings: str, group: int, info: Path, output: Path) -> None:
+def initial_model(
+    *, settings: str, group: int, info: Path, folder: Path | None = None, output: Path
+) -> None:
     """Draw the weights that the global model of a group starts from.
+
+    By setting all layers but the last have the weights of a file instead.
 
     Parameters
     ----------
@@ -21,18 +27,23 @@ def initial_model(*, settings: str, group: int, info: Path, output: Path) -> Non
     group : int
         Number of the global model, from 0; every group starts from its own weights.
     info : Path
-        JSON file of the data set, with `shape` ([C, H, W] of an image) and `classes`.
+        JSON file of the data set, with `shape` (of an image [C, H, W]) and `classes`.
+    folder : Path, optional
+        The data folder, where weights of a file are; by default that of FEDSTAGE_DATA.
     output : Path
         Safetensors file for the model's state dict.
 
     Raises
     ------
     FedstageError
-        If the settings are not valid, or the images too small for the model.
+        If the settings are not valid, the samples or classes are not what the model is for, or a
+        file of weights is missing or another one.
     """
     checked = validate_json(InitialModel, settings, "--settings")
     data = load_json(info)
-    channels, height, width = data["shape"]
-    model = build(checked.model, (channels, height, width), data["classes"])
+    model = build(checked.model, tuple(data["shape"]), data["classes"])
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
+    weights = getattr(checked.model, "weights", None)
+    if weights is not None:
+        take_weights(model, weights, folder or default_folder(), LAST_LAYER[checked.model.name])
     save_tensors(output, model.state_dict())

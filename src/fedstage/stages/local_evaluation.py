@@ -54,11 +54,14 @@ def local_evaluation(
         said = compute_logits(model, images, about, settings.numerics)
         scores.append(score(said, labels.cpu()))
     own = own_accuracies(scores, read_counts(histogram))
+    areas = [one.auc for one in scores if one.auc is not None]
     row = {
         "round": rounds,
         "evaluated": "pooled" if settings.pooled else "each_client",
         "role": role,
         "top1_accuracy": statistics.fmean(one.accuracy for one in scores),
+        "balanced_accuracy": statistics.fmean(one.balanced_accuracy for one in scores),
+        "auc": statistics.fmean(areas) if len(areas) == len(scores) else None,
         "loss": statistics.fmean(one.loss for one in scores),
         "samples": len(labels),
         "client_std": spread([one.accuracy for one in scores]),

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from fedstage.artefacts import Weights, load_table, load_tensors, save_tensors
@@ -78,7 +79,7 @@ def local_training(
         model,
         images,
         labels,
-        client_batches(len(images), settings.client, torch_generator(*key, "batches")),
+        _batches(settings, round, client, len(images)),
         settings.client,
         nn.functional.cross_entropy,
         notes,
@@ -112,6 +113,17 @@ def local_training(
     sent = trainer.payload(settings.local, trained, remembered, client)
     arrived, left = _sent(settings, trained, residual_of(known, client))
     save_tensors(output, _update(ended | arrived, sent, left), about | _progress(outcome))
+
+
+def _batches(settings: Line, round: int, client: int, samples: int) -> list[torch.Tensor]:
+    """Return a participant's batches; those that go on from round to round have one key for all."""
+    chosen, key = settings.client, (settings.seed, "local_training")
+    if chosen.batches == "anew":
+        generator = torch_generator(*key, round, client, "batches")
+        return client_batches(samples, chosen, generator)
+    assert chosen.steps is not None, "checked by Client"
+    generator = torch_generator(*key, client, "batches")
+    return client_batches(samples, chosen, generator, skipped=(round - 1) * chosen.steps)
 
 
 def _sent(settings: Line, trained: Trained, residual: Weights) -> tuple[Weights, Weights]:

@@ -9,6 +9,7 @@ import torch
 
 from fedstage.artefacts import load_table, load_tensors, save_table
 from fedstage.config import OneShotLine
+from fedstage.engine.bags import Samples
 from fedstage.engine.devices import prepare
 from fedstage.engine.inference import compute_logits
 from fedstage.lines import members
@@ -45,7 +46,7 @@ def one_shot_evaluation(
     Parameters
     ----------
     role : str
-        ``test``, or ``validation``: then `clients` says which training samples these are.
+        ``test``, ``test_own``, or ``validation``: then `clients` says which training samples these are.
     aggregator, logits : optional
         What the aggregator has learnt, and what its members say about the samples of the role.
     student : Path, optional
@@ -72,6 +73,8 @@ def one_shot_evaluation(
         "evaluated": "aggregator" if student is None else "distilled_model",
         "role": role,
         "top1_accuracy": result.accuracy,
+        "balanced_accuracy": result.balanced_accuracy,
+        "auc": result.auc,
         "loss": result.loss,
         "samples": len(labels),
         "client_std": None,
@@ -96,7 +99,7 @@ def _totals(columns: Mapping[str, Sequence[int]], clients: int) -> dict[str, int
 
 
 def _answers(
-    settings: OneShotLine, student: Path, images: torch.Tensor, about: dict[str, Any]
+    settings: OneShotLine, student: Path, images: Samples, about: dict[str, Any]
 ) -> torch.Tensor:
     """Return the student's logits [n, C]."""
     model = new_model(settings.student, about, images.device, settings.numerics)

@@ -8,7 +8,7 @@ from fedstage.tables.html import render_html
 from fedstage.tables.latex import render_latex
 from fedstage.tables.layout import describe_source, lay_out
 from fedstage.tables.markdown import render
-from fedstage.tables.runs import last_rounds, read_accuracies
+from fedstage.tables.runs import last_rounds, read_scores
 from fedstage.tables.summary import summarise, table_schema
 
 
@@ -34,9 +34,10 @@ def tables(
         If a file is missing, damaged or empty, an accuracy is not a number, or two runs have the
         same place and seed.
     """
-    experiment, frame = read_accuracies(runs)
-    table = summarise(frame, experiment.axes)
-    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame))
+    experiment, frame = read_scores(runs)
+    metric = experiment.metric
+    table = summarise(frame, experiment.axes, metric)
+    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame), metric)
     layout = lay_out(
         table, experiment.rows, experiment.columns, experiment.published, experiment.notes
     )
@@ -46,7 +47,7 @@ def tables(
     save_table(
         parquet,
         {str(name): column for name, column in table.items()},
-        table_schema(frame, experiment.axes),
+        table_schema(frame, experiment.axes, metric),
     )
     texts = {
         markdown: render(layout, experiment.title, source),

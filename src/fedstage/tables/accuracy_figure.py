@@ -1,4 +1,7 @@
-"""Accuracy over rounds: a line a method, a band over seeds, a facet a point of the other axes."""
+"""Accuracy, or another metric, over rounds.
+
+A line a method, a band over seeds, a facet a point of the other axes.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import cycle
@@ -11,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from fedstage.config import Metric
 from fedstage.tables.figures import (
     facet_columns,
     facet_grid,
@@ -20,7 +24,7 @@ from fedstage.tables.figures import (
     set_title,
     style,
 )
-from fedstage.tables.labels import join_labels, show_value
+from fedstage.tables.labels import head_of, join_labels, show_value
 from fedstage.tables.runs import RUN, SEED
 
 #: Columns that drawing adds to the frame of runs.
@@ -39,9 +43,13 @@ def line_axis(rows: Sequence[str]) -> str:
 
 
 def draw_accuracy(
-    frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], title: str
+    frame: pd.DataFrame,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    metric: Metric = "top1_accuracy",
 ) -> Figure:
-    """Draw top-1 accuracy over rounds.
+    """Draw top-1 accuracy, or another metric, over rounds.
 
     A run with a single evaluated round (trained without federation, say) has no curve: it is a
     dashed horizontal line.
@@ -54,6 +62,8 @@ def draw_accuracy(
         The table's axes: `line_axis(rows)` gives the lines, the values of all others the facets.
     title : str
         Stands above the figure.
+    metric : str
+        What is drawn.
     """
     frame = _labelled(frame, line_axis(rows), [*rows, *columns])
     facets = list(frame[_FACET].unique())
@@ -65,8 +75,8 @@ def draw_accuracy(
         figure, grid = facet_grid(len(facets), across, size, beside)
         for axes, facet in zip(grid, facets, strict=True):
             axes.set_title(facet)
-            _draw_facet(axes, frame[frame[_FACET] == facet], palette)
-        _label_axes(grid, across, frame)
+            _draw_facet(axes, frame[frame[_FACET] == facet], palette, metric)
+        _label_axes(grid, across, frame, metric)
         set_legend(figure, line_axis(rows), _legend_handles(frame, palette))
         set_title(figure, title)
         set_note(figure, _note(frame))
@@ -99,19 +109,23 @@ def _markers(frame: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
     return dict(zip(lines, cycle(_MARKERS if few else ("",)), strict=False))
 
 
-def _draw_facet(axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour]) -> None:
+def _draw_facet(
+    axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour], metric: Metric
+) -> None:
     once = frame[_EVALUATIONS] == 1
     for line, runs in frame[once].groupby(_LINE, sort=False):
-        _draw_level(axes, runs["top1_accuracy"], palette[str(line)])
+        _draw_level(axes, runs[metric], palette[str(line)])
     if not once.all():
-        _draw_curves(axes, frame[~once], palette)
+        _draw_curves(axes, frame[~once], palette, metric)
 
 
-def _draw_curves(axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour]) -> None:
+def _draw_curves(
+    axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour], metric: Metric
+) -> None:
     sns.lineplot(
         frame,
         x="round",
-        y="top1_accuracy",
+        y=metric,
         hue=_LINE,
         palette=palette,
         style=_LINE,
@@ -125,21 +139,21 @@ def _draw_curves(axes: Axes, frame: pd.DataFrame, palette: dict[str, Colour]) ->
     )
 
 
-def _draw_level(axes: Axes, accuracies: pd.Series, colour: Colour) -> None:
+def _draw_level(axes: Axes, values: pd.Series, colour: Colour) -> None:
     """Draw the mean over seeds as a dashed horizontal line, and a band of one deviation."""
-    mean, deviation = accuracies.mean(), accuracies.std(ddof=1)
+    mean, deviation = values.mean(), values.std(ddof=1)
     axes.axhline(mean, color=colour, linestyle="--", linewidth=_LINE_WIDTH)
-    if len(accuracies) > 1:
+    if len(values) > 1:
         axes.axhspan(mean - deviation, mean + deviation, color=colour, **_BAND)
 
 
-def _label_axes(grid: Sequence[Axes], across: int, frame: pd.DataFrame) -> None:
-    roles = " and ".join(frame["role"].unique())
-    set_axis_labels(grid, across, "Round", f"Top-1 accuracy, {roles} (%)")
+def _label_axes(grid: Sequence[Axes], across: int, frame: pd.DataFrame, metric: Metric) -> None:
+    label = head_of(metric).replace(" (%)", f", {' and '.join(frame['role'].unique())} (%)")
+    set_axis_labels(grid, across, "Round", label)
     grid[0].xaxis.set_major_locator(MaxNLocator(integer=True))  # the scale is shared
     if (frame[_EVALUATIONS] == 1).all():
         grid[0].set_xticks([])  # no run has a course over rounds
-        set_axis_labels(grid, across, "", f"Top-1 accuracy, {roles} (%)")
+        set_axis_labels(grid, across, "", label)
 
 
 def _legend_handles(frame: pd.DataFrame, palette: dict[str, Colour]) -> list[Line2D]:

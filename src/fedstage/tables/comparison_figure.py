@@ -1,4 +1,4 @@
-"""Measured against published accuracy: a point a cell, and the line on which they would agree."""
+"""Measured against published numbers: a point a cell, and the line on which they would agree."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -19,9 +19,9 @@ from fedstage.tables.figures import (
     set_title,
     style,
 )
-from fedstage.tables.labels import join_labels, show_value
+from fedstage.tables.labels import METRICS, join_labels, show_value
 from fedstage.tables.runs import PUBLISHED, PUBLISHED_STD
-from fedstage.tables.summary import is_compared
+from fedstage.tables.summary import is_compared, metric_of
 
 _COLOUR, _MARKER = "_colour", "_marker"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
@@ -32,7 +32,7 @@ _BARS: dict[str, Any] = {"fmt": "none", "elinewidth": 0.9, "capsize": 2, "alpha"
 def draw_comparison(
     table: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], title: str, note: str
 ) -> Figure:
-    """Draw the measured over the published accuracy of each cell that the paper has a number for.
+    """Draw the measured over the published number of each cell that the paper has one for.
 
     Parameters
     ----------
@@ -69,10 +69,11 @@ def draw_comparison(
 def _draw(
     axes: Axes, table: pd.DataFrame, palette: dict[str, Any], markers: dict[str, str]
 ) -> None:
+    metric = metric_of(table)
     for colour, cells in table.groupby(_COLOUR, sort=False):
         axes.errorbar(
             cells[PUBLISHED],
-            cells["top1_accuracy"],
+            cells[metric],
             xerr=cells[PUBLISHED_STD],
             yerr=cells["std"],
             ecolor=palette[str(colour)],
@@ -81,7 +82,7 @@ def _draw(
     sns.scatterplot(
         table,
         x=PUBLISHED,
-        y="top1_accuracy",
+        y=metric,
         hue=_COLOUR,
         palette=palette,
         style=_MARKER,
@@ -92,13 +93,13 @@ def _draw(
     )
     axes.axline((0, 0), slope=1, color="0.4", linestyle="--", linewidth=1, zorder=0)
     limits = _limits(table)
-    axes.set(xlim=limits, xlabel="Published top-1 accuracy (%)")
-    axes.set(ylim=limits, ylabel="Measured top-1 accuracy (%)", aspect="equal")
+    axes.set(xlim=limits, xlabel=f"Published {METRICS[metric]} (%)")
+    axes.set(ylim=limits, ylabel=f"Measured {METRICS[metric]} (%)", aspect="equal")
 
 
 def _limits(table: pd.DataFrame) -> tuple[float, float]:
     """Return limits that hold all points and bars of both axes, which have the same scale."""
-    pairs = ((PUBLISHED, PUBLISHED_STD), ("top1_accuracy", "std"))
+    pairs = ((PUBLISHED, PUBLISHED_STD), (metric_of(table), "std"))
     ends = [table[mean] + sign * table[std].fillna(0.0) for mean, std in pairs for sign in (-1, 1)]
     low, high = min(end.min() for end in ends), max(end.max() for end in ends)
     margin = _MARGIN * (high - low) or 1.0

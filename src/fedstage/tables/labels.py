@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fedstage.config import Metric
+
 NOTHING = "–"
+#: How metrics are called.
+METRICS: dict[Metric, str] = {
+    "top1_accuracy": "top-1 accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "auc": "AUC",
+}
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -20,6 +28,12 @@ def show_value(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return f"{value:.12g}"
     return str(value)
+
+
+def head_of(metric: Metric) -> str:
+    """Write the name of a metric as a head: ``Top-1 accuracy (%)``."""
+    name = METRICS[metric]
+    return f"{name[0].upper()}{name[1:]} (%)"
 
 
 def join_labels(axes: Iterable[str], values: Iterable[Any]) -> str:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from fedstage.config import Metric
 from fedstage.tables.labels import (
+    METRICS,
     NOTHING,
+    head_of,
     human_bytes,
     join_labels,
     mean_and_std,
@@ -16,14 +19,15 @@ from fedstage.tables.labels import (
     signed,
 )
 from fedstage.tables.runs import PUBLISHED, PUBLISHED_STD
-from fedstage.tables.summary import is_compared
+from fedstage.tables.summary import is_compared, metric_of
 
-ACCURACY = "Top-1 accuracy (%)"
 _PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
 
 #: What each column says, one line each.
 _LEGEND = {
-    ACCURACY: "mean ± standard deviation (n−1) over seeds; no ± for a single seed.",
+    **dict.fromkeys(
+        map(head_of, METRICS), "mean ± standard deviation (n−1) over seeds; no ± for a single seed."
+    ),
     _PUBLISHED: f"mean ± deviation that {{source}} reports; {NOTHING} where it reports nothing.",
     _DIFFERENCE: "measured minus published, in percentage points.",
     "Seeds": "number of seeds that the values are means of.",
@@ -101,7 +105,7 @@ def lay_out(
         What `summarise` returns.
     rows, columns : sequence of str
         The axes of the rows; where there are `columns`, every combination of their values becomes
-        a column of accuracies, otherwise every measured value has its column.
+        a column of the metric, otherwise every measured value has its column.
     source : str, optional
         Where the published numbers stand, if the table has any.
     notes : iterable of str
@@ -112,25 +116,31 @@ def lay_out(
     return Layout(list(rows), keys, cells, [*legend, *notes])
 
 
-def describe_source(experiment: str, scale: str, last: pd.DataFrame) -> str:
-    """Return one sentence about what the table's accuracies are of.
+def describe_source(
+    experiment: str, scale: str, last: pd.DataFrame, metric: Metric = "top1_accuracy"
+) -> str:
+    """Return one sentence about what the table's numbers are of.
 
     Parameters
     ----------
     last : pandas.DataFrame
         The last evaluated round of every run.
+    metric : str
+        What the table is of.
     """
+    name = METRICS[metric].removeprefix("top-1 ")
     roles = " and ".join(f"{role} data" for role in last["role"].unique())
     rounds = last["round"].unique()
     after = f"round {rounds[0]}" if len(rounds) == 1 else "the last evaluated round of each run"
-    return f"Experiment `{experiment}` at scale `{scale}`: accuracy on {roles} after {after}."
+    return f"Experiment `{experiment}` at scale `{scale}`: {name} on {roles} after {after}."
 
 
 # --- a column a measured value --------------------------------------------------------------------
 
 
 def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...]], list[Column]]:
-    columns = [Column(ACCURACY, _pairs(table, "top1_accuracy", "std"), "", _numbers(table))]
+    metric = metric_of(table)
+    columns = [Column(head_of(metric), _pairs(table, metric, "std"), "", _numbers(table))]
     if is_compared(table):
         published = _pairs(table, PUBLISHED, PUBLISHED_STD)
         columns.append(Column(_PUBLISHED, published, "", list(table[PUBLISHED])))
@@ -195,7 +205,7 @@ def _under(head: str, column: Column, places: Sequence[int | None]) -> Column:
 
 def _measured(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """Return ``mean ± std``, and behind it what is not the same for the whole table."""
-    cells = _pairs(table, "top1_accuracy", "std")
+    cells = _pairs(table, metric_of(table), "std")
     if "rounds" not in axes and _differs(table, "rounds"):
         cells = [f"{cell} (round {t})" for cell, t in zip(cells, table["rounds"], strict=True)]
     if is_compared(table) or _differs(table, "seeds"):
@@ -206,11 +216,12 @@ def _measured(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 def _pivot_legend(
     table: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], source: str | None
 ) -> list[str]:
-    cells = "Cells: top-1 accuracy (%), mean ± standard deviation (n−1) over "
+    name = METRICS[metric_of(table)]
+    cells = f"Cells: {name} (%), mean ± standard deviation (n−1) over "
     if is_compared(table) or _differs(table, "seeds"):
         cells += "n seeds; no ± for a single seed"
     elif table["seeds"].iloc[0] == 1:
-        cells = "Cells: top-1 accuracy (%) of a single seed"
+        cells = f"Cells: {name} (%) of a single seed"
     else:
         cells += f"{table['seeds'].iloc[0]} seeds"
     legend = [
@@ -240,7 +251,7 @@ def _differences(table: pd.DataFrame) -> list[str]:
 
 
 def _numbers(table: pd.DataFrame) -> list[float]:
-    return list(table["top1_accuracy"])
+    return list(table[metric_of(table)])
 
 
 def _differs(table: pd.DataFrame, column: str) -> bool:

@@ -93,12 +93,13 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     ------
     FedstageError
         If a file is missing or damaged, an axis is not among a run's settings, two runs have the
-        same seed and axes, or an accuracy is not a number.
+        same seed and axes, or a value of the metric is not a number.
     """
     experiment = validate(ResultRuns, load_json(path), str(path))
     _check_axes(experiment, path)
     _check_unique(experiment, path)
-    metrics = [read_metrics(run.metrics) for run in experiment.runs]
+    score = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
+    metrics = [read_metrics(run.metrics, score) for run in experiment.runs]
     settings = _settings_frame(experiment.runs)
     if experiment.published is not None:
         settings = settings.assign(**_published_columns(experiment.runs))
@@ -107,8 +108,8 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     return experiment, frame
 
 
-def read_accuracies(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
-    """Do what `read_runs` does, for a table whose published numbers are accuracies.
+def read_scores(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
+    """Do what `read_runs` does, for a table whose published numbers are scores.
 
     Raises
     ------
@@ -118,28 +119,33 @@ def read_accuracies(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     experiment, frame = read_runs(path)
     if experiment.metric in SECONDS:
         raise FedstageError(
-            f"{path}: metric = {experiment.metric!r}: must be 'top1_accuracy' for a table of "
-            "accuracies; seconds are below results/round_times"
+            f"{path}: metric = {experiment.metric!r}: must be one of top1_accuracy, "
+            "balanced_accuracy, auc for a table of scores; seconds are below results/round_times"
         )
     return experiment, frame
 
 
-def read_metrics(path: str | Path) -> pd.DataFrame:
+def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataFrame:
     """Read the metrics of one run, ordered by round.
+
+    Parameters
+    ----------
+    metric : str
+        What the table is of.
 
     Raises
     ------
     FedstageError
-        If the file is missing, damaged or without rows, has a round twice, or an accuracy that is
-        not a number.
+        If the file is missing, damaged or without rows, has a round twice, or a value of the metric
+        that is not a number.
     """
     frame: pd.DataFrame = load_table(path, METRICS_SCHEMA.names).to_pandas()
     if frame.empty:
         raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
-    for round, accuracy in zip(frame["round"], frame["top1_accuracy"], strict=True):
-        if not np.isfinite(accuracy):
+    for round, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):
+        if not np.isfinite(value):
             raise FedstageError(
-                f"{path}: top1_accuracy = {accuracy} in round {round}: must be a finite number"
+                f"{path}: {metric} = {value} in round {round}: must be a finite number"
             )
     repeated = frame.loc[frame["round"].duplicated(), "round"]
     if len(repeated):

@@ -6,7 +6,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from fedstage.config import Metric
 from fedstage.errors import FedstageError
+from fedstage.tables.labels import METRICS
 from fedstage.tables.runs import (
     METRICS_FILE,
     PUBLISHED,
@@ -16,10 +18,10 @@ from fedstage.tables.runs import (
     last_rounds,
 )
 
-#: The measured columns of a table. Accuracies and deviations are in percent.
+#: The measured columns of a table, behind that of its metric: the mean over seeds. Metrics and
+#: deviations are in percent.
 VALUES = pa.schema(
     [
-        pa.field("top1_accuracy", pa.float64()),  # mean over seeds
         pa.field("std", pa.float64()),  # deviation over seeds (n-1), null for one seed
         pa.field("seeds", pa.int64()),  # number of seeds
         pa.field("client_std", pa.float64()),  # these three: means over seeds of the columns of
@@ -27,7 +29,7 @@ VALUES = pa.schema(
         pa.field("own_std", pa.float64()),  # one model
         pa.field("bytes_up", pa.int64()),  # per participant and round, mean over seeds
         pa.field("bytes_down", pa.int64()),
-        pa.field("rounds", pa.int64()),  # the round of this row's accuracy: the last evaluated one
+        pa.field("rounds", pa.int64()),  # the round that the row is of: the last evaluated one
     ]
 )
 
@@ -49,7 +51,9 @@ _ARROW_TYPES = {
 }
 
 
-def summarise(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+def summarise(
+    frame: pd.DataFrame, axes: Sequence[str], metric: Metric = "top1_accuracy"
+) -> pd.DataFrame:
     """Average the last evaluated round of each run over seeds.
 
     Parameters
@@ -58,13 +62,15 @@ def summarise(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
         The runs, as `read_runs` returns them.
     axes : sequence of str
         The axes of the table's rows, then of its columns.
+    metric : str
+        What the table is of.
 
     Returns
     -------
     pandas.DataFrame
         A row a combination of `axes`, in the order of first appearance, with the columns `axes`,
-        `VALUES` and, of an experiment with a published counterpart, `COMPARED`. An axis called
-        ``rounds`` stands for the column of that name.
+        `metric`, `VALUES` and, of an experiment with a published counterpart, `COMPARED`. An axis
+        called ``rounds`` stands for the column of that name.
 
     Raises
     ------
@@ -73,13 +79,14 @@ def summarise(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """
     cells = last_rounds(frame).groupby(list(axes), sort=False, dropna=False)
     rows = [
-        dict(zip(axes, key, strict=True)) | _average(cell, _place(axes, key)) for key, cell in cells
+        dict(zip(axes, key, strict=True)) | _average(cell, _place(axes, key), metric)
+        for key, cell in cells
     ]
-    table = pd.DataFrame(rows, columns=table_schema(frame, axes).names)
+    table = pd.DataFrame(rows, columns=table_schema(frame, axes, metric).names)
     types = {axis: frame[axis].dtype for axis in axes}
     if is_compared(frame):
         types |= {name: frame[name].dtype for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
-    return table.astype({"top1_accuracy": "float64", "client_std": "float64", **types})
+    return table.astype({metric: "float64", "client_std": "float64", **types})
 
 
 def is_compared(frame: pd.DataFrame) -> bool:
@@ -87,35 +94,43 @@ def is_compared(frame: pd.DataFrame) -> bool:
     return PUBLISHED in frame
 
 
-def table_schema(frame: pd.DataFrame, axes: Sequence[str]) -> pa.Schema:
+def metric_of(table: pd.DataFrame) -> Metric:
+    """Return what a table that `summarise` made is of."""
+    return next(metric for metric in METRICS if metric in table)
+
+
+def table_schema(
+    frame: pd.DataFrame, axes: Sequence[str], metric: Metric = "top1_accuracy"
+) -> pa.Schema:
     """Return the columns of a table, typed: its axes, and the values that are not among them."""
     keys = [pa.field(axis, _ARROW_TYPES[str(frame[axis].dtype)]) for axis in axes]
-    values = [*VALUES, *(COMPARED if is_compared(frame) else [])]
+    own = pa.field(metric, pa.float64())
+    values = [own, *VALUES, *(COMPARED if is_compared(frame) else [])]
     return pa.schema([*keys, *(field for field in values if field.name not in axes)])
 
 
-def _average(cell: pd.DataFrame, place: str) -> dict[str, Any]:
+def _average(cell: pd.DataFrame, place: str, metric: Metric) -> dict[str, Any]:
     """Return the values of one row from the last rounds of its seeds."""
     _check_one_length(cell, place)
     return {
-        "top1_accuracy": cell["top1_accuracy"].mean(),
-        "std": cell["top1_accuracy"].std(ddof=1),
+        metric: cell[metric].mean(),
+        "std": cell[metric].std(ddof=1),
         "seeds": len(cell),
         **{name: cell[name].mean() for name in ("client_std", "own_mean", "own_std")},
         **{name: round(cell[name].mean()) for name in ("bytes_up", "bytes_down")},
         "rounds": cell["round"].iloc[0],
-        **(_compare(cell) if is_compared(cell) else {}),
+        **(_compare(cell, metric) if is_compared(cell) else {}),
     }
 
 
-def _compare(cell: pd.DataFrame) -> dict[str, Any]:
+def _compare(cell: pd.DataFrame, metric: Metric) -> dict[str, Any]:
     """Return the published values of one row, which all of its seeds share."""
     published = {name: cell[name].iloc[0] for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
-    return {**published, "difference": cell["top1_accuracy"].mean() - cell[PUBLISHED].iloc[0]}
+    return {**published, "difference": cell[metric].mean() - cell[PUBLISHED].iloc[0]}
 
 
 def _check_one_length(cell: pd.DataFrame, place: str) -> None:
-    """Refuse to average accuracies of different rounds."""
+    """Refuse to average what was measured in different rounds."""
     if cell["round"].nunique() > 1:
         ends = ", ".join(
             f"round {last} (seed {seed}, {file})"

@@ -77,6 +77,11 @@ def test_images_that_are_too_small_are_refused():
         drawn(settings(), shape=(1, 8, 8))
 
 
+def test_samples_that_are_no_images_are_refused():
+    with pytest.raises(FedstageError, match=r"aggregator = 'moe': samples of shape \[13\]"):
+        drawn(settings(), shape=(13,))
+
+
 def test_initial_weights_are_drawn_as_those_of_models():
     parameters = drawn(settings())
     assert float(parameters["conv2.weight"].std()) == pytest.approx((2 / 150) ** 0.5, rel=0.05)

@@ -65,6 +65,15 @@ def test_larger_train_size_keeps_what_the_smaller_keeps():
     assert set(small.held_out) < set(large.held_out)
 
 
+@pytest.mark.parametrize(("fraction", "size"), [(1.0, 40), (0.5, 20), (0.31, 12), (0.001, 1)])
+def test_a_fraction_is_of_what_may_be_trained_on(fraction, size):
+    chosen = choose_rows(settings(train_fraction=fraction, held_out=10), 50, 1)
+    alike = choose_rows(settings(train_size=size, held_out=10), 50, 1)
+
+    assert chosen.train.tolist() == alike.train.tolist()
+    assert len(chosen.train) == size
+
+
 def test_split_seed_determines_the_choice():
     def chosen(seed):
         return choose_rows(settings(train_size=30, split_seed=seed), 100, 5).train.tolist()

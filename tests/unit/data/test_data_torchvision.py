@@ -111,6 +111,7 @@ def svhn(tmp_path, monkeypatch):
 
     train, test = pixels(5, 6), pixels(6, 3)
     files = {"train": (train, [1, 2, 10, 4, 9, 10]), "test": (test, [10, 8, 3])}
+    files["extra"] = (pixels(7, 4), [6, 10, 5, 7])
     split_list = {}
     for split, (images, labels) in files.items():
         path = tmp_path / f"{split}_32x32.mat"
@@ -189,6 +190,34 @@ def test_svhn_keeps_pixels_and_counts_digit_zero_as_class_zero(svhn, tmp_path):
     assert data.train.labels.tolist() == [1, 2, 0, 4, 9, 0]
     assert data.test.labels.tolist() == [0, 8, 3]
     assert data.class_names == tuple("0123456789")
+
+
+def test_extra_images_of_svhn_come_after_the_training_images(svhn, tmp_path):
+    data = load_torchvision(settings("svhn", extra=True), tmp_path)
+
+    assert np.array_equal(data.train.images, np.concatenate([svhn[0], pixels(7, 4)]))
+    assert data.train.labels.tolist() == [1, 2, 0, 4, 9, 0, 6, 0, 5, 7]
+    assert data.test.labels.tolist() == [0, 8, 3]
+
+
+def test_sizes_count_the_extra_images(svhn, tmp_path):
+    whole = load_torchvision(settings("svhn", extra=True), tmp_path).train
+    kept = np.sort(numpy_generator(0, "dataset", "train").permutation(10)[:5])
+    assert kept.min() < 6 <= kept.max(), "of both parts"
+
+    data = load_torchvision(settings("svhn", extra=True, train_fraction=0.5), tmp_path)
+
+    assert torch.equal(data.train.images, whole.images[kept])
+    assert torch.equal(data.train.labels, whole.labels[kept])
+
+
+def test_extra_images_are_read_and_verified_only_where_they_are_asked_for(svhn, tmp_path):
+    path = tmp_path / "extra_32x32.mat"
+    path.write_bytes(path.read_bytes()[:-10])
+
+    assert len(load_torchvision(settings("svhn"), tmp_path).train.labels) == 6
+    with pytest.raises(FedstageError, match=r"extra_32x32\.mat: does not match"):
+        load_torchvision(settings("svhn", extra=True), tmp_path)
 
 
 def test_sizes_keep_images_with_their_labels_and_hold_out_others(cifar10, tmp_path):

@@ -137,3 +137,14 @@ def test_public_batches_of_few_samples_are_all_of_them(batch_size):
     batches = public(3, batch_size, 4)
     assert len(batches) == 4
     assert all(sorted(batch.tolist()) == [0, 1, 2] for batch in batches)
+
+
+def test_steps_go_on_where_other_rounds_have_stopped():
+    def taken(skipped, steps):
+        chosen = client(epochs=None, steps=steps, last_batch="keep")
+        return client_batches(10, chosen, torch_generator(0, "batches"), skipped)
+
+    whole = taken(0, 11)  # three epochs and a bit, of batches of 4, 4 and 2
+    parts = [batch for start in range(0, 11, 4) for batch in taken(start, min(4, 11 - start))]
+    assert [batch.tolist() for batch in parts] == [batch.tolist() for batch in whole]
+    assert sizes(taken(4, 4)) == [4, 2, 4, 4], "in the midst of the second epoch"

@@ -34,6 +34,12 @@ def test_normalise_standardises_each_channel():
     assert (result.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.int64])
+def test_samples_that_are_no_images_stay_as_they_are(kind):
+    samples = torch.tensor([[0, 255], [51, -2]], dtype=kind)
+    assert normalise(samples, {"mean": [], "std": []}) is samples
+
+
 def test_normalise_leaves_its_input_as_it_is():
     images = pixels(2)
     before = images.clone()

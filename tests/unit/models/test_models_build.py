@@ -135,6 +135,23 @@ def test_images_too_small_for_the_model_are_refused(settings, shape, smallest):
     )
 
 
+@pytest.mark.parametrize("name", ["cnn_small", "resnet8", "wrn16_2"])
+def test_models_of_images_refuse_other_samples(name):
+    kinds = {"cnn_small": CnnSmall, "resnet8": ResNet, "wrn16_2": WideResNet}
+    with pytest.raises(FedstageError) as caught:
+        build(kinds[name](name=name), (13,), 2)
+    message = f"model = {name}: samples of shape [13]: needs images, [C, H, W]"
+    assert str(caught.value) == message
+
+
+def test_one_output_is_for_two_classes():
+    settings = LogisticRegression(name="logistic_regression", outputs=1)
+    with pytest.raises(FedstageError) as caught:
+        build(settings, (13,), 3)
+    message = "model = logistic_regression: outputs = 1: only for 2 classes, and the data has 3"
+    assert str(caught.value) == message
+
+
 def test_smallest_images_are_accepted():
     build(ResNet(name="resnet8"), (3, 8, 8), 10)
     build(CnnSmall(name="cnn_small"), (1, 4, 4), 10)

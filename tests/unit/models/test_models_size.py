@@ -3,7 +3,14 @@ import sys
 
 import pytest
 
-from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
+from fedstage.config import (
+    CnnSmall,
+    DeepMil,
+    EfficientNet,
+    LogisticRegression,
+    ResNet,
+    WideResNet,
+)
 from fedstage.models.build import build
 from fedstage.models.size import state_size
 
@@ -29,6 +36,28 @@ MODELS = [
 def test_closed_form_is_the_size_of_the_built_model(settings, shape, classes):
     state = build(settings, shape, classes).state_dict()
     assert state_size(settings, shape, classes) == sum(value.nbytes for value in state.values())
+
+
+@pytest.mark.parametrize("shape", [(13,), (1, 8, 8)], ids=str)
+def test_closed_form_of_one_output(shape):
+    settings = LogisticRegression(name="logistic_regression", outputs=1)
+    state = build(settings, shape, 2).state_dict()
+    assert state_size(settings, shape, 2) == sum(value.nbytes for value in state.values())
+
+
+@pytest.mark.parametrize("outputs", [1, None])
+@pytest.mark.parametrize("width", [128, 7])
+def test_closed_form_of_a_network_of_bags(width, outputs):
+    settings = DeepMil(name="deep_mil", width=width, outputs=outputs)
+    state = build(settings, (2048,), 2).state_dict()
+    assert state_size(settings, (2048,), 2) == sum(value.nbytes for value in state.values())
+
+
+@pytest.mark.parametrize("classes", [8, 1000])
+def test_closed_form_of_efficientnet(classes):
+    settings = EfficientNet(name="efficientnet_b0")
+    state = build(settings, (3, 200, 200), classes).state_dict()
+    assert state_size(settings, (3, 200, 200), classes) == sum(v.nbytes for v in state.values())
 
 
 def test_size_is_known_without_torch():

@@ -32,6 +32,8 @@ def write_metrics(path, accuracy):
         "evaluated": ["global_model"] * 2,
         "role": ["test"] * 2,
         "top1_accuracy": [9.0, accuracy],
+        "balanced_accuracy": [50.0] * 2,
+        "auc": [60.0] * 2,
         "loss": [1.0] * 2,
         "samples": [360] * 2,
         "client_std": [None] * 2,
@@ -169,6 +171,15 @@ def test_the_commands_make_claims_and_comparison(runs, tmp_path):
     assert (tmp_path / "c.md").read_bytes() == (tmp_path / "claims.md").read_bytes()
     assert main(["comparison", "--runs", str(runs), "--figure", str(tmp_path / "f.png")]) == 0
     assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+def test_claims_and_comparison_are_of_the_tables_metric(runs, tmp_path):
+    comparison(runs=runs, figure=tmp_path / "accuracy.png")
+    runs.write_text(json.dumps(json.loads(runs.read_text()) | {"metric": "auc"}))
+    comparison(runs=runs, figure=tmp_path / "area.png")
+    assert (tmp_path / "area.png").read_bytes() != (tmp_path / "accuracy.png").read_bytes()
+    (row,) = pq.read_table(make(runs, ABOVE)["parquet"]).to_pylist()
+    assert (row["metric"], row["mean"]) == ("auc", 0.0)  # all areas are 60
 
 
 def test_no_figure_without_published_numbers(runs, tmp_path):

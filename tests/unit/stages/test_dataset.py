@@ -12,7 +12,7 @@ from PIL import Image
 from fedstage.artefacts import load_tensors
 from fedstage.cli import main
 from fedstage.config import Digits
-from fedstage.data import load
+from fedstage.data import Dataset, Images, load
 from fedstage.errors import FedstageError
 from fedstage.files import load_json
 from fedstage.stages.dataset import dataset
@@ -108,6 +108,43 @@ def test_the_servers_own_images_are_written_with_their_labels(tmp_path):
     assert torch.equal(own["labels"], expected.labels)
     assert load_json(paths["info"])["server_validation"] == 40
     assert load_json(paths["info"])["train"] == 1357
+
+
+def test_test_samples_of_images_are_prepared_in_one_way(tmp_path):
+    run(DIGITS, tmp_path, test_own=tmp_path / "test_own.safetensors")
+
+    own, _ = load_tensors(tmp_path / "test_own.safetensors")
+    assert own["images"].shape == (0, 1, 8, 8)
+    assert own["labels"].shape == (0,)
+
+
+FEATURES = torch.tensor([[0.5, -1.0], [2.0, 0.25], [0.0, 1.0]])
+
+
+def patients(settings, folder):
+    """Three patients of two clients, one of whom is tested, in either way."""
+    none = Images(FEATURES[:0], torch.zeros(0, dtype=torch.int64))
+    train = Images(FEATURES[:2], torch.tensor([0, 1]), torch.tensor([1, 0]))
+    tested = [
+        Images(FEATURES[2:] * factor, torch.tensor([1]), torch.tensor([1])) for factor in (1, 3)
+    ]
+    names = ("well", "ill")
+    return Dataset(train, tested[0], none.images, none, names, test_own=tested[1])
+
+
+def test_samples_that_are_no_images_are_written_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("fedstage.stages.dataset.load", patients)
+
+    paths = run({"name": "heart_disease"}, tmp_path, test_own=tmp_path / "test_own.safetensors")
+
+    train, _ = load_tensors(paths["train"])
+    assert torch.equal(train["images"], FEATURES[:2])
+    assert train["clients"].tolist() == [1, 0]
+    own, _ = load_tensors(tmp_path / "test_own.safetensors")
+    assert torch.equal(own["images"], 3 * FEATURES[2:])
+    assert own["clients"].tolist() == [1]
+    info = load_json(paths["info"])
+    assert (info["mean"], info["std"], info["shape"], info["classes"]) == ([], [], [2], 2)
 
 
 def test_nothing_held_out_is_an_empty_array(tmp_path):

@@ -21,6 +21,8 @@ def write_metrics(path, accuracies):
         "evaluated": ["global_model"] * rounds,
         "role": ["test"] * rounds,
         "top1_accuracy": accuracies,
+        "balanced_accuracy": [value - 2 for value in accuracies],
+        "auc": [value + 7 for value in accuracies],
         "loss": [1.0] * rounds,
         "samples": [360] * rounds,
         "client_std": [None] * rounds,
@@ -84,6 +86,14 @@ def test_the_same_runs_give_the_same_bytes(runs, suffix):
     one, other = make(runs, "one_", suffix), make(runs, "other_", suffix)
     for a, b in zip(one, other, strict=True):
         assert a.read_bytes() == b.read_bytes()
+
+
+def test_what_is_drawn_is_the_tables_metric(runs):
+    accuracy, partition = (path.read_bytes() for path in make(runs))
+    runs.write_text(json.dumps(json.loads(runs.read_text()) | {"metric": "auc"}))
+    area, same = (path.read_bytes() for path in make(runs))
+    assert area != accuracy
+    assert same == partition
 
 
 def test_the_partition_is_the_first_seeds(runs):

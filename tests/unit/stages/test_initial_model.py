@@ -69,6 +69,15 @@ def test_short_form_of_a_model_is_understood(info):
     }
 
 
+def test_models_of_features_are_drawn_as_those_of_images(tmp_path):
+    path = tmp_path / "info.json"
+    save_json(path, {"shape": [13], "classes": 2, "mean": [], "std": []})
+    settings = {"model": {"logistic_regression": {"outputs": 1}}, "seed": 0}
+    weights, _ = load_tensors(draw(path, settings))
+    assert weights["linear.weight"].shape == (1, 13)
+    assert weights["linear.weight"].abs().max() <= 13**-0.5
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -30,6 +30,8 @@ def write_metrics(path, accuracies):
         "evaluated": ["global_model"] * rounds,
         "role": ["test"] * rounds,
         "top1_accuracy": accuracies,
+        "balanced_accuracy": [value - 2 for value in accuracies],
+        "auc": [value + 7 for value in accuracies],
         "loss": [1.0] * rounds,
         "samples": [360] * rounds,
         "client_std": [None] * rounds,
@@ -99,6 +101,24 @@ def test_csv_and_parquet_hold_the_same_exact_numbers(runs):
             assert row["std"] == pytest.approx(statistics.stdev(accuracies), abs=1e-12)
             assert float(cells["std"]) == row["std"]
     assert [(row["method"], row["partition.alpha"]) for row in rows] == list(ACCURACIES)
+
+
+def test_a_table_may_be_of_another_metric(runs):
+    content = json.loads(runs.read_text())
+    changes = {"metric": "auc", "rows": ["method", "partition.alpha"], "columns": []}
+    runs.write_text(json.dumps(content | changes))
+
+    paths = make(runs)
+
+    for row, accuracies in zip(
+        pq.read_table(paths["parquet"]).to_pylist(), ACCURACIES.values(), strict=True
+    ):
+        assert row["auc"] == pytest.approx(statistics.mean(accuracies) + 7, abs=1e-12)
+        assert "top1_accuracy" not in row
+    text = paths["markdown"].read_text(encoding="utf-8")
+    assert " AUC (%) |" in text
+    assert "**AUC (%)**: mean ± standard deviation" in text
+    assert "`default`: AUC on test data" in text
 
 
 def test_markdown_has_a_line_a_method_and_a_column_an_alpha(runs):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
 from fedstage.config import Aggregated, Line, LocalLine
@@ -342,6 +343,25 @@ def test_batches_depend_on_the_round_but_not_on_the_group(world, tmp_path):
     other_round = load_tensors(trained(world, tmp_path, line_file, slot, round=2))[0]
     assert torch.equal(first["model/linear.weight"], other_group["model/linear.weight"])
     assert not torch.equal(first["model/linear.weight"], other_round["model/linear.weight"])
+
+
+def test_batches_that_go_on_make_of_three_rounds_one(world, tmp_path):
+    client = {"learning_rate": 0.1, "batch_size": 4, "steps": 3, "batches": "continued"}
+    options = {"participants": CLIENTS}  # of whom four have a slot here
+    line_file = written_line(tmp_path / "short", client=client, **options)
+    slots = range(PARTICIPANTS)
+    taking_part = [{client_of(world, round, slot): slot for slot in slots} for round in (1, 2, 3)]
+    who = next(iter(set.intersection(*map(set, taking_part))))
+    start = world.initial(LINEAR)
+    for round, slot_of in enumerate(taking_part, start=1):
+        update = trained(world, tmp_path, line_file, slot_of[who], round, start=start)
+        start = tmp_path / f"after_{round}.safetensors"
+        tensors = load_tensors(update)[0].items()
+        save_tensors(start, {name.removeprefix("model/"): value for name, value in tensors})
+    long = written_line(tmp_path / "long", client=client | {"steps": 9}, **options)
+    once = load_tensors(trained(world, tmp_path, long, taking_part[0][who]))[0]
+    weight = load_tensors(start)[0]["linear.weight"]
+    assert torch.equal(weight, once["model/linear.weight"])
 
 
 @pytest.mark.parametrize("model", [LINEAR, CNN], ids=lambda model: model["name"])
@@ -944,6 +964,12 @@ def slow_scores(world, answers, y):
 
 
 def assert_scores(row, world, answers, y):
+    by_class = [100 * np.mean(answers[y == label].argmax(1) == label) for label in np.unique(y)]
+    assert row["balanced_accuracy"] == pytest.approx(np.mean(by_class), rel=1e-9)
+    area = (
+        100 * roc_auc_score(y, softmax(answers), multi_class="ovr") if len(by_class) == 10 else None
+    )
+    assert row["auc"] == pytest.approx(area, rel=1e-6)
     expected = slow_scores(world, answers, y)
     ours = [row[name] for name in ("top1_accuracy", "loss", "own_mean", "own_std")]
     assert ours == pytest.approx(expected, rel=1e-5)
@@ -1203,7 +1229,7 @@ def test_evaluation_of_each_client_by_hand(world, tmp_path, role):
     part = "test" if role == "test" else "train"
     chosen = slice(None) if role == "test" else samples_of(world, role)
     x, y = pixels(world, part)[chosen], labels(world, part)[chosen]
-    accuracies, losses, own = [], [], []
+    accuracies, losses, own, areas, balanced = [], [], [], [], []
     for client, model in enumerate(models):
         answers = slow_logits(weights_in(model), x)
         accuracy, loss, _, _ = slow_scores(world, answers, y)
@@ -1211,8 +1237,11 @@ def test_evaluation_of_each_client_by_hand(world, tmp_path, role):
         losses.append(loss)
         right, mix = answers.argmax(1) == y, labels(world)[samples_of(world, "train", client)]
         own.append(100 * np.mean([right[y == c].mean() for c in mix if (y == c).any()]))
+        areas.append(100 * roc_auc_score(y, softmax(answers), multi_class="ovr", labels=range(10)))
+        balanced.append(100 * np.mean([right[y == c].mean() for c in np.unique(y)]))
     assert len(set(accuracies)) > 1
     expected = {
+        "balanced_accuracy": np.mean(balanced), "auc": np.mean(areas),
         "top1_accuracy": np.mean(accuracies), "loss": np.mean(losses),
         "client_std": statistics.stdev(accuracies), "own_mean": np.mean(own),
         "own_std": statistics.stdev(own),

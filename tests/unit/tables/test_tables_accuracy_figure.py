@@ -40,6 +40,17 @@ def legend_of(figure):
     return legend
 
 
+def test_another_metric_may_be_drawn():
+    frame = runs(["fedavg"]).assign(balanced_accuracy=lambda frame: frame["top1_accuracy"] - 9.0)
+    figure = draw_accuracy(frame, ["method"], [], TITLE, "balanced_accuracy")
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "Balanced accuracy, test (%)"
+    plain = draw_accuracy(frame, ["method"], [], TITLE).axes[0]
+    np.testing.assert_allclose(
+        axes.lines[0].get_ydata(), np.asarray(plain.lines[0].get_ydata()) - 9.0
+    )
+
+
 def colour(line):
     return mcolors.to_hex(line.get_color())
 

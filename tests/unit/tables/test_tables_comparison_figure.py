@@ -43,6 +43,14 @@ def test_a_point_a_cell_that_the_paper_has():
     np.testing.assert_allclose(points(draw()), [[88.5, 70.0], [78.7, 60.0], [89.1, 72.0]])
 
 
+def test_points_are_of_the_tables_metric():
+    areas = table().rename(columns={"top1_accuracy": "auc"}).assign(auc=[75.0, 65.0, 77.0, 70.0])
+    figure = draw(areas)
+    np.testing.assert_allclose(points(figure), [[88.5, 75.0], [78.7, 65.0], [89.1, 77.0]])
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Published AUC (%)", "Measured AUC (%)")
+
+
 def test_bars_are_the_deviations_of_both():
     (axes,) = draw().axes
     segments = [s for c in axes.containers for bars in c.lines[2] for s in bars.get_segments()]

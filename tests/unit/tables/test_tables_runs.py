@@ -17,6 +17,8 @@ def write_metrics(path, accuracies, **changes):
         "evaluated": ["global_model"] * rounds,
         "role": ["test"] * rounds,
         "top1_accuracy": accuracies,
+        "balanced_accuracy": [value - 2 for value in accuracies],
+        "auc": [value + 7 for value in accuracies],
         "loss": [1.0] * rounds,
         "samples": [360] * rounds,
         "client_std": [None] * rounds,
@@ -120,6 +122,16 @@ def test_an_accuracy_that_is_not_a_number_is_refused_with_file_and_round(tmp_pat
     path = write_metrics(tmp_path / "bad.parquet", [50.0, accuracy, 60.0])
     with pytest.raises(FedstageError, match=r"bad\.parquet: top1_accuracy = .* in round 2"):
         read_metrics(path)
+
+
+@pytest.mark.parametrize("area", [None, np.nan])
+def test_an_area_is_needed_where_the_table_is_of_areas(tmp_path, area):
+    path = write_metrics(tmp_path / "bad.parquet", [50.0, 55.0, 60.0], auc=[70.0, area, 70.0])
+    assert len(read_metrics(path)) == 3
+    with pytest.raises(
+        FedstageError, match=r"bad\.parquet: auc = nan in round 2: must be a finite"
+    ):
+        read_metrics(path, "auc")
 
 
 def test_a_round_that_is_there_twice_is_refused(tmp_path):

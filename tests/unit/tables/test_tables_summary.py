@@ -1,3 +1,4 @@
+import math
 import statistics
 
 import pandas as pd
@@ -5,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.tables.summary import VALUES, summarise, table_schema
+from fedstage.tables.summary import VALUES, metric_of, summarise, table_schema
 
 
 def runs(*points):
@@ -18,6 +19,7 @@ def runs(*points):
                 "metrics_file": f"{run}.parquet",
                 "round": round,
                 "top1_accuracy": value,
+                "auc": value + 7,
                 "client_std": None,
                 "own_mean": value + 1,
                 "own_std": 3.0,
@@ -135,7 +137,20 @@ def test_schema_types_the_axes_and_leaves_the_values_alone():
     schema = table_schema(frame, ["method", "alpha"])
     assert schema.field("method").type == pa.string()
     assert schema.field("alpha").type == pa.float64()
-    assert list(schema)[2:] == list(VALUES)
+    assert schema.names[2] == "top1_accuracy"
+    assert list(schema)[3:] == list(VALUES)
+
+
+def test_a_table_is_of_the_metric_that_is_asked_for():
+    frame = runs(
+        ({"method": "fedavg", "seed": 0}, 60.0, {}), ({"method": "fedavg", "seed": 1}, 64.0, {})
+    )
+    table = summarise(frame, ["method"], "auc")
+    assert table["auc"].tolist() == [69.0]
+    assert table["std"].tolist() == pytest.approx([math.sqrt(8)])
+    assert "top1_accuracy" not in table
+    assert metric_of(table) == "auc"
+    assert metric_of(summarise(frame, ["method"])) == "top1_accuracy"
 
 
 # --- beside published numbers ---------------------------------------------------------------------

@@ -1,0 +1,25 @@
+"""Encoded images to pixels."""
+
+import struct
+import zlib
+from io import BytesIO
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+Pixels: TypeAlias = NDArray[np.uint8]
+
+#: What Pillow raises on damaged or hostile images (found by altering and truncating valid ones).
+_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
+UNDECODABLE = (*_DAMAGE, Image.DecompressionBombError)
+
+
+def decode(encoded: bytes, size: int | None = None) -> Pixels:
+    """Decode an image to RGB, uint8 [3, H, W], resized (bilinear) to size x size if given."""
+    with Image.open(BytesIO(encoded)) as opened:
+        image = opened.convert("RGB")
+    if size is not None and image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))

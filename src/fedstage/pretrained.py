@@ -1,0 +1,83 @@
+"""Weights that a model starts from, of a file: never downloaded, and known by its checksum."""
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from fedstage.config import Pretrained
+from fedstage.errors import FedstageError
+
+_UNREADABLE = (
+    SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError,
+)  # fmt: skip
+
+#: The layer of a model that tells the classes apart, which a file may have for others.
+LAST_LAYER = {"efficientnet_b0": "classifier.1"}
+
+
+@torch.no_grad()
+def take_weights(model: nn.Module, settings: Pretrained, folder: Path | None, last: str) -> None:
+    """Give a model the weights of a file, in place.
+
+    Parameters
+    ----------
+    folder : Path or None
+        The data folder.
+    last : str
+        Name of a layer that stays as it is.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, has another checksum, or does not fit the model.
+    """
+    if folder is None:
+        raise FedstageError(
+            f"model.weights.file = {settings.file!r}: the data folder is not set; set data_folder "
+            "in config.yaml or FEDSTAGE_DATA"
+        )
+    path = folder / settings.file
+    _verify(path, settings.sha256)
+    given = {name: value for name, value in _read(path).items() if not _is_of(last, name)}
+    own = {name: value for name, value in model.state_dict().items() if not _is_of(last, name)}
+    for name in given.keys() ^ own.keys():
+        where = "the model has no such tensor" if name in given else "missing"
+        raise FedstageError(f"{path}: {name}: {where}; it must be a state dict of the model")
+    for name, value in own.items():
+        if given[name].shape != value.shape:
+            shapes = f"{list(given[name].shape)}: must be {list(value.shape)}"
+            raise FedstageError(f"{path}: {name} has shape {shapes}")
+        value.copy_(given[name])
+
+
+def _is_of(layer: str, name: str) -> bool:
+    return name.startswith(f"{layer}.")
+
+
+def _verify(path: Path, sha256: str) -> None:
+    if not path.is_file():
+        raise FedstageError(f"{path}: model.weights: no such file; it is never downloaded")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if not found.startswith(sha256):
+        raise FedstageError(
+            f"{path}: model.weights.sha256 = {sha256!r}: the file's is {found[: len(sha256)]}"
+        )
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        state: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except _UNREADABLE as error:
+        detail = " ".join(str(error).split())
+        raise FedstageError(f"{path}: cannot be read as weights ({detail})") from None
+    if not isinstance(state, dict) or not all(map(torch.is_tensor, state.values())):
+        raise FedstageError(f"{path}: must be a state dict, a mapping of names to tensors")
+    return state

@@ -48,6 +48,7 @@ def catalogue(methods=("fedavg",), **changes):
         ({"keep": "needed", "evaluate_every": 2}, 2, 2 * LINEAR),
         ({"keep": "needed", "evaluate_every": 3, "evaluate": "clients"}, 3, 3 * LINEAR),
         ({"methods": ["scaffold"]}, 9, 3 * LINEAR + 6 * 2 * LINEAR),
+        ({"methods": ["fedavg_stc"]}, 9, 3 * LINEAR + 6 * 2 * LINEAR),
         ({"methods": ["fedavg", "feddf"]}, 9 + 1 + 2 * 4, None),
         ({"methods": ["local_only"]}, 4, 4 * LINEAR),
         ({"methods": ["centralised"]}, 1, LINEAR),

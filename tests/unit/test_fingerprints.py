@@ -61,6 +61,7 @@ LINES = {
     "fedavg": a_line(),
     "fedprox": a_line(local="fedprox"),
     "scaffold": a_line(local="scaffold"),
+    "fednova": a_line(local="fednova"),
     "adam": a_line(aggregation={"server_optimizer": "adam"}),
     "yogi": a_line(aggregation={"server_optimizer": "yogi"}),
     "sparse": a_line(compression="stc"),
@@ -244,6 +245,12 @@ def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
     changes = changed(f"local_trainers/{name}.py", f"def gradient_term(\n    settings: {old},", new)
     stages = ("local_training", "cohort", "aggregation", "segment")
     assert changes == {(stage, name) for stage in stages}
+
+
+def test_normalised_averaging_reaches_its_own_lines_only(changed):
+    changes = changed("local_trainers/fednova.py", "effective / mass", "effective * mass")
+    stages = ("local_training", "cohort", "aggregation", "segment")
+    assert changes == {(stage, "fednova") for stage in stages}
 
 
 @pytest.mark.parametrize(

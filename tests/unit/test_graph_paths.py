@@ -290,6 +290,17 @@ def test_shared_control_variates_are_read_from_all_groups():
     assert graph.own_state_before(line(global_models=3), 5, 1) == []
 
 
+def test_what_only_the_server_remembers_is_read_by_no_participant():
+    moments = {"aggregation": {"server_optimizer": "adam"}}
+    settings = line(global_models=3, **moments)
+    assert states_read(settings, 5, 1) == []
+    (before,) = graph.own_state_before(settings, 5, 1)
+    assert before.endswith("round_0004/group_1/state.safetensors")
+    own = ["round_0004/group_1/state.safetensors"]
+    assert states_read(line(global_models=3, compression="stc", **moments), 5, 1) == own
+    assert states_read(line(global_models=3, local="scaffold", **moments), 5, 1) == own
+
+
 def test_shared_control_variates_carry_a_distillation_to_all_groups_a_round_later():
     plain = line(global_models=4, local={"scaffold": {"control": "shared"}})
     taught = fedsdd(local={"scaffold": {"control": "shared"}}, **{"global": WARM})

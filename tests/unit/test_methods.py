@@ -113,3 +113,30 @@ def test_fedbe_averages_probabilities_and_weights():
         assert one.server.swa is not None
     assert line("fedbe_as_released").ensemble.variant == "as_released"
     assert line("fedbe_as_released").server.sharpening == 2.0
+
+
+def test_variants_of_server_optimizers_are_those_of_their_sources():
+    """FENS's code weights by samples and starts v at 0; FLamby's differs from it by two values."""
+    for name in ("adam", "yogi"):
+        published, released, flamby = (
+            line(f"fed{name}{variant}").aggregation for variant in ("", "_as_released", "_flamby")
+        )
+        assert {how.server_optimizer.name for how in (published, released, flamby)} == {name}
+        assert (published.weights, published.server_optimizer.v_start) == (
+            "uniform", "epsilon_squared",
+        )  # fmt: skip
+        assert (released.weights, released.server_optimizer.v_start) == ("samples", "zero")
+        theirs = {"beta2": 0.999, "epsilon": 1e-8}
+        optimiser = released.server_optimizer.model_copy(update=theirs)
+        assert flamby == released.model_copy(update={"server_optimizer": optimiser})
+
+
+def test_fednova_has_momentum_on_both_sides():
+    one = line("fednova")
+    optimiser = one.aggregation.server_optimizer
+    assert (one.client.momentum, optimiser.beta, optimiser.learning_rate) == (0.9, 0.9, 1.0)
+
+
+def test_fedavg_stc_is_fens_s_half_in_16_bits():
+    how = line("fedavg_stc").compression
+    assert (how.sparsity, how.bits, how.residuals, how.downstream) == (0.5, 16, True, True)

@@ -2,7 +2,17 @@ import pytest
 import torch
 
 from fedstage.artefacts import save_tensors
-from fedstage.round_state import next_statistics, own_statistics, read_state
+from fedstage.round_state import (
+    next_residuals,
+    next_statistics,
+    optimiser_state,
+    own_statistics,
+    read_state,
+    residual_of,
+    rounds_since,
+    server_memory,
+    variates,
+)
 from fedstage.updates import Update
 
 
@@ -59,6 +69,39 @@ def test_statistics_are_those_of_the_own_group(written):
         for group in (0, 1)
     ]
     assert as_numbers(read_state(paths, 1)) == {"server/w": [2.0], "statistics/1/norm": [1.0]}
+
+
+def test_only_variates_are_added_up(written):
+    paths = [
+        written(
+            group, server__w=tensor(1.0), residual__1__w=tensor(2.0 + group),
+            residual__server__w=tensor(5.0), optimizer__t=tensor(3.0), heard__1=tensor(4.0),
+        )
+        for group in (0, 1)
+    ]  # fmt: skip
+    state = read_state(paths, 1)
+    assert as_numbers(variates(state)) == {"server/w": [2.0]}
+    assert as_numbers(residual_of(state, 1)) == {"w": [3.0]}
+    assert as_numbers(residual_of(state, "server")) == {"w": [5.0]}
+    assert as_numbers(optimiser_state(state)) == {"t": [3.0]}
+    assert residual_of(state, 11) == {}
+
+
+def test_rounds_since_a_client_took_part():
+    state = {"heard/1": torch.tensor(3), "heard/11": torch.tensor(5)}
+    assert [rounds_since(state, client, 7) for client in (1, 11, 2)] == [4, 2, None]
+
+
+def test_residuals_of_clients_are_none_of_the_servers():
+    state = {
+        "residual/1/w": tensor(1.0), "residual/2/w": tensor(2.0), "residual/server/w": tensor(3.0),
+        "optimizer/b/w": tensor(4.0), "heard/1": tensor(5.0), "server/w": tensor(6.0),
+    }  # fmt: skip
+    update = Update(None, {}, {}, {"client": 2}, {"w": tensor(9.0)})
+    assert as_numbers(next_residuals(state, [update])) == {
+        "residual/1/w": [1.0], "residual/2/w": [9.0],
+    }  # fmt: skip
+    assert as_numbers(server_memory(state)) == {"residual/server/w": [3.0], "optimizer/b/w": [4.0]}
 
 
 def test_a_clients_statistics_are_told_apart_from_those_of_others_and_from_variates():

@@ -66,6 +66,21 @@ def test_states_and_statistics_pass_between_rounds_in_every_granularity(project,
     assert "control = shared: must be participant" in refused.output
 
 
+def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project, tmp_path):
+    methods = ["fedadam", "fedavg_stc", "fednova", "server_of_everything"]
+    project.configure(rounds=3, methods=methods).make()
+    expected = without_state(project.results())
+    kept = {path.parts[2].partition("-seed0-")[0] for path in project.files("results/**/state.*")}
+    marks = ("fedavg-adam", "fedavg-stc", "fednova-momentum", "scaffold-local_bn-stc-yogi-K2")
+    assert all(any(name.endswith(mark) for name in kept) for mark in marks)
+    for number, execution in enumerate([ROUND, SEGMENT]):
+        other = type(project)(tmp_path / str(number))
+        other.path.mkdir()
+        run = other.configure(rounds=3, methods=methods, execution=execution).make()
+        assert run.jobs["local_training"] == 0
+        assert without_state(other.results()) == expected
+
+
 def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):
     project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep="models").make()
     updates = [str(path) for path in project.files("results/training/*/round_*/group_*/slot_*")]

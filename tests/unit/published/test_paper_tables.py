@@ -105,7 +105,12 @@ def test_settings_of_the_benchmark(catalogue):
         assert (line.clients, line.participants, run.length.rounds) == (4, 4, 150)
         assert (client.steps, client.batch_size, client.batches) == (100, 4, "continued")
         assert line.aggregation.weights == "samples"
-        server = getattr(line.aggregation.server_optimizer, "learning_rate", 1.0)
+        optimiser = line.aggregation.server_optimizer
+        if optimiser.name != "average":
+            moments = (optimiser.beta1, optimiser.beta2, optimiser.epsilon, optimiser.v_start)
+            assert moments == (0.9, 0.999, 1e-8, "zero")
+            assert {optimiser.bias_correction, optimiser.epsilon_in_root} == {False}
+        server = getattr(optimiser, "learning_rate", 1.0)
         rates[run.axes["method"]] = (client.learning_rate, server)
     slow = dict.fromkeys(("fedavg", "fedprox", "scaffold", "scaffold_as_released"), (0.001, 1.0))
     assert rates == slow | {"fedadam": (0.01, 0.01), "fedyogi": (0.003162, 0.01)}

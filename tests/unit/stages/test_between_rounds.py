@@ -1,4 +1,4 @@
-"""What goes from round to round beside the average: eta_g, running statistics, round state."""
+"""What goes from round to round beside the average: servers' steps, statistics, round state."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedstage.aggregation import average_weights
-from fedstage.artefacts import load_tensors, save_table, save_tensors
+from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
 from fedstage.config import CnnSmall
 from fedstage.engine.batch_norm import re_estimate
 from fedstage.errors import FedstageError
@@ -78,6 +78,15 @@ class World:
         )  # fmt: skip
         return output
 
+    def table(self, name="next"):
+        return load_table(self.path(f"{name}.parquet")).to_pydict()
+
+    def second_round(self):
+        """Go on from `next`; return the updates, the model and the state."""
+        before = ("next.safetensors", "next_state.safetensors")
+        updates = [self.train(slot, 2, before[0], before[1:]) for slot in range(3)]
+        return updates, *self.aggregate(updates, *before, name="later")
+
     def aggregate(self, updates, start="initial.safetensors", state=None, public=None, name="next"):
         aggregation(
             line=self.path("line.yaml"), info=self.path("info.json"), start=self.path(start),
@@ -142,6 +151,210 @@ def test_the_server_goes_its_rate_towards_the_average(world, rate):
     average = average_weights(sent, [1.0] * 3)
     assert equal(model, average, BUFFERS), "a variance that is moved too far may become negative"
     assert equal(model, average, PARAMETERS) == (rate == 1.0)
+
+
+def adam(weights, change, m, v, rate=0.01, beta1=0.9, beta2=0.99, epsilon=0.001):
+    """A step of the published update."""
+    m = beta1 * m + (1 - beta1) * change
+    v = beta2 * v + (1 - beta2) * change**2
+    return weights + rate * m / (v.sqrt() + epsilon), m, v
+
+
+def mean_of(updates, name):
+    return torch.stack([model_in(update)[name].double() for update in updates]).mean(0)
+
+
+@pytest.mark.parametrize("local", ["fedavg", "fedprox", "scaffold"])
+def test_the_server_takes_adams_steps_from_round_to_round(world, local):
+    world.write_line(local=local, aggregation={"server_optimizer": "adam"})
+    first = [world.train(slot) for slot in range(3)]
+    model, state = world.aggregate(first)
+    second, later, _ = world.second_round()
+    start = network().state_dict()
+    for name in PARAMETERS:
+        x, m, v = start[name].double(), 0.0, 0.0
+        x, m, v = adam(x, mean_of(first, name) - x, m, v)
+        assert torch.allclose(model[name].double(), x, rtol=1e-5, atol=1e-7), name
+        x = model[name].double()
+        x, m, v = adam(x, mean_of(second, name) - x, m, v)
+        assert torch.allclose(later[name].double(), x, rtol=1e-4, atol=1e-6), name
+    assert equal(model, average_weights(list(map(model_in, first)), [1.0] * 3), BUFFERS)
+    moments = {name.partition("/")[2] for name in state if name.startswith("optimizer/")}
+    assert moments == {"t", *(f"{kind}/{name}" for kind in "mv" for name in PARAMETERS)}
+    assert any(name.startswith("client/0/") for name in state) == (local == "scaffold")
+
+
+def test_participants_train_alike_whatever_the_server_remembers(world):
+    world.write_line(aggregation={"server_optimizer": "yogi"})
+    world.aggregate([world.train(slot) for slot in range(3)])
+    with_state = world.train(0, 2, "next.safetensors", ["next_state.safetensors"]).read_bytes()
+    assert world.train(0, 2, "next.safetensors").read_bytes() == with_state
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam", "yogi"])
+def test_where_nobody_answers_the_server_takes_no_step(world, name):
+    world.write_line(aggregation={"server_optimizer": name})
+    model, state = world.aggregate([world.train(slot) for slot in range(3)])
+    world.write_line(aggregation={"server_optimizer": name}, client={"learning_rate": 1e38})
+    _, later, after = world.second_round()
+    assert equal(later, model, [*PARAMETERS, *BUFFERS])
+    assert state
+    assert after.keys() == state.keys()
+    assert equal(after, state, state)
+
+
+def test_statistics_do_not_go_through_the_servers_optimiser(world):
+    """Whatever happens to statistics, the parameters and their moments are the same."""
+    found = {}
+    for kind in ("average", "local", "re_estimate"):
+        world.write_line(aggregation={"server_optimizer": "adam", "batch_norm": kind})
+        updates = [world.train(slot) for slot in range(3)]
+        found[kind] = world.aggregate(updates, public=world.path("public.safetensors"))
+        moments = {name: v for name, v in found[kind][1].items() if name.startswith("optimizer/")}
+        assert equal(found[kind][0], found["average"][0], PARAMETERS)
+        assert equal(moments, found["average"][1], moments)
+        assert len(moments) == 2 * len(PARAMETERS) + 1
+    assert equal(found["local"][0], network().state_dict(), BUFFERS)
+
+
+# --- compression ----------------------------------------------------------------------------------
+
+STC = {"sparsity": 0.75, "bits": 16}
+
+
+def kept(value):
+    return max(1, round(0.25 * value.numel()))
+
+
+def residuals(update):
+    tensors, _ = load_tensors(update)
+    return {n.removeprefix("residual/"): v for n, v in tensors.items() if n.startswith("residual/")}
+
+
+def test_a_client_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
+    world.write_line()
+    whole = model_in(world.train(0))
+    world.write_line(compression={"stc": STC})
+    update = world.train(0)
+    sparse, left, start = model_in(update), residuals(update), network().state_dict()
+    assert equal(sparse, whole, BUFFERS)
+    assert left.keys() == set(PARAMETERS)
+    for name in PARAMETERS:
+        change = sparse[name] - start[name]
+        assert int(change.count_nonzero()) <= kept(change), name
+        assert torch.allclose(change + left[name], whole[name] - start[name], atol=1e-6), name
+    world.write_line(compression={"stc": STC | {"residuals": False}})
+    forgetful = world.train(0)
+    assert equal(model_in(forgetful), sparse, PARAMETERS)
+    assert residuals(forgetful) == {}
+
+
+def test_what_a_client_kept_goes_into_its_next_change(world):
+    world.write_line(compression={"stc": STC | {"downstream": False}})
+    first = [world.train(slot) for slot in range(3)]
+    _, state = world.aggregate(first)
+    for client, update in zip(PLAN[1], first, strict=True):
+        left = residuals(update)
+        assert all(torch.equal(state[f"residual/{client}/{name}"], left[name]) for name in left)
+    second, _, after = world.second_round()
+    for client, update in zip(PLAN[2], second, strict=True):
+        left = residuals(update)
+        assert all(torch.equal(after[f"residual/{client}/{name}"], left[name]) for name in left)
+    absent = [name for name in state if name.startswith("residual/1/")]
+    assert len(absent) == len(PARAMETERS)
+    assert equal(after, state, absent)
+    # Client 2, slot 0: what it trains is the same with and without what it kept.
+    begun = load_tensors(world.path("next.safetensors"))[0]
+    with_it = due(second[0], begun)
+    without = due(world.train(0, 2, "next.safetensors"), begun)
+    for name in PARAMETERS:
+        expected = without[name] + state[f"residual/2/{name}"]
+        assert torch.allclose(with_it[name], expected, atol=1e-6), name
+
+
+def due(update, begun):
+    """What a client had to send: what it sent and what it left out."""
+    sent, left = model_in(update), residuals(update)
+    return {name: sent[name] - begun[name] + left[name] for name in PARAMETERS}
+
+
+def test_the_server_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
+    world.write_line(compression={"stc": STC | {"downstream": False}})
+    updates = [world.train(slot) for slot in range(3)]
+    plain, state = world.aggregate(updates)
+    assert not any(name.startswith(("residual/server/", "heard/")) for name in state)
+    world.write_line(compression={"stc": STC})
+    model, state = world.aggregate(updates)
+    start = network().state_dict()
+    for name in PARAMETERS:
+        change, left = model[name] - start[name], state[f"residual/server/{name}"]
+        assert int(change.count_nonzero()) <= kept(change), name
+        assert torch.allclose(change + left, plain[name] - start[name], atol=1e-6), name
+    assert equal(model, plain, BUFFERS)
+    second, later, after = world.second_round()
+    for name in PARAMETERS:
+        due = mean_of(second, name) - model[name] + state[f"residual/server/{name}"]
+        change = (later[name] - model[name]).double()
+        assert int(change.count_nonzero()) <= kept(change), name
+        assert torch.allclose(change + after[f"residual/server/{name}"], due, atol=1e-6), name
+
+
+def test_bytes_are_those_after_compression(world):
+    world.write_line(compression={"stc": STC})
+    world.aggregate([world.train(slot) for slot in range(3)])
+    world.second_round()
+    start = network().state_dict()
+    entries = [start[name].numel() for name in PARAMETERS]
+    dense = 4 * sum(entries)
+    counts = [max(1, round(0.25 * n)) for n in entries]
+    sparse = sum(
+        -(-(k * 16 + min(n, k * (n - 1).bit_length())) // 8)
+        for k, n in zip(counts, entries, strict=True)
+    )
+    buffers = sum(start[name].nbytes for name in BUFFERS)
+    assert sparse < dense / 4
+    first, second = world.table(), world.table("later")
+    assert first["bytes_up"] == second["bytes_up"] == [sparse + buffers] * 3
+    assert first["bytes_down"] == [dense + buffers] * 3
+    # Clients 2 and 0 have the model of the round before; client 3 has none yet.
+    assert second["client"] == [2, 3, 0]
+    assert second["bytes_down"] == [sparse + buffers, dense + buffers, sparse + buffers]
+
+
+def test_who_was_away_is_sent_all_changes_since_or_the_whole_model(world):
+    world.write_line(compression={"stc": STC})
+    _, state = world.aggregate([world.train(slot) for slot in range(3)])
+    away = {f"heard/{client}": torch.tensor(2 - rounds) for client, rounds in [(2, 2), (3, 400)]}
+    save_tensors(world.path("next_state.safetensors"), state | away, {"round": 1, "group": 0})
+    world.second_round()
+    down, up = world.table("later")["bytes_down"], world.table("later")["bytes_up"]
+    buffers = sum(network().state_dict()[name].nbytes for name in BUFFERS)
+    dense = 4 * sum(network().state_dict()[name].numel() for name in PARAMETERS)
+    assert down == [2 * (up[0] - buffers) + buffers, dense + buffers, up[0]]
+
+
+def test_a_dropped_client_keeps_what_it_left_out_and_has_heard_the_model(world):
+    world.write_line(compression={"stc": STC})
+    model, state = world.aggregate([world.train(slot) for slot in range(3)])
+    world.write_line(compression={"stc": STC}, client={"learning_rate": 1e38})
+    updates, later, after = world.second_round()
+    assert all(load_tensors(update)[0] == {} for update in updates)
+    assert world.table("later")["bytes_up"] == [0, 0, 0]
+    assert equal(later, model, PARAMETERS)
+    kept_before = [name for name in state if name.startswith("residual/")]
+    assert equal(after, state, kept_before)
+    heard = {name: int(value) for name, value in after.items() if name.startswith("heard/")}
+    assert heard == {"heard/0": 2, "heard/1": 1, "heard/2": 2, "heard/3": 2}
+
+
+def test_control_variates_go_whole_beside_a_compressed_change(world):
+    world.write_line(local="scaffold")
+    plain = load_tensors(world.train(0))[0]
+    world.write_line(local="scaffold", compression={"stc": STC})
+    sparse = load_tensors(world.train(0))[0]
+    sent = [name for name in plain if name.startswith("payload/")]
+    assert len(sent) == len(PARAMETERS)
+    assert equal(sparse, plain, sent)
 
 
 # --- running statistics ---------------------------------------------------------------------------

@@ -214,14 +214,28 @@ class Camelyon16(Settings):
     server_validation: ClassVar[int] = 0
 
 
+class AgNews(Sized):
+    """AG News as published, texts of 4 classes, in `folder` below the data folder.
+
+    `length` tokens of a text are kept. `vocabulary` is a file of WordPieces below the data folder,
+    one a line; without one `vocabulary_size` pieces are taken from the texts that are trained on.
+    """
+
+    name: Literal["ag_news"]
+    folder: str = "ag_news"
+    length: Annotated[int, Field(ge=3)] = 128
+    vocabulary: str | None = None
+    vocabulary_size: Annotated[int, Field(ge=5)] = 30_522
+
+
 Data = Annotated[
-    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16,
+    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews,
     _BY_NAME,
     _IN_SHORT,
 ]
 
 #: What the samples of a data set are, where they are no images.
-KINDS_OF_SAMPLES = {"heart_disease": "features", "camelyon16": "bags"}
+KINDS_OF_SAMPLES = {"heart_disease": "features", "camelyon16": "bags", "ag_news": "tokens"}
 #: Data sets whose test samples each client may prepare in its own way.
 WITH_OWN_TEST = ("heart_disease",)
 
@@ -362,14 +376,48 @@ class ResNetWide(Settings):
     width: Positive = 128
 
 
+class DistilBert(Settings):
+    """DistilBERT (Sanh et al. 2019) with a classifier; needs the extra `text`.
+
+    The sizes are those of the published model. `weights` are those that all layers but the
+    classifier's start from: the state dict of a published model.
+    """
+
+    name: Literal["distilbert"]
+    vocabulary: Positive = 30_522
+    positions: Positive = 512
+    layers: Positive = 6
+    heads: Positive = 12
+    width: Positive = 768
+    hidden: Positive = 3072
+    weights: Pretrained | None = None
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> "DistilBert":
+        if self.width % self.heads:
+            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
+        return self
+
+
 Model = Annotated[
-    CnnSmall | LogisticRegression | ResNet | WideResNet | ResNetWide | DeepMil | EfficientNet,
+    CnnSmall
+    | LogisticRegression
+    | ResNet
+    | WideResNet
+    | ResNetWide
+    | DeepMil
+    | EfficientNet
+    | DistilBert,
     _BY_NAME,
     _IN_SHORT,
 ]
 
 #: Models that take other samples than images.
-SAMPLES_OF_MODELS = {"logistic_regression": ("images", "features"), "deep_mil": ("bags",)}
+SAMPLES_OF_MODELS = {
+    "logistic_regression": ("images", "features"),
+    "deep_mil": ("bags",),
+    "distilbert": ("tokens",),
+}
 
 
 # --- optimisation ---------------------------------------------------------------------------------
@@ -916,6 +964,14 @@ class Line(Settings):
             raise ValueError(f"{where}: only for aggregation.batch_norm = average")
 
 
+def _check_vocabulary(model: DistilBert, data: AgNews) -> None:
+    if model.vocabulary < data.vocabulary_size:
+        raise ValueError(
+            f"model.vocabulary = {model.vocabulary}: must be at least data.vocabulary_size = "
+            f"{data.vocabulary_size}, one for each token"
+        )
+
+
 def samples_of(data: Data) -> str:
     """Return what the samples of a data set are: ``images``, or another kind."""
     return KINDS_OF_SAMPLES.get(data.name, "images")
@@ -931,6 +987,8 @@ def _check_samples(line: "Line | OneShotLine", models: tuple[Model, ...]) -> Non
                 f"model = {model.name!r}: takes {' or '.join(allowed)}, and the samples of "
                 f"data = {line.data.name} are {kind}"
             )
+        if model.name == "distilbert" and line.data.name == "ag_news":
+            _check_vocabulary(model, line.data)
     only = f"only for images, and the samples of data = {line.data.name} are {kind}"
     if kind != "images" and line.numerics.memory_format != "contiguous":
         raise ValueError(f"numerics.memory_format = {line.numerics.memory_format!r}: {only}")

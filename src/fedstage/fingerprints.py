@@ -83,6 +83,7 @@ _MODELS = frozenset(
     {
         "fedstage.models.cnn_small",
         "fedstage.models.deep_mil",
+        "fedstage.models.distilbert",
         "fedstage.models.efficientnet",
         "fedstage.models.logistic_regression",
         "fedstage.models.resnet",
@@ -99,6 +100,7 @@ DISPATCHERS = {
     "fedstage.engine.passes": frozenset({"fedstage.engine.compiled"}),
     "fedstage.data": frozenset(
         {
+            "fedstage.data.ag_news",
             "fedstage.data.camelyon16",
             "fedstage.data.digits",
             "fedstage.data.heart_disease",

@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,43 @@ _UNREADABLE = (
     SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError,
 )  # fmt: skip
 
-#: The layer of a model that tells the classes apart, which a file may have for others.
-LAST_LAYER = {"efficientnet_b0": "classifier.1"}
+
+@dataclass(frozen=True)
+class Layout:
+    """How the tensors of a model are called in a file.
+
+    Attributes
+    ----------
+    last : tuple of str
+        The layers that tell the classes apart, which stay as they are.
+    inside : str
+        The layer of ours that the file is of; empty for the whole model.
+    other : tuple of str
+        How the names of layers begin that the file may have and the model has not.
+    """
+
+    last: tuple[str, ...]
+    inside: str = ""
+    other: tuple[str, ...] = ()
+
+
+LAYOUTS = {
+    "efficientnet_b0": Layout(last=("classifier.1.",)),
+    # Published files are of the model that fills in words.
+    "distilbert": Layout(("pre_classifier.", "classifier."), "network.", other=("vocab_",)),
+}
 
 
 @torch.no_grad()
-def take_weights(model: nn.Module, settings: Pretrained, folder: Path | None, last: str) -> None:
+def take_weights(
+    model: nn.Module, settings: Pretrained, folder: Path | None, layout: Layout
+) -> None:
     """Give a model the weights of a file, in place.
 
     Parameters
     ----------
     folder : Path or None
         The data folder.
-    last : str
-        Name of a layer that stays as it is.
 
     Raises
     ------
@@ -44,9 +68,12 @@ def take_weights(model: nn.Module, settings: Pretrained, folder: Path | None, la
         )
     path = folder / settings.file
     _verify(path, settings.sha256)
-    given = {name: value for name, value in _read(path).items() if not _is_of(last, name)}
-    own = {name: value for name, value in model.state_dict().items() if not _is_of(last, name)}
-    for name in given.keys() ^ own.keys():
+    every = _read(path)
+    named = {name.removeprefix(layout.inside): value for name, value in model.state_dict().items()}
+    own = {name: value for name, value in named.items() if not name.startswith(layout.last)}
+    passed = layout.last + layout.other
+    given = {name: value for name, value in every.items() if not name.startswith(passed)}
+    for name in sorted(given.keys() ^ own.keys()):
         where = "the model has no such tensor" if name in given else "missing"
         raise FedstageError(f"{path}: {name}: {where}; it must be a state dict of the model")
     for name, value in own.items():
@@ -54,10 +81,6 @@ def take_weights(model: nn.Module, settings: Pretrained, folder: Path | None, la
             shapes = f"{list(given[name].shape)}: must be {list(value.shape)}"
             raise FedstageError(f"{path}: {name} has shape {shapes}")
         value.copy_(given[name])
-
-
-def _is_of(layer: str, name: str) -> bool:
-    return name.startswith(f"{layer}.")
 
 
 def _verify(path: Path, sha256: str) -> None:

@@ -39,6 +39,16 @@ class Score:
         """Mean accuracy of the classes that have samples, in percent."""
         return float(self.by_class.nanmean())
 
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """What stands in metrics of one model, by column."""
+        return {
+            "top1_accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "auc": self.auc,
+            "loss": self.loss,
+        }
+
 
 def score(logits: torch.Tensor, labels: torch.Tensor) -> Score:
     """Score logits [n, classes] against labels [n]."""

@@ -624,6 +624,19 @@ BAD_CONFIGURATIONS = {
         "b:data", {"camelyon16": {"max_tiles": 0}}, "data.max_tiles = 0", "or equal to 1"
     ),
     "nothing of a picture": at("b:data", {"isic2019": {"crop": 0}}, "data.crop = 0", "equal to 1"),
+    "texts for a network of images": at(
+        "b:data", "ag_news", "model = 'cnn_small': takes images", "ag_news are tokens"
+    ),
+    "texts of two tokens": at(
+        "b:data", {"ag_news": {"length": 2}}, "data.length = 2", "equal to 3"
+    ),
+    "more tokens than the model has": Bad(
+        ("model.vocabulary = 100: must be at least data.vocabulary_size = 30522",),
+        {"b:data": "ag_news", "b:model": {"distilbert": {"vocabulary": 100}}},
+    ),
+    "heads that do not share": at(
+        "b:model", {"distilbert": {"heads": 7}}, "model: width = 768: must be a multiple of heads"
+    ),
     "weights without a checksum": at(
         "b:model", {"efficientnet_b0": {"weights": {"file": "a.pth"}}}, "weights.sha256: missing"
     ),

@@ -14,6 +14,9 @@ CONTAINER = (REPOSITORY / "envs/Containerfile").read_text()
 
 DIRECT = PROJECT["project"]["dependencies"]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+OPTIONAL = [
+    entry for extra in PROJECT["project"]["optional-dependencies"].values() for entry in extra
+]
 CONSTRAINTS = PROJECT["tool"]["uv"]["constraint-dependencies"]
 
 # In pieces, so that this file itself names none.
@@ -72,7 +75,7 @@ def test_container_and_ci_install_the_same_uv():
     assert container == ci
 
 
-@pytest.mark.parametrize("dependency", [*DIRECT, *DEVELOPMENT])
+@pytest.mark.parametrize("dependency", [*DIRECT, *DEVELOPMENT, *OPTIONAL])
 def test_direct_dependency_is_pinned_and_a_constraint_at_the_same_version(dependency):
     assert re.fullmatch(r"[\w.-]+==[\w.]+", dependency)
     assert dependency in CONSTRAINTS

@@ -10,10 +10,10 @@ from fedstage.artefacts import load_tensors
 from fedstage.config import Pretrained
 from fedstage.errors import FedstageError
 from fedstage.files import save_json
-from fedstage.pretrained import LAST_LAYER, take_weights
+from fedstage.pretrained import LAYOUTS, Layout, take_weights
 from fedstage.stages.initial_model import initial_model
 
-LAST = "1"
+LAYOUT = Layout(last=("1.",))
 
 
 def network(classes, value):
@@ -38,13 +38,27 @@ def file(tmp_path, request):
 
 def test_all_layers_but_the_last_take_the_weights(file):
     model = network(2, 7.0)
-    take_weights(model, settings(file), file.parent, LAST)
+    take_weights(model, settings(file), file.parent, LAYOUT)
     assert [parameter.unique().tolist() for parameter in model.parameters()] == [[2], [2], [7], [7]]
+
+
+def test_a_file_may_be_of_a_layer_and_have_layers_of_its_own(tmp_path):
+    path = tmp_path / "weights.pth"
+    extra = {"vocab_norm.weight": torch.zeros(9), "1.weight": torch.zeros(5, 4)}
+    given = {"0.weight": torch.full((4, 3), 2.0), "0.bias": torch.full((4,), 2.0)}
+    torch.save(given | extra, path)
+    model = nn.Module()
+    model.network = network(2, 7.0)
+    layout = Layout(last=("1.",), inside="network.", other=("vocab_",))
+    take_weights(model, settings(path), tmp_path, layout)
+    assert [parameter.unique().tolist() for parameter in model.parameters()] == [[2], [2], [7], [7]]
+    with pytest.raises(FedstageError, match=r"vocab_norm\.weight: the model has no such tensor"):
+        take_weights(model, settings(path), tmp_path, Layout(("1.",), "network."))
 
 
 @pytest.mark.parametrize("digits", [8, 64])
 def test_the_checksum_may_be_given_by_its_beginning(file, digits):
-    take_weights(network(2, 7.0), settings(file, digits), file.parent, LAST)
+    take_weights(network(2, 7.0), settings(file, digits), file.parent, LAYOUT)
 
 
 def test_another_file_is_refused(file):
@@ -52,18 +66,18 @@ def test_another_file_is_refused(file):
     with pytest.raises(
         FedstageError, match=r"model\.weights\.sha256 = '000000000000': the file's is"
     ):
-        take_weights(network(2, 7.0), wanted, file.parent, LAST)
+        take_weights(network(2, 7.0), wanted, file.parent, LAYOUT)
 
 
 def test_a_missing_file_is_named_and_nothing_downloaded(tmp_path):
     wanted = Pretrained(file="none.pth", sha256="0" * 8)
     with pytest.raises(FedstageError, match=r"none\.pth: .*no such file; it is never downloaded"):
-        take_weights(network(2, 7.0), wanted, tmp_path, LAST)
+        take_weights(network(2, 7.0), wanted, tmp_path, LAYOUT)
 
 
 def test_the_data_folder_must_be_set(file):
     with pytest.raises(FedstageError, match=r"weights\.file = .*the data folder is not set"):
-        take_weights(network(2, 7.0), settings(file), None, LAST)
+        take_weights(network(2, 7.0), settings(file), None, LAYOUT)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +94,7 @@ def test_the_data_folder_must_be_set(file):
 )
 def test_weights_of_another_model_are_refused(file, model, message):
     with pytest.raises(FedstageError, match=message):
-        take_weights(model, settings(file), file.parent, LAST)
+        take_weights(model, settings(file), file.parent, LAYOUT)
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol 4")
@@ -92,7 +106,7 @@ def test_what_are_no_weights_is_told_in_one_line(tmp_path, content, suffix):
     with pytest.raises(
         FedstageError, match=r"cannot be read as weights|must be a state dict"
     ) as caught:
-        take_weights(network(2, 7.0), settings(path), tmp_path, LAST)
+        take_weights(network(2, 7.0), settings(path), tmp_path, LAYOUT)
     assert "\n" not in str(caught.value)
 
 
@@ -112,10 +126,10 @@ def test_initial_model_of_every_group_starts_from_the_file(tmp_path):
             settings=text, group=group, info=tmp_path / "info.json", folder=tmp_path, output=output
         )
         drawn.append(load_tensors(output)[0])
-    last = LAST_LAYER["efficientnet_b0"]
+    (last,) = LAYOUTS["efficientnet_b0"].last
     for name, value in given.state_dict().items():
-        if not name.startswith(f"{last}."):
+        if not name.startswith(last):
             assert torch.equal(drawn[0][name], value)
             assert torch.equal(drawn[1][name], value)
-    assert drawn[0][f"{last}.weight"].shape == (8, 1280)
-    assert not torch.equal(drawn[0][f"{last}.weight"], drawn[1][f"{last}.weight"])
+    assert drawn[0][f"{last}weight"].shape == (8, 1280)
+    assert not torch.equal(drawn[0][f"{last}weight"], drawn[1][f"{last}weight"])

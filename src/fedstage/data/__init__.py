@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedstage.config import (
+    AgNews,
     Camelyon16,
     Data,
     Digits,
@@ -11,6 +12,7 @@ from fedstage.config import (
     ParquetData,
     TorchvisionData,
 )
+from fedstage.data.ag_news import load_ag_news
 from fedstage.data.camelyon16 import load_camelyon16
 from fedstage.data.digits import load_digits
 from fedstage.data.heart_disease import load_heart_disease
@@ -44,6 +46,8 @@ def load(settings: Data, folder: Path | None) -> Dataset:
             return load_isic2019(settings, _existing(folder, settings.name))
         case Camelyon16():
             return load_camelyon16(settings, _existing(folder, settings.name))
+        case AgNews():
+            return load_ag_news(settings, _existing(folder, settings.name))
 
 
 def _existing(folder: Path | None, name: str) -> Path:

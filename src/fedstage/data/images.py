@@ -13,8 +13,8 @@ class Images:
     """Labelled samples: int64 labels [n] and, where known, int64 clients [n].
 
     Images are uint8 [n, C, H, W]. What is no image is stored under the same name as a model takes
-    it: features float32 [n, F], standardised; the instances of bags float32 [N, F], with `starts`
-    int64 [n + 1], as `fedstage.engine.bags.Bags` has them.
+    it: features float32 [n, F], standardised; tokens int32 [n, L], padded with 0; the instances of
+    bags float32 [N, F], with `starts` int64 [n + 1], as `fedstage.engine.bags.Bags` has them.
     """
 
     images: torch.Tensor

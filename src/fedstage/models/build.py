@@ -6,6 +6,7 @@ from torch import nn
 from fedstage.config import (
     CnnSmall,
     DeepMil,
+    DistilBert,
     EfficientNet,
     LogisticRegression,
     Model,
@@ -16,6 +17,7 @@ from fedstage.config import (
 from fedstage.errors import FedstageError
 from fedstage.models.cnn_small import cnn_small
 from fedstage.models.deep_mil import deep_mil
+from fedstage.models.distilbert import distilbert
 from fedstage.models.efficientnet import efficientnet
 from fedstage.models.logistic_regression import logistic_regression
 from fedstage.models.resnet import resnet
@@ -37,7 +39,7 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     settings : Model
         The model's settings.
     shape : tuple[int, ...]
-        [C, H, W] of an image; [F] of features, or of an instance of a bag.
+        [C, H, W] of an image; [F] of features, or of an instance of a bag; [L] of tokens.
     classes : int
         Number of logits.
 
@@ -73,6 +75,8 @@ def _architecture(settings: Model, shape: tuple[int, ...], classes: int) -> nn.M
             return deep_mil(settings, shape[0], classes)
         case ResNetWide():
             return resnet_wide(settings, _image(shape), classes)
+        case DistilBert():
+            return distilbert(settings, shape[0], classes)
 
 
 def _image(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -99,7 +103,7 @@ def _check_size(settings: Model, shape: tuple[int, ...]) -> None:
 def _smallest(settings: Model) -> int | None:
     """Return the smallest height and width of images; None where any samples will do."""
     match settings:
-        case LogisticRegression() | DeepMil():
+        case LogisticRegression() | DeepMil() | DistilBert():
             return None
         case EfficientNet():
             return 32

@@ -8,6 +8,8 @@ from torch import nn
 from fedstage.models.resnet import Block
 from fedstage.models.wide_resnet import PreActivationBlock
 
+_EMBEDDING = 0.02  # deviation
+
 
 @torch.no_grad()
 def initialise(model: nn.Module, generator: torch.Generator) -> None:
@@ -18,6 +20,7 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
       of activations from layer to layer, also from one input channel to many, which matters in
       models without norms. Behind a norm the choice changes no activation.
     - Linear layers: weights and biases from U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
+    - Embeddings: weights from N(0, 0.02^2), as BERT's (Devlin et al. 2019).
     - Norms: weight 1, bias 0; running mean 0, variance 1, number of batches 0.
     - Residual branches without norms: the last convolution divided by the square root of the number
       of branches, else every block doubles the variance and 27 of them diverge (De and Smith, Batch
@@ -40,7 +43,9 @@ def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
         bound = 1 / sqrt(module.in_features)
         module.weight.uniform_(-bound, bound, generator=generator)
         module.bias.uniform_(-bound, bound, generator=generator)
-    elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
+    elif isinstance(module, nn.Embedding):
+        module.weight.normal_(0.0, _EMBEDDING, generator=generator)
+    elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm):
         module.reset_parameters()  # draws nothing
     elif next(module.parameters(recurse=False), None) is not None:
         raise TypeError(f"{type(module).__name__}: no initialisation is known")

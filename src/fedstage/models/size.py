@@ -5,6 +5,7 @@ from math import prod
 from fedstage.config import (
     CnnSmall,
     DeepMil,
+    DistilBert,
     EfficientNet,
     LogisticRegression,
     Model,
@@ -49,6 +50,8 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
             return _deep_mil(settings, shape[0], settings.outputs or classes)
         case ResNetWide():
             return _resnet_wide(settings, shape, classes)
+        case DistilBert():
+            return _distilbert(settings, classes)
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
@@ -126,6 +129,19 @@ def _wide_resnet(settings: WideResNet, channels: int, classes: int) -> int:
         )
         + _norm(128, norm)
         + _linear(128, classes)
+    )
+
+
+def _distilbert(settings: DistilBert, classes: int) -> int:
+    width, norm = settings.width, FLOAT * 2 * settings.width
+    layer = 4 * _linear(width, width) + 2 * norm
+    layer += _linear(width, settings.hidden) + _linear(settings.hidden, width)
+    return (
+        FLOAT * (settings.vocabulary + settings.positions) * width
+        + norm
+        + settings.layers * layer
+        + _linear(width, width)
+        + _linear(width, classes)
     )
 
 

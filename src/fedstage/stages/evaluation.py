@@ -105,10 +105,7 @@ def _row(logits: torch.Tensor, labels: torch.Tensor, counts: ClassCounts) -> dic
     result = score(logits, labels)
     own = own_accuracies([result], counts)
     return {
-        "top1_accuracy": result.accuracy,
-        "balanced_accuracy": result.balanced_accuracy,
-        "auc": result.auc,
-        "loss": result.loss,
+        **result.columns,
         "samples": len(labels),
         "client_std": None,
         "own_mean": sum(own) / len(own),

@@ -8,7 +8,7 @@ from fedstage.files import load_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.settings import InitialModel
-from fedstage.pretrained import LAST_LAYER, take_weights
+from fedstage.pretrained import LAYOUTS, take_weights
 from fedstage.randomness import torch_generator
 from fedstage.validation import validate_json
 
@@ -45,5 +45,5 @@ def initial_model(
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
     weights = getattr(checked.model, "weights", None)
     if weights is not None:
-        take_weights(model, weights, folder or default_folder(), LAST_LAYER[checked.model.name])
+        take_weights(model, weights, folder or default_folder(), LAYOUTS[checked.model.name])
     save_tensors(output, model.state_dict())

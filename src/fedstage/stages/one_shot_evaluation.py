@@ -46,7 +46,8 @@ def one_shot_evaluation(
     Parameters
     ----------
     role : str
-        ``test``, ``test_own``, or ``validation``: then `clients` says which training samples these are.
+        ``test``, ``test_own``, or ``validation``: then `clients` says which training samples these
+        are.
     aggregator, logits : optional
         What the aggregator has learnt, and what its members say about the samples of the role.
     student : Path, optional

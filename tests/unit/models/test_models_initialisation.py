@@ -50,6 +50,15 @@ def test_what_a_model_held_before_does_not_matter():
     assert same(model.state_dict(), initialised(settings).state_dict())
 
 
+def test_embeddings_and_layer_norms_are_those_of_bert():
+    model = nn.Sequential(nn.Embedding(400, 50), nn.LayerNorm(50))
+    nn.init.constant_(model[1].weight, 3.0)
+    initialise(model, torch_generator(0, "weights"))
+    assert model[0].weight.std().item() == pytest.approx(0.02, rel=0.03)
+    assert model[1].weight.eq(1).all()
+    assert model[1].bias.eq(0).all()
+
+
 def test_global_generator_has_no_part_in_it():
     model = build(CnnSmall(name="cnn_small"), (1, 8, 8), 10)
     before = torch.random.get_rng_state()

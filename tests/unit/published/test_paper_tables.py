@@ -76,3 +76,45 @@ def test_at_paper_scale_the_settings_are_the_papers(catalogue):
             assert server.temperature == 4.0
             expected = {"cifar10": "cifar100", "cifar100": "parquet"}
             assert line.public.name == expected[line.data.name]
+
+
+# --- FENS, Fed-Heart-Disease ----------------------------------------------------------------------
+
+RELEASED = {
+    "fedavg": 79.4, "fedprox": 79.2, "fedadam": 78.1, "fedyogi": 78.5, "scaffold_as_released": 79.2,
+}  # fmt: skip
+
+
+def test_test_rows_standardised_as_released_stand_beside_what_is_published(catalogue):
+    runs = catalogue.runs["fens_table14", "paper"]
+    numbers = catalogue.published["fens_table14", "paper"].numbers
+    beside = {
+        (run.axes["method"], run.axes["role"]): number and number["value"]
+        for run, number in zip(runs, numbers, strict=True)
+    }
+    expected = {(method, "test"): pytest.approx(value) for method, value in RELEASED.items()}
+    assert {place: value for place, value in beside.items() if value is not None} == expected
+    assert len(beside) == 2 * (len(RELEASED) + 1)
+
+
+def test_both_standardisations_are_of_the_same_lines(catalogue):
+    lines = {(run.axes["method"], run.line) for run in catalogue.runs["fens_table14", "paper"]}
+    assert len(lines) == 5 * (len(RELEASED) + 1)  # seeds
+
+
+def test_settings_of_the_benchmark(catalogue):
+    rates = {}
+    for run in catalogue.runs["fens_table14", "paper"]:
+        line, client = run.line, run.line.client
+        assert (line.clients, line.participants, run.length.rounds) == (4, 4, 150)
+        assert (client.steps, client.batch_size, client.batches) == (100, 4, "continued")
+        assert line.aggregation.weights == "samples"
+        optimiser = line.aggregation.server_optimizer
+        if optimiser.name != "average":
+            moments = (optimiser.beta1, optimiser.beta2, optimiser.epsilon, optimiser.v_start)
+            assert moments == (0.9, 0.999, 1e-8, "zero")
+            assert {optimiser.bias_correction, optimiser.epsilon_in_root} == {False}
+        server = getattr(optimiser, "learning_rate", 1.0)
+        rates[run.axes["method"]] = (client.learning_rate, server)
+    slow = dict.fromkeys(("fedavg", "fedprox", "scaffold", "scaffold_as_released"), (0.001, 1.0))
+    assert rates == slow | {"fedadam": (0.01, 0.01), "fedyogi": (0.003162, 0.01)}

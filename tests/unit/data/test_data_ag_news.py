@@ -1,0 +1,133 @@
+"""AG News on small files as published, and on the published test file where it is."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedstage.config import AgNews
+from fedstage.data import load
+from fedstage.data.ag_news import CLASSES
+from fedstage.data.wordpiece import SPECIAL, build_vocabulary, encode
+from fedstage.errors import FedstageError
+
+TRAIN = [
+    ("3", "Oil prices rise", "Oil is up, says a trader."),
+    ("1", "Talks fail", 'The "talks" have failed.'),
+    ("4", "New chip", "A chip, smaller than before"),
+    ("2", "Home win", "They won at home"),
+    ("3", "Oil again", "prices fall"),
+]
+TEST = [("2", "Away win", "They won away"), ("4", "Chips", "Smaller chips")]
+REAL = Path(os.environ.get("FEDSTAGE_DATA", "nowhere"), "ag_news", "test.csv")
+
+
+def settings(**changes):
+    return AgNews(name="ag_news", **{"length": 12, "vocabulary_size": 200, **changes})
+
+
+def write(path, rows):
+    quoted = ('","'.join(cell.replace('"', '""') for cell in row) for row in rows)
+    path.write_text("".join(f'"{row}"\n' for row in quoted), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "ag_news"
+    made.mkdir()
+    write(made / "train.csv", TRAIN)
+    write(made / "test.csv", TEST)
+    return made
+
+
+def numbers(pieces):
+    return {piece: number for number, piece in enumerate(pieces)}
+
+
+def test_texts_are_title_and_description_as_tokens(folder):
+    texts = [f"{title} {description}" for _, title, description in TRAIN]
+    vocabulary = numbers(build_vocabulary(texts, 200))
+
+    data = load(settings(), folder.parent)
+
+    assert data.train.images.dtype == torch.int32
+    assert data.train.images.tolist() == [encode(text, vocabulary, 12) for text in texts]
+    assert data.test.images.tolist()[0] == encode("Away win They won away", vocabulary, 12)
+    assert data.train.labels.tolist() == [2, 0, 3, 1, 2]
+    assert data.test.labels.tolist() == [1, 3]
+    assert data.class_names == CLASSES
+
+
+def test_vocabulary_is_of_the_texts_that_are_trained_on(folder):
+    data = load(settings(train_size=2, held_out=2), folder.parent)
+    whole = load(settings(), folder.parent)
+
+    assert (len(data.train.labels), len(data.held_out)) == (2, 2)
+    assert int(data.train.images.max()) < int(whole.train.images.max())
+    unknown = SPECIAL.index("[UNK]")
+    assert (data.test.images == unknown).any()
+    assert not (data.train.images == unknown).any()
+
+
+def test_vocabulary_may_be_a_file(folder):
+    pieces = [*SPECIAL, "oil", "prices", "win"]
+    (folder.parent / "vocab.txt").write_text("\n".join(pieces) + "\n")
+
+    data = load(settings(vocabulary="vocab.txt"), folder.parent)
+
+    text = "Oil prices rise Oil is up, says a trader."
+    assert data.train.images[0].tolist() == encode(text, numbers(pieces), 12)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        (None, r"vocab\.txt: data\.vocabulary: .*No such file"),
+        (["[UNK]", "[PAD]", "[CLS]", "[SEP]"], r"begins with \[UNK\]: must have \[PAD\] first"),
+        (["[PAD]", "[UNK]", "[CLS]"], r"has no \[SEP\]: must have"),
+        (
+            ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(str, range(200))],
+            "size = 200: the file has 204",
+        ),
+    ],
+    ids=["missing", "padding", "special", "large"],
+)
+def test_faults_of_a_vocabulary_are_named(folder, pieces, message):
+    if pieces is not None:
+        (folder.parent / "vocab.txt").write_text("\n".join(pieces))
+
+    with pytest.raises(FedstageError, match=message):
+        load(settings(vocabulary="vocab.txt"), folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.unlink(), r"train\.csv: No such file"),
+        (lambda path: path.write_text(""), r"train\.csv: has no rows"),
+        (
+            lambda path: write(path, [*TRAIN, ("5", "a", "b")]),
+            r"row 5: class = '5': must be 1\.\.4",
+        ),
+        (lambda path: write(path, [*TRAIN, ("1", "a")]), "row 5: 2 columns: must be class, title"),
+        (lambda path: path.write_bytes(b'"1","\xff","b"\n'), r"train\.csv: .*codec"),
+    ],
+    ids=["missing", "empty", "class", "columns", "encoding"],
+)
+def test_faults_of_files_are_named_in_one_line(folder, change, message):
+    change(folder / "train.csv")
+
+    with pytest.raises(FedstageError, match=message) as caught:
+        load(settings(), folder.parent)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="FEDSTAGE_DATA has no ag_news/test.csv")
+def test_the_published_test_file(folder):
+    (folder / "test.csv").write_bytes(REAL.read_bytes())
+
+    data = load(settings(test_size=None), folder.parent)
+
+    assert data.test.images.shape == (7600, 12)
+    assert data.test.labels.bincount().tolist() == [1900] * 4

@@ -1,0 +1,108 @@
+import importlib.util
+
+import pytest
+
+from fedstage.data.wordpiece import SPECIAL, build_vocabulary, cut_word, encode, split_words
+
+TEXTS = ["The cat sat.", "the Cat, the dog", "A dög sat"]
+PIECES = [*SPECIAL, "un", "##aff", "##able", "##a", "##b", "want", "##ed", "a", ","]
+NUMBERS = {piece: number for number, piece in enumerate(PIECES)}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The cat  sat.\n", ["the", "cat", "sat", "."]),
+        ("Zoë's café", ["zoe", "'", "s", "cafe"]),
+        ("a$b^c #39; d\\e", ["a", "$", "b", "^", "c", "#", "39", ";", "d", "\\", "e"]),
+        ("tab\tand\x00null", ["tab", "and", "null"]),
+        ("«quoted» — dash", ["«", "quoted", "»", "—", "dash"]),
+        ("", []),
+    ],
+)
+def test_words_are_in_lower_case_without_accents_and_apart_from_punctuation(text, words):
+    assert split_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"),
+    [
+        ("unaffable", ["un", "##aff", "##able"]),
+        ("wanted", ["want", "##ed"]),
+        ("aab", ["a", "##a", "##b"]),
+        ("unwanted", ["[UNK]"]),  # there is no ##want
+        ("x", ["[UNK]"]),
+        ("a" * 100, ["a", *["##a"] * 99]),
+        ("a" * 101, ["[UNK]"]),
+    ],
+)
+def test_each_piece_is_the_longest_that_fits(word, pieces):
+    assert list(cut_word(word, NUMBERS)) == pieces
+
+
+def test_texts_are_marked_cut_and_padded():
+    cls, sep, pad = (NUMBERS[name] for name in ("[CLS]", "[SEP]", "[PAD]"))
+    want, ed, a = (NUMBERS[name] for name in ("want", "##ed", "a"))
+    assert encode("Wanted: a", NUMBERS, 8) == [cls, want, ed, NUMBERS["[UNK]"], a, sep, pad, pad]
+    assert encode("Wanted a", NUMBERS, 4) == [cls, want, ed, sep]
+    assert encode("", NUMBERS, 3) == [cls, sep, pad]
+
+
+def test_padding_has_number_0():
+    assert build_vocabulary(TEXTS, 50).index("[PAD]") == 0
+
+
+def test_vocabulary_is_special_tokens_characters_and_frequent_words():
+    vocabulary = build_vocabulary(TEXTS, 100)
+    assert tuple(vocabulary[:5]) == SPECIAL
+    assert len(set(vocabulary)) == len(vocabulary)
+    words = [piece for piece in vocabulary[5:] if len(piece.removeprefix("##")) > 1]
+    assert words == ["the", "cat", "dog", "sat"]  # three times, then twice in alphabetical order
+    characters = {piece for piece in vocabulary[5:] if piece not in words}
+    assert characters >= {
+        "t",
+        "c",
+        "s",
+        "d",
+        "a",
+        ".",
+        ",",
+        "##h",
+        "##e",
+        "##a",
+        "##t",
+        "##o",
+        "##g",
+    }
+
+
+def test_vocabulary_depends_on_what_the_texts_are_not_on_their_order():
+    assert build_vocabulary(TEXTS, 30) == build_vocabulary(TEXTS[::-1], 30)
+
+
+def test_every_word_of_the_texts_can_be_written():
+    vocabulary = {piece: n for n, piece in enumerate(build_vocabulary(TEXTS, 100))}
+    for text in TEXTS:
+        for word in split_words(text):
+            assert "[UNK]" not in cut_word(word, vocabulary)
+
+
+@pytest.mark.parametrize("size", [5, 8, 20])
+def test_vocabulary_has_its_size_at_most(size):
+    assert len(build_vocabulary(TEXTS, size)) == size
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None,
+    reason="transformers, of the extra `text`, is not installed",
+)
+@pytest.mark.parametrize("text", [*TEXTS, "Zoë's un-affable café, wanted!", "x" * 101])
+def test_tokens_are_those_of_bert(text, tmp_path):
+    from transformers import BertTokenizer
+
+    pieces = build_vocabulary([*TEXTS, "unaffable wanted"], 60)
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    tokenizer = BertTokenizer(vocab_file=str(tmp_path / "vocab.txt"), do_lower_case=True)
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    expected = tokenizer(text, max_length=24, padding="max_length", truncation=True)["input_ids"]
+    assert encode(text, numbers, 24) == expected

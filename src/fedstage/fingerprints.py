@@ -43,6 +43,25 @@ DECLARATIONS = frozenset(
         "fedstage.claims",
         "fedstage.claims.settings",
         "fedstage.config",
+        *(
+            f"fedstage.config.{kind}"
+            for kind in (
+                "aggregation",
+                "aggregators",
+                "base",
+                "data",
+                "ensembles",
+                "lines",
+                "local_training",
+                "models",
+                "numerics",
+                "one_shot",
+                "optimisation",
+                "partitions",
+                "samples",
+                "scores",
+            )
+        ),
         "fedstage.models.settings",
         "fedstage.partitions.settings",
         "fedstage.published",

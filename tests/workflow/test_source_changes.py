@@ -30,7 +30,11 @@ def edited(copy, tmp_path, monkeypatch):
 def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
     edited("engine/training.py", "    model.train()\n", "    # All of it.\n    model.train()\n")
     edited("stages/aggregation.py", "Average the updates", "Take the mean of the updates")
-    edited("config.py", "mask: bool = True\n", "mask: bool = True\n    twice: bool = False\n")
+    edited(
+        "config/partitions.py",
+        "mask: bool = True\n",
+        "mask: bool = True\n    twice: bool = False\n",
+    )
     edited("local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
     project = edited("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert project.plan().jobs == {}

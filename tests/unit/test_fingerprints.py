@@ -225,7 +225,7 @@ def test_no_comment_docstring_or_formatting_of_any_module_counts(package):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("config/partitions.py", "mask: bool = True\n", "mask: bool = True\n    twice: bool = False\n"),
+        ("config/partitions.py", "mask: bool = True\n", "mask: bool = True\n    more: int = 0\n"),
         ("__init__.py", "0.1.0", "0.1.1"),
         ("stages/__init__.py", "average the updates", "take the mean of the updates"),
         ("cli.py", "return 0\n", "return 3\n"),

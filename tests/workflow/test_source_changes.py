@@ -33,7 +33,7 @@ def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
     edited(
         "config/partitions.py",
         "mask: bool = True\n",
-        "mask: bool = True\n    twice: bool = False\n",
+        "mask: bool = True\n    more: int = 0\n",
     )
     edited("local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
     project = edited("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")

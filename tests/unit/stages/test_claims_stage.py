@@ -137,7 +137,7 @@ def test_published_seconds_stand_beside_measured_ones(runs):
     (row,) = pq.read_table(make(runs, claim, measurements=path)["parquet"]).to_pylist()
     assert row["published"] == pytest.approx(89.06 / 88.53)
     assert (row["seeds"], row["verdict"]) == (0, "not measured")
-    with pytest.raises(FedstageError, match="metric = 'round_s': must be 'top1_accuracy'"):
+    with pytest.raises(FedstageError, match="metric = 'round_s': must be one of top1_accuracy"):
         comparison(runs=runs, figure=runs.parent / "f.png")
 
 

@@ -275,24 +275,33 @@ def _check_likeness(name: str, experiments: Mapping[str, Experiment]) -> None:
 
 def _check_cells(name: str, experiments: Mapping[str, Experiment]) -> None:
     """Refuse settings of cells that neither the experiment nor one that is like it has."""
-    family = [one for key, one in experiments.items() if name in (key, one.like)]
-    known: dict[str, dict[str, None]] = {}
-    for one in family:
-        for part in (one, *filter(None, one.scales.values())):
-            for axis, values in part.grid.items():
-                labels = (_label(plain("", value)) for value in values)
-                texts = (text for label in labels for text in names_of(axis, label))
-                known.setdefault(axis, {}).update(dict.fromkeys(texts))
+    known = _values_of_axes(one for key, one in experiments.items() if name in (key, one.like))
     for scale, change in experiments[name].scales.items():
         for number, cell in enumerate(change.cells if change else ()):
-            where = f"{name}: scales.{scale}.cells.{number}.at"
-            for axis, wanted in cell.at.items():
-                if axis not in known:
-                    raise FedstageError(f"{where}.{axis}: no axis; use one of {', '.join(known)}")
-                for value in wanted if isinstance(wanted, list) else [wanted]:
-                    if as_text(value) not in known[axis]:
-                        told = ", ".join(known[axis])
-                        raise FedstageError(f"{where}.{axis} = {value!r}: use one of {told}")
+            _check_cell(f"{name}/{scale}: cells.{number}.at", cell.at, known)
+
+
+def _check_cell(where: str, at: Cells, known: Mapping[str, Mapping[str, None]]) -> None:
+    for axis, wanted in at.items():
+        if axis not in known:
+            raise FedstageError(f"{where}.{axis}: no axis; use one of {', '.join(known)}")
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            if as_text(value) not in known[axis]:
+                told = ", ".join(known[axis])
+                raise FedstageError(f"{where}.{axis} = {value!r}: use one of {told}")
+
+
+def _values_of_axes(family: Iterable[Experiment]) -> dict[str, dict[str, None]]:
+    """Return, in order, the texts that name the values of all axes, at all scales."""
+    known: dict[str, dict[str, None]] = {}
+    grids = (
+        part.grid for one in family for part in (one, *one.scales.values()) if part is not None
+    )
+    for grid in grids:
+        for axis, values in grid.items():
+            texts = (text for value in values for text in names_of(axis, _label(plain("", value))))
+            known.setdefault(axis, {}).update(dict.fromkeys(texts))
+    return known
 
 
 def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:

@@ -606,7 +606,7 @@ BAD_CONFIGURATIONS = {
     "settings of cells on an axis that is none": at(
         "e:scales/default",
         {"cells": [{"at": {"partition.alpa": 0.1}, "settings": {}}]},
-        "e: scales.default.cells.0.at.partition.alpa: no axis; use one of method",
+        "e/default: cells.0.at.partition.alpa: no axis; use one of method",
     ),
     "settings of cells that are not there": at(
         "e:scales/default",

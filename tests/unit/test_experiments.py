@@ -503,7 +503,7 @@ def test_settings_of_cells_are_inherited_and_may_be_of_those_who_inherit_them(tm
     (tmp_path / "c.yaml").unlink()
     del children["c"]
     with pytest.raises(
-        FedstageError, match=r"parent: .*cells\.0\.at\.method = 'fedprox': use one of"
+        FedstageError, match=r"parent/default: cells\.0\.at\.method = 'fedprox': use one of"
     ):
         family(tmp_path, parent=parent, **children)
 

@@ -148,7 +148,8 @@ def metrics_of(run: Run) -> str:
     if run.candidates:
         return graph.chosen_metrics_file(choice_id(run))
     if isinstance(run.line, LocalLine):
-        return graph.local_metrics_file(run.line, length.role, length.rounds)
+        client = length.evaluate_client
+        return graph.local_metrics_file(run.line, length.role, length.rounds, client)
     if isinstance(run.line, OneShotLine):
         return graph.one_shot_metrics_file(run.line, length.role)
     name = evaluated_name(length.evaluate)

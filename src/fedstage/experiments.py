@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal, cast
 import yaml
 from pydantic import Field, model_validator
 
+from fedstage.cells import as_text, names_of, selects
 from fedstage.claims.settings import Claim
 from fedstage.config import (
     SECONDS,
     WITH_OWN_TEST,
     Axis,
+    Cells,
     Count,
     Evaluated,
     GlobalModel,
@@ -62,12 +64,24 @@ Result = Literal["table", "figures", "properties", "simulation", "round_times"]
 MEASURED: frozenset[Result] = frozenset({"table", "figures", "round_times"})
 
 
+class CellSettings(Settings):
+    """Settings of some cells of the grid: of those that have these values, on all these axes."""
+
+    at: Annotated[Cells, Field(min_length=1)]
+    settings: Raw
+
+
 class Scale(Settings):
-    """What a scale changes in the base and in methods, and which axes of the grid it replaces."""
+    """What a scale changes in the base and in methods, and which axes of the grid it replaces.
+
+    `cells` are settings that depend on several axes, such as a rate that was tuned for each method
+    and partition.
+    """
 
     base: Raw = {}
     methods: dict[str, Raw] = {}
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    cells: list[CellSettings] = []
 
 
 class Experiment(Settings):
@@ -166,11 +180,15 @@ class Choose(Settings):
 
 
 class RunLength(Settings):
-    """What a run has beside its line: not part of the line's identity."""
+    """What a run has beside its line: not part of the line's identity.
+
+    Clients that train alone are scored as the mean over all, or `evaluate_client` is by itself.
+    """
 
     rounds: Annotated[int, Field(ge=1, le=9900)]  # four digits in names of files
     evaluate_every: Positive = 1
     evaluate: Evaluated = GlobalModel(name="global_model")
+    evaluate_client: Count | None = None
     role: Role = "test"
     training: Literal["federated", "alone", "pooled", "one_shot"] = "federated"
     choose: Choose | None = None
@@ -241,6 +259,8 @@ def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:
         experiments[path.stem] = validate(Experiment, load_yaml(path), str(path))
     for target in config.targets:
         _check_likeness(target.partition("/")[0], experiments)
+    for name in experiments:
+        _check_cells(name, experiments)
     # One that is like an experiment of a config.yaml which is not in use has nothing to start from.
     usable = [name for name, one in experiments.items() if one.like in (None, *experiments)]
     return {name: _inherit(name, experiments) for name in usable}
@@ -251,6 +271,37 @@ def _check_likeness(name: str, experiments: Mapping[str, Experiment]) -> None:
     if like is not None and like not in experiments:
         known = ", ".join(key for key, value in experiments.items() if value.like is None)
         raise FedstageError(f"{name}: like = {like!r}: unknown; use one of {known}")
+
+
+def _check_cells(name: str, experiments: Mapping[str, Experiment]) -> None:
+    """Refuse settings of cells that neither the experiment nor one that is like it has."""
+    known = _values_of_axes(one for key, one in experiments.items() if name in (key, one.like))
+    for scale, change in experiments[name].scales.items():
+        for number, cell in enumerate(change.cells if change else ()):
+            _check_cell(f"{name}/{scale}: cells.{number}.at", cell.at, known)
+
+
+def _check_cell(where: str, at: Cells, known: Mapping[str, Mapping[str, None]]) -> None:
+    for axis, wanted in at.items():
+        if axis not in known:
+            raise FedstageError(f"{where}.{axis}: no axis; use one of {', '.join(known)}")
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            if as_text(value) not in known[axis]:
+                told = ", ".join(known[axis])
+                raise FedstageError(f"{where}.{axis} = {value!r}: use one of {told}")
+
+
+def _values_of_axes(family: Iterable[Experiment]) -> dict[str, dict[str, None]]:
+    """Return, in order, the texts that name the values of all axes, at all scales."""
+    known: dict[str, dict[str, None]] = {}
+    grids = (
+        part.grid for one in family for part in (one, *one.scales.values()) if part is not None
+    )
+    for grid in grids:
+        for axis, values in grid.items():
+            texts = (text for value in values for text in names_of(axis, _label(plain("", value))))
+            known.setdefault(axis, {}).update(dict.fromkeys(texts))
+    return known
 
 
 def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
@@ -277,7 +328,8 @@ def _over(parent: Scale | None, scale: Scale | None) -> Scale:
     """Lay a scale over that of the same name; the axes of the grid are each experiment's own."""
     below, above = parent or Scale(), scale or Scale()
     methods = _merge_methods(below.methods, above.methods)
-    return Scale(base=merge(below.base, above.base), methods=methods, grid=above.grid)
+    cells = [*below.cells, *above.cells]
+    return Scale(base=merge(below.base, above.base), methods=methods, grid=above.grid, cells=cells)
 
 
 def _merge_methods(below: Mapping[str, Raw], above: Mapping[str, Raw]) -> dict[str, Raw]:
@@ -290,7 +342,7 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
     """Return the runs of an experiment at a scale, in the order of its grid.
 
     Settings are laid over one another in the order base, scale, method, what the grid point
-    implies, grid point.
+    implies, those of its cell, grid point.
 
     Raises
     ------
@@ -307,7 +359,7 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
         raise FedstageError(f"{name}: implies.{axis}: must be an axis of the grid")
     points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
     where, implies = f"{name}/{scale}", experiment.implies
-    runs = [_run(where, base, methods, implies, point) for point in points]
+    runs = [_run(where, base, methods, implies, change.cells, point) for point in points]
     _check_results(where, experiment.results, runs)
     return runs
 
@@ -346,6 +398,7 @@ def _run(
     base: Raw,
     methods: Mapping[str, Raw],
     implies: Mapping[str, Mapping[str | int | float, Raw]],
+    cells: Iterable[CellSettings],
     point: dict[str, Any],
 ) -> Run:
     method = str(point.get("method", base.get("method", "fedavg")))
@@ -355,13 +408,16 @@ def _run(
     settings = merge(base, methods[method])
     for path, value in point.items():
         settings = merge(settings, implies.get(path, {}).get(_name(value), {}))
+    labels = {"method": method} | {key: _label(plain("", value)) for key, value in point.items()}
+    for cell in cells:
+        if selects(cell.at, labels):
+            settings = merge(settings, cell.settings)
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
     run = _resolved(f"{where}, method {method}", settings)
     axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
-    axes.update({key: _label(plain("", value)) for key, value in point.items()})
-    return replace(run, axes=axes)
+    return replace(run, axes=axes | labels)
 
 
 def _resolved(where: str, settings: Raw) -> Run:
@@ -380,7 +436,20 @@ def _resolved(where: str, settings: Raw) -> Run:
             f"{where}: role = 'test_own': only for data = {' or '.join(WITH_OWN_TEST)}, and here "
             f"data = {line.data.name}"
         )
+    _check_client(where, line, length)
     return Run({}, line, length)
+
+
+def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunLength) -> None:
+    """Refuse a client to be scored that has no model of its own."""
+    if length.evaluate_client is None:
+        return
+    told = f"{where}: evaluate_client = {length.evaluate_client}"
+    if length.training != "alone":
+        raise FedstageError(f"{told}: only for training = alone, not {length.training}")
+    if length.evaluate_client >= line.clients:
+        last = f"the last of clients = {line.clients}"
+        raise FedstageError(f"{told}: at most {line.clients - 1}, {last}")
 
 
 def _candidates(where: str, settings: Raw, choose: Choose | None) -> tuple[Run, ...]:

@@ -329,9 +329,13 @@ def local_models(line: LocalLine) -> list[str]:
     return [f"{local_folder(line)}/client_{client}.safetensors" for client in range(line.clients)]
 
 
-def local_metrics_file(line: LocalLine, role: str, rounds: int) -> str:
-    """Return the metrics of unfederated models, booked under the round they are compared with."""
-    return f"{local_folder(line)}/metrics/{role}-rounds_{rounds:04d}.parquet"
+def local_metrics_file(line: LocalLine, role: str, rounds: int, client: int | None = None) -> str:
+    """Return the metrics of unfederated models, booked under the round they are compared with.
+
+    They are of all clients, as means, or of one.
+    """
+    whose = "" if client is None else f"client_{client}-"
+    return f"{local_folder(line)}/metrics/{whose}{role}-rounds_{rounds:04d}.parquet"
 
 
 def local_start(line: LocalLine, client: int | None) -> str:

@@ -10,7 +10,8 @@ METRICS_SCHEMA = pa.schema(
         # The round at whose end was evaluated, from 1; models that are trained without federation
         # stand under the round that they are compared with.
         pa.field("round", pa.int32(), nullable=False),
-        # What was evaluated: "global_model", "clients", "aggregated_2", "each_client", "pooled".
+        # What was evaluated: "global_model", "clients", "aggregated_2", "each_client",
+        # "client_3", "pooled".
         pa.field("evaluated", pa.string(), nullable=False),
         # The data it was evaluated on: "test", "test_own" or "validation".
         pa.field("role", pa.string(), nullable=False),

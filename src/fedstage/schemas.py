@@ -62,6 +62,7 @@ def _file_schema(settings: type[BaseModel]) -> Schema:
     experiment["properties"]["base"] = partial
     experiment["properties"]["methods"]["additionalProperties"] = partial
     definitions["Scale"]["properties"]["base"] = partial
+    definitions["CellSettings"]["properties"]["settings"] = partial
     return {"$schema": DRAFT, **schema, "$defs": definitions | _partial_definitions()}
 
 

@@ -594,6 +594,32 @@ BAD_CONFIGURATIONS = {
     "validation without validation data": Bad(
         ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
     ),
+    "one client's score of a federated model": at(
+        "b:evaluate_client", 3, "evaluate_client = 3: only for training = alone, not federated"
+    ),
+    "a client to score that is not there": method(
+        {"training": "alone", "evaluate_client": 10},
+        "evaluate_client = 10: at most 9",
+        "clients = 10",
+        name="own",
+    ),
+    "settings of cells on an axis that is none": at(
+        "e:scales/default",
+        {"cells": [{"at": {"partition.alpa": 0.1}, "settings": {}}]},
+        "e/default: cells.0.at.partition.alpa: no axis; use one of method",
+    ),
+    "settings of cells that are not there": at(
+        "e:scales/default",
+        {"cells": [{"at": {"method": ["fedavg", "fedprox"]}, "settings": {}}]},
+        "cells.0.at.method = 'fedprox'",
+        "use one of fedavg, feddf",
+    ),
+    "unknown settings of a cell": at(
+        "e:scales/default",
+        {"cells": [{"at": {"method": "fedavg"}, "settings": {"client": {"rate": 1.0}}}]},
+        "client.rate = 1.0",
+        "unknown key",
+    ),
     "test images that each client prepares": at(
         "b:role", "test_own", "role = 'test_own': only for data = heart_disease", "data = digits"
     ),

@@ -454,6 +454,60 @@ def test_what_an_axis_implies_is_inherited_where_there_is_this_axis(tmp_path):
     assert [found[name].implies for name in "bc"] == [{}, {"data": {"digits": {}}}]
 
 
+def at_cells(*cells):
+    found = [{"at": at, "settings": {"client": {"learning_rate": rate}}} for at, rate in cells]
+    return {"default": {"cells": found}}
+
+
+def rates(**changes):
+    return [run.line.client.learning_rate for run in runs(**changes)]
+
+
+METHODS_AND_ALPHAS = {"method": ["fedavg", "fedprox"], "partition.alpha": [1.0, 0.1]}
+
+
+def test_settings_can_depend_on_several_axes():
+    cells = at_cells(
+        ({"method": "fedavg", "partition.alpha": 0.1}, 0.4), ({"method": ["fedprox"]}, 0.3)
+    )
+    assert rates(grid=METHODS_AND_ALPHAS, scales=cells) == [0.05, 0.4, 0.3, 0.3]
+
+
+def test_later_cells_are_above_earlier_ones_and_all_above_methods_and_what_axes_imply():
+    grid = {**METHODS_AND_ALPHAS, "partition.alpha": [0.1]}
+    changes = {
+        "methods": {"fedavg": {"client": {"learning_rate": 0.7}}},
+        "implies": {"partition.alpha": {0.1: {"client": {"learning_rate": 0.8}}}},
+        "grid": grid,
+    }
+    assert rates(**changes) == [0.8, 0.8]
+    cells = at_cells(({"partition.alpha": 0.1}, 0.2), ({"method": "fedavg"}, 0.4))
+    assert rates(scales=cells, **changes) == [0.4, 0.2]
+    grid["client.learning_rate"] = [0.6]
+    assert rates(scales=cells, **changes) == [0.6, 0.6]
+
+
+def test_settings_of_cells_are_inherited_and_may_be_of_those_who_inherit_them(tmp_path):
+    cells = at_cells(({"method": "fedprox"}, 0.3), ({"method": "fedavg"}, 0.2))
+    parent = {"grid": {"method": ["fedavg"]}, "scales": cells}
+    own = at_cells(({"method": "fedprox"}, 0.4))
+    children = {
+        "b": {"like": "parent", "grid": {"method": ["fedavg"]}},
+        "c": {"like": "parent", "grid": {"method": ["fedprox"]}, "scales": own},
+    }
+    found = family(tmp_path, parent=parent, **children)
+    rates = [
+        cell.settings["client"]["learning_rate"] for cell in found["c"].scales["default"].cells
+    ]
+    assert rates == [0.3, 0.2, 0.4]
+    (tmp_path / "c.yaml").unlink()
+    del children["c"]
+    with pytest.raises(
+        FedstageError, match=r"parent/default: cells\.0\.at\.method = 'fedprox': use one of"
+    ):
+        family(tmp_path, parent=parent, **children)
+
+
 # --- one-shot runs --------------------------------------------------------------------------------
 
 

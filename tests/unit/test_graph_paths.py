@@ -633,6 +633,9 @@ def test_unfederated_models():
     assert graph.local_metrics_file(separate, "test", 4) == (
         f"{folder}/metrics/test-rounds_0004.parquet"
     )
+    assert graph.local_metrics_file(separate, "test", 4, client=0) == (
+        f"{folder}/metrics/client_0-test-rounds_0004.parquet"
+    )
 
 
 def test_every_path_is_one_that_needs_no_quotes():

@@ -54,6 +54,7 @@ EVERYTHING = SEVEN | {
     "fedavg": {"local": "fedavg"},
     "mixed": rule("mlp", initialisation="own", **MIXED),
     "local_only": {"training": "alone", "rounds": 1},
+    "client_2": {"training": "alone", "rounds": 1, "evaluate_client": 2},
     "without_3": rule("voting", forget=[3]),
     "fedkd": ONE_SHOT
     | {
@@ -106,6 +107,14 @@ def test_clients_that_train_alone_are_those_of_the_ensemble(configured):
     assert run.jobs["local_model"] == CLIENTS
     run = configured({"mlp": rule("mlp"), "clients": alone | {"local_fraction": 1.0}}).plan()
     assert run.jobs["local_model"] == 2 * CLIENTS
+
+
+def test_a_client_that_is_scored_by_itself_is_one_of_the_ensemble(configured):
+    row = {"training": "alone", "rounds": 1, "evaluate_client": 2}
+    run = configured({"client_2": row}).plan()
+    assert run.jobs["local_model"] == run.jobs["client_evaluation"] == 1
+    run = configured({"mlp": rule("mlp"), "client_2": row}).plan()
+    assert run.jobs["local_model"] == CLIENTS
 
 
 SERVER = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}

@@ -26,6 +26,7 @@ def local_evaluation(
     line: Path,
     rounds: int,
     role: str,
+    client: int | None = None,
     models: list[Path],
     data: Path,
     info: Path,
@@ -39,8 +40,10 @@ def local_evaluation(
     ----------
     rounds : int
         The round to book the row under: as many local epochs as that many rounds have.
+    client : int, optional
+        The one whose model alone is scored.
     models : list of Path
-        One a client, in the order of clients, or the one of the pooled data.
+        One a client, in the order of clients; the one of the pooled data; or that of `client`.
     """
     settings = read_line(line, LocalLine)
     device = prepare(settings.numerics)
@@ -48,8 +51,8 @@ def local_evaluation(
     samples = read_samples(clients, "validation") if role == "validation" else None
     images, labels = read_labelled(data, samples, device)
     scores = []
-    for client, path in enumerate(models):
-        model = new_model(client_model(settings, client), about, device, settings.numerics)
+    for owner, path in enumerate(models, start=client or 0):
+        model = new_model(client_model(settings, owner), about, device, settings.numerics)
         fill_model(model, load_tensors(path)[0], path)
         said = compute_logits(model, images, about, settings.numerics)
         scores.append(score(said, labels.cpu()))
@@ -57,7 +60,7 @@ def local_evaluation(
     areas = [one.auc for one in scores if one.auc is not None]
     row = {
         "round": rounds,
-        "evaluated": "pooled" if settings.pooled else "each_client",
+        "evaluated": _name(settings, client),
         "role": role,
         "top1_accuracy": statistics.fmean(one.accuracy for one in scores),
         "balanced_accuracy": statistics.fmean(one.balanced_accuracy for one in scores),
@@ -72,3 +75,9 @@ def local_evaluation(
         "participants": settings.clients,
     }
     save_table(output, {name: [value] for name, value in row.items()}, METRICS_SCHEMA)
+
+
+def _name(settings: LocalLine, client: int | None) -> str:
+    if client is not None:
+        return f"client_{client}"
+    return "pooled" if settings.pooled else "each_client"

@@ -1,10 +1,13 @@
-"""Every number of FedEED's and FedSDD's tables has its cell in an experiment."""
+"""Every number of FedEED's, FedSDD's and FENS's tables has its cell in an experiment."""
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from fedstage.catalogue import load_catalogue
+from fedstage.config import Line, OneShotLine
+from fedstage.lines import line_id, local_line
 from fedstage.published.rows import load_rows
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -78,10 +81,145 @@ def test_at_paper_scale_the_settings_are_the_papers(catalogue):
             assert line.public.name == expected[line.data.name]
 
 
+# --- FENS -----------------------------------------------------------------------------------------
+
+#: What a score is called here and there, and methods of the tables that are none here.
+SCORES = ("top1_accuracy", "accuracy", "balanced_accuracy", "auc")
+NOT_HERE = {"fedcvae_ens", "co_boosting", "fedkd_4r"}
+FENS_CELLS = {
+    1: 45,
+    2: 20,
+    3: 6,
+    4: 12,
+    7: 6,
+    9: 18,
+    10: 21,
+    11: 36,
+    12: 6,
+    13: 5,
+    14: 6,
+    15: 7,
+    16: 6,
+    17: 9,
+}
+
+
+def fens_tables(catalogue):
+    return {
+        one.table.published.table: name
+        for name, one in catalogue.experiments.items()
+        if one.table.published is not None and one.table.published.paper == "fens"
+    }
+
+
+def test_each_score_of_fens_has_its_cell(catalogue):
+    rows = [row for row in load_rows(WORKFLOW / "published/fens.csv") if row.metric in SCORES]
+    names = fens_tables(catalogue)
+    assert {row.table for row in rows} == set(names)
+    assert len(names) == len(FENS_CELLS) + 1  # and what the text says of AG News
+    for table, name in names.items():
+        numbers = catalogue.published[name, "paper"].numbers
+        runs = catalogue.runs[name, "paper"]
+        cells = {
+            str({**run.axes, "seed": None}): number["value"]
+            for run, number in zip(runs, numbers, strict=True)
+            if number is not None
+        }
+        expected = [
+            row.value for row in rows if row.table == table and row.keys["method"] not in NOT_HERE
+        ]
+        assert sorted(cells.values()) == sorted(expected), name
+        if table.startswith("table"):
+            assert len(cells) == FENS_CELLS[int(table.removeprefix("table"))]
+
+
+def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
+    """For one seed and partition of CIFAR-10, whatever is made of them."""
+    runs = [
+        run
+        for number in (1, 2, 3, 4, 7, 9, 10, 11)
+        for run in catalogue.runs[f"fens_table{number}", "paper"]
+        if isinstance(run.line, OneShotLine)
+        and (run.line.data.name, run.line.clients, run.line.partition.alpha) == ("cifar10", 20, 0.1)
+    ]
+    lines = {local_line(run.line) for run in runs if run.line.seed == 0}
+    assert {line.model.width for line in lines} == {128, 28}
+    assert len(lines) == 2
+    federated = defaultdict(set)
+    for number in (4, 10, 11):
+        for run in catalogue.runs[f"fens_table{number}", "paper"]:
+            if isinstance(run.line, Line) and run.line.data.name == "cifar10":
+                federated[run.axes["method"]].add(line_id(run.line))
+    assert {len(ids) for ids in federated.values()} == {9}  # three seeds, three partitions
+
+
+#: FENS's Table 6: rates of clients, and of servers with an optimiser, by alpha.
+TUNED = {
+    "fedavg": {0.01: 0.01, 0.05: 0.01, 0.1: 0.1},
+    "fedprox": {0.01: 0.01, 0.05: 0.01, 0.1: 0.1},
+    "fedyogi": {0.01: (0.01, 0.01), 0.05: (0.01, 0.01), 0.1: (0.01, 0.01)},
+    "fedadam": {0.01: (0.01, 0.01), 0.05: (0.01, 0.01), 0.1: (0.01, 0.01)},
+    "fednova": {0.01: 0.0001, 0.05: 0.02, 0.1: 0.005},
+    "scaffold": {0.01: (0.0001, 1.0), 0.05: (0.01, 0.1), 0.1: (0.01, 1.0)},
+}
+
+
+def tuned(run):
+    line, rate = run.line, run.line.client.learning_rate
+    if run.axes["method"] == "scaffold":
+        return rate, line.aggregation.learning_rate
+    if run.axes["method"] in ("fedadam", "fedyogi"):
+        return rate, line.aggregation.server_optimizer.learning_rate
+    return rate
+
+
+def test_iterative_methods_of_fens_have_the_tuned_rates(catalogue):
+    runs = [run for run in catalogue.runs["fens_table10", "paper"] if run.axes["method"] != "fens"]
+    found = {}
+    for run in runs:
+        found.setdefault(run.axes["method"], {})[run.axes["partition.alpha"]] = tuned(run)
+        assert (run.length.rounds, run.line.participants, run.line.client.batch_size) == (
+            100,
+            20,
+            16,
+        )
+        assert (run.line.client.epochs, run.line.client.schedule.name) == (2, "constant")
+        assert getattr(run.line.local, "mu", 0.01) == 0.01
+    assert found == TUNED
+
+
+#: FENS's Table 8: rule, hidden units, eta_l, eta_s, batch, local steps and rounds; epochs of 4.2.
+TRAINED = {
+    ("fens_table1", "cifar10"): ("mlp", 40, 1.0, 0.001, 128, 1, 500, 500),
+    ("fens_table1", "cifar100"): ("per_class", None, 1.0, 0.003, 128, 1, 1000, 500),
+    ("fens_table1", "svhn"): ("mlp", 40, 0.1, 0.01, 128, 1, 500, 50),
+    ("fens_table11", "svhn"): ("mlp", 40, 0.1, 0.01, 128, 1, 500, 50),
+    ("fens_agnews", "ag_news"): ("mlp", 40, 1.0, 0.001, 128, 1, 500, 20),
+    ("fens_table12", "camelyon16"): ("per_class", None, 1.0, 0.0005, 64, 1, 2000, 55),
+    ("fens_table14", "heart_disease"): ("per_class", None, 0.1, 0.1, 2, 5, 50, 50),
+    ("fens_table15", "heart_disease"): ("per_class", None, 0.1, 0.1, 2, 5, 50, 50),
+    ("fens_table17", "isic2019"): ("mlp", 24, 1.0, 0.001, 16, 1, 2500, 20),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), TRAINED, ids=str)
+def test_aggregators_of_fens_are_trained_as_published(catalogue, name, data):
+    found = set()
+    for run in catalogue.runs[name, "paper"]:
+        if run.axes["method"] == "fens" and run.line.data.name == data:
+            rule, how, length = run.line.aggregator, run.line.aggregator_training, run.line.client
+            hidden, server = getattr(rule, "hidden", None), how.server_optimizer.learning_rate
+            steps = how.batch_size, how.steps, how.rounds, length.epochs
+            found.add((rule.name, hidden, how.learning_rate, server, *steps))
+            assert how.server_optimizer.name == "adam"
+    assert found == {TRAINED[name, data]}
+
+
 # --- FENS, Fed-Heart-Disease ----------------------------------------------------------------------
 
 RELEASED = {
     "fedavg": 79.4, "fedprox": 79.2, "fedadam": 78.1, "fedyogi": 78.5, "scaffold_as_released": 79.2,
+    "fens_as_released": 78.1,
 }  # fmt: skip
 
 
@@ -94,18 +232,21 @@ def test_test_rows_standardised_as_released_stand_beside_what_is_published(catal
     }
     expected = {(method, "test"): pytest.approx(value) for method, value in RELEASED.items()}
     assert {place: value for place, value in beside.items() if value is not None} == expected
-    assert len(beside) == 2 * (len(RELEASED) + 1)
+    assert len(beside) == 2 * (len(RELEASED) + 2)  # SCAFFOLD and FENS as published
 
 
 def test_both_standardisations_are_of_the_same_lines(catalogue):
     lines = {(run.axes["method"], run.line) for run in catalogue.runs["fens_table14", "paper"]}
-    assert len(lines) == 5 * (len(RELEASED) + 1)  # seeds
+    assert len(lines) == 5 * (len(RELEASED) + 2)  # seeds
 
 
 def test_settings_of_the_benchmark(catalogue):
     rates = {}
     for run in catalogue.runs["fens_table14", "paper"]:
         line, client = run.line, run.line.client
+        if isinstance(line, OneShotLine):
+            assert (client.optimiser, client.learning_rate, client.batch_size) == ("adam", 0.001, 4)
+            continue
         assert (line.clients, line.participants, run.length.rounds) == (4, 4, 150)
         assert (client.steps, client.batch_size, client.batches) == (100, 4, "continued")
         assert line.aggregation.weights == "samples"

@@ -1208,10 +1208,10 @@ def test_local_divergence_is_named(world, tmp_path, client):
         trained_alone(world, tmp_path, line_file, client)
 
 
-def locally_evaluated(world, folder, line_file, models, role="test"):
+def locally_evaluated(world, folder, line_file, models, role="test", client=None):
     output = folder / f"local-{role}.parquet"
     local_evaluation(
-        line=line_file, rounds=20, role=role, models=models, info=world.info,
+        line=line_file, rounds=20, role=role, client=client, models=models, info=world.info,
         data=world.test if role == "test" else world.train, clients=world.clients,
         histogram=world.histogram, output=output,
     )  # fmt: skip
@@ -1260,6 +1260,16 @@ def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
     answers = slow_logits(weights_in(model), pixels(world, "test"))
     assert_scores(row, world, answers, labels(world, "test"))
     assert (row["evaluated"], row["client_std"], row["participants"]) == ("pooled", None, CLIENTS)
+
+
+def test_evaluation_of_one_client_by_hand(world, tmp_path):
+    """The client has an architecture of its own, and is not the first."""
+    line_file = local_line(tmp_path, architectures=[CNN, LINEAR])
+    model = trained_alone(world, tmp_path, line_file, 1)
+    row = locally_evaluated(world, tmp_path, line_file, [model], client=1)
+    answers = slow_logits(weights_in(model), pixels(world, "test"))
+    assert_scores(row, world, answers, labels(world, "test"))
+    assert (row["evaluated"], row["client_std"], row["participants"]) == ("client_1", None, CLIENTS)
 
 
 # --- the whole chain ----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Experiments: a base, a grid and scales, resolved into runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -32,6 +32,7 @@ from fedstage.lines import alone
 from fedstage.merging import Raw, assign, merge, plain
 from fedstage.published.settings import Published
 from fedstage.simulation.settings import Simulation
+from fedstage.starts import check_start, ended_in, named_start
 from fedstage.validation import validate
 
 
@@ -129,6 +130,9 @@ class Execution(Settings):
         return self
 
 
+#: From a method's name to its settings at a point of the grid.
+Laid = Callable[[str], Raw]
+
 #: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.
 Keep = Literal["all", "models", "needed"]
 
@@ -191,12 +195,15 @@ class Run:
     candidates : tuple of Run
         Of a run that chooses among values, the runs with each, the first of which lends it its
         line; their axes are the values.
+    before : Run, optional
+        What the line starts from, where that was trained before. It is not evaluated.
     """
 
     axes: dict[str, Axis]
     line: Line | LocalLine | OneShotLine
     length: RunLength
     candidates: tuple["Run", ...] = ()
+    before: "Run | None" = None
 
     def evaluated(self) -> list["Run"]:
         """Return the runs whose metrics are needed: itself, or each candidate in both roles."""
@@ -204,6 +211,14 @@ class Run:
             return [self]
         roles = dict.fromkeys(("validation", self.length.role))
         return [one.in_role(role) for role in roles for one in self.candidates]
+
+    def trained(self) -> list["Run"]:
+        """Return the runs whose lines are trained: those that are evaluated, and their starts."""
+        return [part for one in self.evaluated() for part in one.chain()]
+
+    def chain(self) -> list["Run"]:
+        """Return the runs that go on from one another, the first one first and this one last."""
+        return [*(self.before.chain() if self.before else ()), self]
 
     def in_role(self, role: Role) -> "Run":
         """Return the same run, scored on other samples."""
@@ -349,6 +364,30 @@ def _run(
     point: dict[str, Any],
 ) -> Run:
     method = str(point.get("method", base.get("method", "fedavg")))
+
+    def laid(method: str) -> Raw:
+        """Return another method's settings, for which a start is only what it says itself."""
+        at = {key: value for key, value in point.items() if key.partition(".")[0] != "start"}
+        at |= {"method": method} if "method" in point else {}
+        common = {key: value for key, value in base.items() if key != "start"}
+        return _laid(where, common, methods, implies, at, method)
+
+    settings = _laid(where, base, methods, implies, point, method)
+    run = _resolved(f"{where}, method {method}", settings, laid, (method,))
+    axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
+    axes.update({key: _label(plain("", value)) for key, value in point.items()})
+    return replace(run, axes=axes)
+
+
+def _laid(
+    where: str,
+    base: Raw,
+    methods: Mapping[str, Raw],
+    implies: Mapping[str, Mapping[str | int | float, Raw]],
+    point: Mapping[str, Any],
+    method: str,
+) -> Raw:
+    """Return the settings of a method at a point of the grid."""
     if method not in methods:
         known = ", ".join(sorted(methods))
         raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
@@ -358,21 +397,31 @@ def _run(
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
-    run = _resolved(f"{where}, method {method}", settings)
-    axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
-    axes.update({key: _label(plain("", value)) for key, value in point.items()})
-    return replace(run, axes=axes)
+    return settings
 
 
-def _resolved(where: str, settings: Raw) -> Run:
-    """Return the run of settings, without axes."""
+def _resolved(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -> Run:
+    """Return the run of settings, without axes.
+
+    Parameters
+    ----------
+    laid : callable
+        From a method's name to its settings at the same point of the grid.
+    methods : tuple of str
+        The run's method, behind those that start from it.
+    """
     lengths = {key: settings[key] for key in _keys(RunLength) & settings.keys()}
     length = validate(RunLength, lengths, where)
-    candidates = _candidates(where, settings, length.choose)
+    candidates = _candidates(where, settings, length.choose, laid, methods)
     if candidates:
         return Run({}, candidates[0].line, length, candidates)
     rest = {key: value for key, value in settings.items() if key not in lengths}
+    before = _before(where, settings, laid, methods)
+    if before is not None:
+        rest["start"] = ended_in(f"{where}, start", before.line, before.length.rounds)
     line = _line(where, rest, length)
+    if before is not None:
+        check_start(where, line, before.line)
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     if length.role == "test_own" and line.data.name not in WITH_OWN_TEST:
@@ -380,10 +429,33 @@ def _resolved(where: str, settings: Raw) -> Run:
             f"{where}: role = 'test_own': only for data = {' or '.join(WITH_OWN_TEST)}, and here "
             f"data = {line.data.name}"
         )
-    return Run({}, line, length)
+    return Run({}, line, length, before=before)
 
 
-def _candidates(where: str, settings: Raw, choose: Choose | None) -> tuple[Run, ...]:
+def _before(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -> Run | None:
+    """Return the run that a run starts from, if any: it is trained, and not evaluated."""
+    start = settings.get("start")
+    if start is None:
+        return None
+    method, changes = named_start(where, start)
+    if method in methods:
+        raise FedstageError(f"{where}: start: method = {method!r}: starts from itself")
+    other = merge(laid(method), changes)
+    where = f"{where}, start {method}"
+    if other.get("choose") is not None:
+        raise FedstageError(f"{where}: choose: only for a run that does not lend its model")
+    if other.get("training") == "one_shot":
+        other["rounds"] = 1
+    scored = {"evaluate", "evaluate_every", "role"}
+    kept = {key: value for key, value in other.items() if key not in scored}
+    run = _resolved(where, kept, laid, (*methods, method))
+    only_last = run.length.model_copy(update={"evaluate_every": run.length.rounds})
+    return replace(run, length=only_last, axes={"method": method, "seed": run.line.seed})
+
+
+def _candidates(
+    where: str, settings: Raw, choose: Choose | None, laid: Laid, methods: tuple[str, ...]
+) -> tuple[Run, ...]:
     """Return a run for every combination of the values that a run chooses among."""
     if choose is None:
         return ()
@@ -393,7 +465,7 @@ def _candidates(where: str, settings: Raw, choose: Choose | None) -> tuple[Run, 
         changed: Raw = {**settings, "choose": None}
         for path, value in point.items():
             changed = assign(changed, path, value)
-        run = _resolved(f"{where}, choose", changed)
+        run = _resolved(f"{where}, choose", changed, laid, methods)
         if not run.line.validation:
             raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
         axes = {path: _label(plain("", value)) for path, value in point.items()}

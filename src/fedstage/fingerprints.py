@@ -78,6 +78,7 @@ DECLARATIONS = frozenset(
         "fedstage.lines",
         "fedstage.rounds",
         "fedstage.slots",
+        "fedstage.starts",
     }
 )
 

@@ -305,6 +305,7 @@ REACH = {
     "validation": (0.1, {"partition", *TRAINED, *LOCAL}),
     "participants": (7, {"participation", *TRAINED}),
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
+    "start": ("results/distilled_models/a/model.safetensors", {*TRAINED, *LOCAL}),
     "global_models": (2, TRAINED),
     "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
     "client_architectures": ([{"model": "cnn_small", "clients": 5}], set()),  # the only one

@@ -67,6 +67,7 @@ class Catalogue:
     experiments: dict[str, Experiment]
     runs: dict[tuple[str, str], list[Run]]
     published: dict[tuple[str, str], PublishedTable]
+    published_memory: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
@@ -104,6 +105,7 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     targets = [found for target in checked.targets for found in _expand(target, runs)]
     checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
     published = find_published(experiments, runs, folder / "published")
+    memory = find_published(experiments, runs, folder / "published", "communication")
     claims = load_claims(checked.claims, folder / "claims")
     check_claims(claims, _grids(runs))
     check_metrics(claims, experiments)
@@ -112,7 +114,7 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
     index = _index(every) | {"choices": choices}
-    return Catalogue(checked, experiments, runs, published, claims, **index)
+    return Catalogue(checked, experiments, runs, published, memory, claims, **index)
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
@@ -184,6 +186,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         "rows": table.rows,
         "columns": table.columns,
         "metric": table.metric,
+        **({"also": table.also} if table.also else {}),
     }
     published = catalogue.published.get((experiment, scale))
     if published is None:

@@ -40,13 +40,15 @@ class Table(Settings):
     """Which axes of the grid are the rows and the columns of the result table, and of what it is.
 
     `metric` is what published numbers and claims are about, unless a claim names another.
-    `published` says where the numbers of a paper stand that its cells are compared with.
+    `published` says where the numbers of a paper stand that its cells are compared with. `also` has
+    further columns: `maximum` is what some released code reports, the highest of all rounds.
     """
 
     rows: list[str] = ["method"]
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
     published: Published | None = None
+    also: list[Literal["maximum"]] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -59,8 +61,24 @@ class Table(Settings):
 
 
 #: What an experiment can make; of `MEASURED` its runs have to be trained.
-Result = Literal["table", "figures", "properties", "simulation", "round_times"]
-MEASURED: frozenset[Result] = frozenset({"table", "figures", "round_times"})
+Result = Literal["table", "figures", "communication", "properties", "simulation", "round_times"]
+MEASURED: frozenset[Result] = frozenset({"table", "figures", "communication", "round_times"})
+#: What can be made of runs of any kind; the others are about rounds.
+OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})
+
+
+class Communication(Settings):
+    """What is published of the experiment's communication: the memory that predicting needs."""
+
+    published: Published | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published_of_memory(cls, raw: Any) -> Any:
+        """Take the published numbers of memory, where no other are named."""
+        if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
+            return raw
+        return {**raw, "published": {"metric": "memory_mib", **raw["published"]}}
 
 
 class Scale(Settings):
@@ -89,17 +107,18 @@ class Experiment(Settings):
     implies: dict[str, dict[str | int | float, Raw]] = {}
     table: Table = Table()
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
+    communication: Communication = Communication()
     simulation: Simulation = Simulation()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _has_what_its_table_is_about(self) -> "Experiment":
         if self.table.metric in SECONDS and (
-            "round_times" not in self.results or {"table", "figures"} & set(self.results)
+            "round_times" not in self.results or OF_ANY_RUN & set(self.results)
         ):
             raise ValueError(
                 f"table.metric = {self.table.metric!r}: needs results = [round_times], and neither "
-                "table nor figures, which are of accuracies"
+                "table, figures nor communication, which are of accuracies"
             )
         return self
 
@@ -130,8 +149,8 @@ class Execution(Settings):
         return self
 
 
-#: From a method's name to its settings at a point of the grid.
-Laid = Callable[[str], Raw]
+#: From a place for messages and a method's name to its settings at a point of the grid.
+Laid = Callable[[str, str], Raw]
 
 #: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.
 Keep = Literal["all", "models", "needed"]
@@ -329,7 +348,7 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
 
 def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
     """Refuse runs without rounds where a result is about rounds."""
-    about_rounds = [result for result in results if result not in ("table", "figures")]
+    about_rounds = [result for result in results if result not in OF_ANY_RUN]
     for run in runs if about_rounds else ():
         if not isinstance(run.line, Line):
             raise FedstageError(
@@ -365,7 +384,7 @@ def _run(
 ) -> Run:
     method = str(point.get("method", base.get("method", "fedavg")))
 
-    def laid(method: str) -> Raw:
+    def laid(where: str, method: str) -> Raw:
         """Return another method's settings, for which a start is only what it says itself."""
         at = {key: value for key, value in point.items() if key.partition(".")[0] != "start"}
         at |= {"method": method} if "method" in point else {}
@@ -406,7 +425,7 @@ def _resolved(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -
     Parameters
     ----------
     laid : callable
-        From a method's name to its settings at the same point of the grid.
+        From a method's name (and where it stands) to its settings at the same point of the grid.
     methods : tuple of str
         The run's method, behind those that start from it.
     """
@@ -440,7 +459,7 @@ def _before(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -> 
     method, changes = named_start(where, start)
     if method in methods:
         raise FedstageError(f"{where}: start: method = {method!r}: starts from itself")
-    other = merge(laid(method), changes)
+    other = merge(laid(f"{where}, start", method), changes)
     where = f"{where}, start {method}"
     if other.get("choose") is not None:
         raise FedstageError(f"{where}: choose: only for a run that does not lend its model")

@@ -317,6 +317,11 @@ def chosen_metrics_file(choice: str) -> str:
     return f"{RESULTS}/choices/{choice}/metrics.parquet"
 
 
+def chosen_file(choice: str) -> str:
+    """Return what says which candidate a choice has taken."""
+    return f"{RESULTS}/choices/{choice}/chosen.json"
+
+
 def local_folder(line: LocalLine) -> str:
     """Return the folder of models that are trained without federation."""
     return f"{RESULTS}/local_models/{local_id(line)}"

@@ -8,7 +8,6 @@ the same point of the grid, becomes a file of weights, whose name says all that 
 from collections.abc import Mapping
 from typing import Any
 
-from fedstage import graph
 from fedstage.config import Line, LocalLine, Model, OneShotLine, models_of
 from fedstage.errors import FedstageError
 from fedstage.lines import client_model, teaching
@@ -41,6 +40,8 @@ def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> s
     FedstageError
         If it ends in several models.
     """
+    from fedstage import graph  # stages that only read settings ask for no files of others
+
     if isinstance(line, Line):
         return graph.global_model(line, rounds, 0)
     if isinstance(line, OneShotLine) and line.distillation is not None:

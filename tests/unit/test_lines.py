@@ -853,6 +853,7 @@ PINNED_DEFAULTS = {
     "Numerics.memory_format": "contiguous",
     "Numerics.compile": False,
     "Numerics.logits": "fp32",
+    "Line.start": None,
     "Line.validation": 0.0,
     "Line.global_models": 1,
     "Line.architectures": (),
@@ -911,6 +912,7 @@ PINNED_DEFAULTS = {
     "FedEtTransfer.diversity": 0.05,
     "OneShotLine.validation": 0.0,
     "OneShotLine.architectures": (),
+    "OneShotLine.start": None,
     "OneShotLine.server": None,
     "OneShotLine.public": {"name": "held_out"},
     "OneShotLine.numerics": NUMERICS,
@@ -918,6 +920,7 @@ PINNED_DEFAULTS = {
     "LocalLine.aggregator_fraction": 0.0,
     "LocalLine.architectures": (),
     "LocalLine.initialisation": "common",
+    "LocalLine.start": None,
     "LocalLine.pooled": False,
     "LocalLine.numerics": NUMERICS,
 }

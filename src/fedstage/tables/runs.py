@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -66,6 +66,7 @@ class ResultRuns(Settings):
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
+    also: list[Literal["maximum"]] = []
     published: str | None = None
     notes: list[str] = []
     runs: Annotated[list[ResultRun], Field(min_length=1)]

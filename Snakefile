@@ -48,6 +48,7 @@ include: "workflow/rules/one_shot.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/choices.smk"
 include: "workflow/rules/results.smk"
+include: "workflow/rules/communication.smk"
 include: "workflow/rules/computed.smk"
 include: "workflow/rules/forgetting.smk"
 

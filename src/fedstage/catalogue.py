@@ -67,6 +67,7 @@ class Catalogue:
     experiments: dict[str, Experiment]
     runs: dict[tuple[str, str], list[Run]]
     published: dict[tuple[str, str], PublishedTable]
+    published_memory: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
@@ -104,15 +105,16 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     targets = [found for target in checked.targets for found in _expand(target, runs)]
     checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
     published = find_published(experiments, runs, folder / "published")
+    memory = find_published(experiments, runs, folder / "published", "communication")
     claims = load_claims(checked.claims, folder / "claims")
     check_claims(claims, _grids(runs))
     check_metrics(claims, experiments)
-    every = [one.line for resolved in runs.values() for run in resolved for one in run.evaluated()]
+    every = [one.line for resolved in runs.values() for run in resolved for one in run.trained()]
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
     index = _index(every) | {"choices": choices}
-    return Catalogue(checked, experiments, runs, published, claims, **index)
+    return Catalogue(checked, experiments, runs, published, memory, claims, **index)
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
@@ -185,6 +187,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         "rows": table.rows,
         "columns": table.columns,
         "metric": table.metric,
+        **({"also": table.also} if table.also else {}),
     }
     published = catalogue.published.get((experiment, scale))
     if published is None:
@@ -218,8 +221,13 @@ def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
         for run in runs
         for one in run.evaluated()
     ]
-    shared = {_shared(run.line) for key, run in every if _is_asked(catalogue, key, run, text)}
-    return [run for _, run in every if _shared(run.line) in shared]
+    shared = {
+        _shared(part.line)
+        for key, run in every
+        if _is_asked(catalogue, key, run, text)
+        for part in run.chain()
+    }
+    return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]
 
 
 def cohorts_of(
@@ -244,7 +252,8 @@ def cohorts_of(
 def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
     if key in {split_target(target) for target in catalogue.config.targets}:
         return True
-    marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *_ids(run.line))
+    ids = (name for part in run.chain() for name in _ids(part.line))
+    marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
 
 
@@ -265,7 +274,7 @@ def _ids(line: Line | LocalLine | OneShotLine) -> list[str]:
 def state_rounds(catalogue: Catalogue) -> list[int]:
     """Return the rounds whose round state is kept: each `state_every`-th, and every last one."""
     every = catalogue.config.state_every
-    runs = [one for runs in catalogue.runs.values() for run in runs for one in run.evaluated()]
+    runs = [one for runs in catalogue.runs.values() for run in runs for one in run.trained()]
     lasts = {
         run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
     }

@@ -24,7 +24,8 @@ SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
 
 def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
     """Say in one line what the models and updates of all targets take when they are complete."""
-    runs = [run for target in targets for run in trained_runs(catalogue, target)]
+    asked = (run for target in targets for run in trained_runs(catalogue, target))
+    runs = [part for run in asked for part in run.chain()]
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds
     parts = [part for parts in plan(runs, length) for part in parts] if keep != "all" else []

@@ -1,6 +1,6 @@
 """Experiments: a base, a grid and scales, resolved into runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -34,6 +34,7 @@ from fedstage.lines import alone
 from fedstage.merging import Raw, assign, merge, plain
 from fedstage.published.settings import Published
 from fedstage.simulation.settings import Simulation
+from fedstage.starts import check_start, ended_in, named_start
 from fedstage.validation import validate
 
 
@@ -41,13 +42,15 @@ class Table(Settings):
     """Which axes of the grid are the rows and the columns of the result table, and of what it is.
 
     `metric` is what published numbers and claims are about, unless a claim names another.
-    `published` says where the numbers of a paper stand that its cells are compared with.
+    `published` says where the numbers of a paper stand that its cells are compared with. `also` has
+    further columns: `maximum` is what some released code reports, the highest of all rounds.
     """
 
     rows: list[str] = ["method"]
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
     published: Published | None = None
+    also: list[Literal["maximum"]] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -60,8 +63,24 @@ class Table(Settings):
 
 
 #: What an experiment can make; of `MEASURED` its runs have to be trained.
-Result = Literal["table", "figures", "properties", "simulation", "round_times"]
-MEASURED: frozenset[Result] = frozenset({"table", "figures", "round_times"})
+Result = Literal["table", "figures", "communication", "properties", "simulation", "round_times"]
+MEASURED: frozenset[Result] = frozenset({"table", "figures", "communication", "round_times"})
+#: What can be made of runs of any kind; the others are about rounds.
+OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})
+
+
+class Communication(Settings):
+    """What is published of the experiment's communication: the memory that predicting needs."""
+
+    published: Published | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published_of_memory(cls, raw: Any) -> Any:
+        """Take the published numbers of memory, where no other are named."""
+        if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
+            return raw
+        return {**raw, "published": {"metric": "memory_mib", **raw["published"]}}
 
 
 class CellSettings(Settings):
@@ -102,17 +121,18 @@ class Experiment(Settings):
     implies: dict[str, dict[str | int | float, Raw]] = {}
     table: Table = Table()
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
+    communication: Communication = Communication()
     simulation: Simulation = Simulation()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _has_what_its_table_is_about(self) -> "Experiment":
         if self.table.metric in SECONDS and (
-            "round_times" not in self.results or {"table", "figures"} & set(self.results)
+            "round_times" not in self.results or OF_ANY_RUN & set(self.results)
         ):
             raise ValueError(
                 f"table.metric = {self.table.metric!r}: needs results = [round_times], and neither "
-                "table nor figures, which are of accuracies"
+                "table, figures nor communication, which are of accuracies"
             )
         return self
 
@@ -142,6 +162,9 @@ class Execution(Settings):
             )
         return self
 
+
+#: From a place for messages and a method's name to its settings at a point of the grid.
+Laid = Callable[[str, str], Raw]
 
 #: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.
 Keep = Literal["all", "models", "needed"]
@@ -209,12 +232,15 @@ class Run:
     candidates : tuple of Run
         Of a run that chooses among values, the runs with each, the first of which lends it its
         line; their axes are the values.
+    before : Run, optional
+        What the line starts from, where that was trained before. It is not evaluated.
     """
 
     axes: dict[str, Axis]
     line: Line | LocalLine | OneShotLine
     length: RunLength
     candidates: tuple["Run", ...] = ()
+    before: "Run | None" = None
 
     def evaluated(self) -> list["Run"]:
         """Return the runs whose metrics are needed: itself, or each candidate in both roles."""
@@ -222,6 +248,14 @@ class Run:
             return [self]
         roles = dict.fromkeys(("validation", self.length.role))
         return [one.in_role(role) for role in roles for one in self.candidates]
+
+    def trained(self) -> list["Run"]:
+        """Return the runs whose lines are trained: those that are evaluated, and their starts."""
+        return [part for one in self.evaluated() for part in one.chain()]
+
+    def chain(self) -> list["Run"]:
+        """Return the runs that go on from one another, the first one first and this one last."""
+        return [*(self.before.chain() if self.before else ()), self]
 
     def in_role(self, role: Role) -> "Run":
         """Return the same run, scored on other samples."""
@@ -366,7 +400,7 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
 
 def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
     """Refuse runs without rounds where a result is about rounds."""
-    about_rounds = [result for result in results if result not in ("table", "figures")]
+    about_rounds = [result for result in results if result not in OF_ANY_RUN]
     for run in runs if about_rounds else ():
         if not isinstance(run.line, Line):
             raise FedstageError(
@@ -402,33 +436,72 @@ def _run(
     point: dict[str, Any],
 ) -> Run:
     method = str(point.get("method", base.get("method", "fedavg")))
+
+    def laid(where: str, method: str) -> Raw:
+        """Return another method's settings, for which a start is only what it says itself."""
+        at = {key: value for key, value in point.items() if key.partition(".")[0] != "start"}
+        at |= {"method": method} if "method" in point else {}
+        common = {key: value for key, value in base.items() if key != "start"}
+        return _laid(where, common, methods, implies, cells, at, method)
+
+    settings = _laid(where, base, methods, implies, cells, point, method)
+    run = _resolved(f"{where}, method {method}", settings, laid, (method,))
+    axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
+    return replace(run, axes=axes | _labels(point))
+
+
+def _laid(
+    where: str,
+    base: Raw,
+    methods: Mapping[str, Raw],
+    implies: Mapping[str, Mapping[str | int | float, Raw]],
+    cells: Iterable[CellSettings],
+    point: Mapping[str, Any],
+    method: str,
+) -> Raw:
+    """Return the settings of a method at a point of the grid."""
     if method not in methods:
         known = ", ".join(sorted(methods))
         raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
     settings = merge(base, methods[method])
     for path, value in point.items():
         settings = merge(settings, implies.get(path, {}).get(_name(value), {}))
-    labels = {"method": method} | {key: _label(plain("", value)) for key, value in point.items()}
     for cell in cells:
-        if selects(cell.at, labels):
+        if selects(cell.at, {"method": method} | _labels(point)):
             settings = merge(settings, cell.settings)
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
-    run = _resolved(f"{where}, method {method}", settings)
-    axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
-    return replace(run, axes=axes | labels)
+    return settings
 
 
-def _resolved(where: str, settings: Raw) -> Run:
-    """Return the run of settings, without axes."""
+def _labels(point: Mapping[str, Any]) -> dict[str, Axis]:
+    """Return the values of axes as tables show them."""
+    return {key: _label(plain("", value)) for key, value in point.items()}
+
+
+def _resolved(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -> Run:
+    """Return the run of settings, without axes.
+
+    Parameters
+    ----------
+    laid : callable
+        From a method's name (and where it stands) to its settings at the same point of the grid.
+    methods : tuple of str
+        The run's method, behind those that start from it.
+    """
     lengths = {key: settings[key] for key in _keys(RunLength) & settings.keys()}
     length = validate(RunLength, lengths, where)
-    candidates = _candidates(where, settings, length.choose)
+    candidates = _candidates(where, settings, length.choose, laid, methods)
     if candidates:
         return Run({}, candidates[0].line, length, candidates)
     rest = {key: value for key, value in settings.items() if key not in lengths}
+    before = _before(where, settings, laid, methods)
+    if before is not None:
+        rest["start"] = ended_in(f"{where}, start", before.line, before.length.rounds)
     line = _line(where, rest, length)
+    if before is not None:
+        check_start(where, line, before.line)
     if length.role == "validation" and not line.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     if length.role == "test_own" and line.data.name not in WITH_OWN_TEST:
@@ -437,7 +510,7 @@ def _resolved(where: str, settings: Raw) -> Run:
             f"data = {line.data.name}"
         )
     _check_client(where, line, length)
-    return Run({}, line, length)
+    return Run({}, line, length, before=before)
 
 
 def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunLength) -> None:
@@ -452,7 +525,30 @@ def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunL
         raise FedstageError(f"{told}: at most {line.clients - 1}, {last}")
 
 
-def _candidates(where: str, settings: Raw, choose: Choose | None) -> tuple[Run, ...]:
+def _before(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -> Run | None:
+    """Return the run that a run starts from, if any: it is trained, and not evaluated."""
+    start = settings.get("start")
+    if start is None:
+        return None
+    method, changes = named_start(where, start)
+    if method in methods:
+        raise FedstageError(f"{where}: start: method = {method!r}: starts from itself")
+    other = merge(laid(f"{where}, start", method), changes)
+    where = f"{where}, start {method}"
+    if other.get("choose") is not None:
+        raise FedstageError(f"{where}: choose: only for a run that does not lend its model")
+    if other.get("training") == "one_shot":
+        other["rounds"] = 1
+    scored = {"evaluate", "evaluate_every", "role"}
+    kept = {key: value for key, value in other.items() if key not in scored}
+    run = _resolved(where, kept, laid, (*methods, method))
+    only_last = run.length.model_copy(update={"evaluate_every": run.length.rounds})
+    return replace(run, length=only_last, axes={"method": method, "seed": run.line.seed})
+
+
+def _candidates(
+    where: str, settings: Raw, choose: Choose | None, laid: Laid, methods: tuple[str, ...]
+) -> tuple[Run, ...]:
     """Return a run for every combination of the values that a run chooses among."""
     if choose is None:
         return ()
@@ -462,7 +558,7 @@ def _candidates(where: str, settings: Raw, choose: Choose | None) -> tuple[Run, 
         changed: Raw = {**settings, "choose": None}
         for path, value in point.items():
             changed = assign(changed, path, value)
-        run = _resolved(f"{where}, choose", changed)
+        run = _resolved(f"{where}, choose", changed, laid, methods)
         if not run.line.validation:
             raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
         axes = {path: _label(plain("", value)) for path, value in point.items()}

@@ -40,6 +40,8 @@ DECLARATIONS = frozenset(
         # Names, bounds and defaults of settings. Their values are in line.yaml and in params; a
         # changed default raises `lines.SCHEMA_VERSION`, which is part of every folder's name.
         "fedstage.binding",
+        "fedstage.communication",
+        "fedstage.communication.settings",
         "fedstage.claims",
         "fedstage.claims.settings",
         "fedstage.config",
@@ -78,12 +80,13 @@ DECLARATIONS = frozenset(
         "fedstage.lines",
         "fedstage.rounds",
         "fedstage.slots",
+        "fedstage.starts",
     }
 )
 
 #: Declarations that some stages compute from: their results are about the edges of the DAG.
 COMPUTED_FROM = dict.fromkeys(
-    ("properties", "simulation", "round_times"),
+    ("communication", "properties", "simulation", "round_times"),
     frozenset({"fedstage.graph", "fedstage.lines", "fedstage.slots"}),
 )
 

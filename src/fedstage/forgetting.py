@@ -50,7 +50,7 @@ def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:
 
 
 def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotLine]:
-    lines = (one.line for run in catalogue.runs[experiment, scale] for one in run.evaluated())
+    lines = (one.line for run in catalogue.runs[experiment, scale] for one in run.trained())
     return [line for line in lines if isinstance(line, OneShotLine) and line.forget]
 
 

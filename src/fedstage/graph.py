@@ -148,9 +148,9 @@ def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
 
 
 def global_model(line: Line, round: int, group: int) -> str:
-    """Return w*_{t,k}; round 0 is the initial model."""
+    """Return w*_{t,k}; round 0 is what the line starts from, by default the initial model."""
     if round == 0:
-        return initial_model(line.data, model_of(line, group), line.seed, group)
+        return line.start or initial_model(line.data, model_of(line, group), line.seed, group)
     if is_distilled(line, round, group):
         return f"{line_folder(line)}/round_{round:04d}/group_{group}/distilled.safetensors"
     return aggregated_model(line, round, group)
@@ -317,6 +317,11 @@ def chosen_metrics_file(choice: str) -> str:
     return f"{RESULTS}/choices/{choice}/metrics.parquet"
 
 
+def chosen_file(choice: str) -> str:
+    """Return what says which candidate a choice has taken."""
+    return f"{RESULTS}/choices/{choice}/chosen.json"
+
+
 def local_folder(line: LocalLine) -> str:
     """Return the folder of models that are trained without federation."""
     return f"{RESULTS}/local_models/{local_id(line)}"
@@ -341,8 +346,11 @@ def local_metrics_file(line: LocalLine, role: str, rounds: int, client: int | No
 def local_start(line: LocalLine, client: int | None) -> str:
     """Return the weights that a client, or the pooled data (None), starts from.
 
-    Those that are common are the initial model that federated runs of the seed start from.
+    Those that are common are the initial model that federated runs of the seed start from, or what
+    another line has ended in.
     """
+    if line.start is not None:
+        return line.start
     if client is None:
         return initial_model(line.data, line.model, line.seed, group=0)
     group = client if line.initialisation == "own" else 0
@@ -433,9 +441,15 @@ def student_file(line: OneShotLine) -> str:
 
 
 def student_start(line: OneShotLine) -> str:
-    """Return the weights that a one-shot student starts from: an initial model of its seed."""
+    """Return the weights that a one-shot student starts from.
+
+    That is an initial model of its seed, or what the clients start from where that was trained
+    before and is of the same architecture.
+    """
     model = teaching(line).student
     assert model is not None, "a line with a student has its architecture"
+    if line.start is not None and model == local_line(line).model:
+        return line.start
     return initial_model(line.data, model, line.seed, group=0)
 
 

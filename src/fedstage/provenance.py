@@ -45,6 +45,7 @@ OUTPUTS = {
     "tables": ("csv", "parquet", "markdown", "html", "latex"),
     "figures": ("accuracy", "partition"),
     "comparison": ("figure",),
+    "communication": ("csv", "parquet", "markdown", "html", "figure"),
     "claims": ("csv", "parquet", "markdown", "html"),
     "properties": ("markdown", "csv"),
     "simulation": ("markdown", "csv", "jobs", "figure"),

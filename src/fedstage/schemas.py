@@ -74,6 +74,9 @@ def _partial_definitions() -> Schema:
     for part in parts:
         definitions |= part["$defs"]
         properties |= part["properties"]
+    # A method of the experiment stands for the file that it ends in.
+    changed = {"$ref": "#/$defs/PartialSettings"}
+    properties["start"] = {"anyOf": [{"type": "string"}, changed, {"type": "null"}]}
     definitions["PartialSettings"] = {
         "description": "Settings of runs, as far as they are not given elsewhere.",
         "type": "object",

@@ -3,6 +3,7 @@ from itertools import product
 import pytest
 import yaml
 
+from fedstage import graph
 from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.experiments import (
@@ -578,3 +579,67 @@ def test_one_shot_runs_choose_too():
     assert [one.line.aggregator_training.learning_rate for one in run.candidates] == [0.1, 1.0]
     with pytest.raises(FedstageError, match=r"aggregator_training\.federated = .*unknown key"):
         chosen({rates: [1]}, **LIBRARY["fens"], aggregator_fraction=0.1)
+
+
+# --- runs that go on from others ------------------------------------------------------------------
+
+KD = {"training": "one_shot", "rounds": 1, "aggregator": "weighted", "distillation": "l1"}
+FOLLOWING = LIBRARY | {
+    "kd": KD,
+    "kd_first": {"local": "fedavg", "rounds": 3, "start": "kd"},
+    "kd_last": KD | {"start": {"method": "fedavg", "rounds": 3}},
+    "twice": {"local": "fedavg", "rounds": 2, "start": "kd_last"},
+}
+
+
+def following(*names, **changes):
+    return runs(library=FOLLOWING, grid={"method": list(names), **changes})
+
+
+def test_a_run_that_starts_from_a_student_shares_all_of_it():
+    alone, after = following("kd", "kd_first")
+    assert after.before.line == alone.line
+    assert after.line.start == graph.student_file(alone.line)
+    assert graph.global_model(after.line, 0, 0) == after.line.start
+    assert [one.length.rounds for one in after.chain()] == [1, 3]
+
+
+def test_a_run_that_starts_from_federated_rounds_shares_those_of_the_method():
+    federated, after = following("fedavg", "kd_last")
+    assert after.before.line == federated.line
+    assert after.before.length.rounds == 3
+    assert after.line.start == graph.global_model(federated.line, 3, 0)
+
+
+def test_runs_may_follow_one_another():
+    (run,) = following("twice")
+    assert [one.length.rounds for one in run.chain()] == [3, 1, 2]
+    assert run.evaluated() == [run]
+    assert run.trained() == run.chain()
+
+
+def test_a_start_is_at_the_same_point_of_the_grid():
+    rates = {"client.learning_rate": [0.1, 0.2]}
+    for run in following("kd_first", **rates):
+        assert run.before.line.client.learning_rate == run.axes["client.learning_rate"]
+
+
+def test_a_start_may_be_an_axis():
+    starts = {"start": [None, "kd"], "method": ["fedavg"]}
+    without, after = runs(library=FOLLOWING, grid=starts)
+    assert without.line.start is None
+    assert after.line.start == graph.student_file(following("kd")[0].line)
+
+
+def test_candidates_start_from_the_same():
+    chosen = {"choose": {"among": {"rounds": [1, 2]}}}
+    tried = FOLLOWING | {"kd_first": FOLLOWING["kd_first"] | chosen}
+    (run,) = runs(library=tried, base={"validation": 0.1}, grid={"method": ["kd_first"]})
+    assert len({one.line.start for one in run.candidates}) == 1
+    assert len(run.trained()) == 2 * len(run.evaluated()) == 8
+
+
+def test_clients_may_train_alone_from_a_federated_model():
+    tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
+    (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
+    assert graph.local_start(run.line, 2) == graph.global_model(run.before.line, 3, 0)

@@ -305,6 +305,7 @@ REACH = {
     "validation": (0.1, {"partition", *TRAINED, *LOCAL}),
     "participants": (7, {"participation", *TRAINED}),
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
+    "start": ("results/distilled_models/a/model.safetensors", {*TRAINED, *LOCAL}),
     "global_models": (2, TRAINED),
     "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
     "client_architectures": ([{"model": "cnn_small", "clients": 5}], set()),  # the only one
@@ -852,6 +853,7 @@ PINNED_DEFAULTS = {
     "Numerics.memory_format": "contiguous",
     "Numerics.compile": False,
     "Numerics.logits": "fp32",
+    "Line.start": None,
     "Line.validation": 0.0,
     "Line.global_models": 1,
     "Line.architectures": (),
@@ -910,6 +912,7 @@ PINNED_DEFAULTS = {
     "FedEtTransfer.diversity": 0.05,
     "OneShotLine.validation": 0.0,
     "OneShotLine.architectures": (),
+    "OneShotLine.start": None,
     "OneShotLine.server": None,
     "OneShotLine.public": {"name": "held_out"},
     "OneShotLine.numerics": NUMERICS,
@@ -917,6 +920,7 @@ PINNED_DEFAULTS = {
     "LocalLine.aggregator_fraction": 0.0,
     "LocalLine.architectures": (),
     "LocalLine.initialisation": "common",
+    "LocalLine.start": None,
     "LocalLine.pooled": False,
     "LocalLine.numerics": NUMERICS,
 }

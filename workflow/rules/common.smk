@@ -12,6 +12,8 @@ from fedstage import graph, kinds, segments
 from fedstage.catalogue import asked_runs, claims_on, cohorts_of, describe_runs, find
 from fedstage.catalogue import load_catalogue, metrics_of, split_target, state_rounds
 from fedstage.catalogue import trained_runs
+from fedstage.communication.describe import describe_communication, files_of, tables_read
+from fedstage.communication.describe import validation_of
 from fedstage.config import HeldOut, re_estimates
 from fedstage.definitions import define
 from fedstage.errors import FedstageError
@@ -126,12 +128,14 @@ def results_of(target):
         result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
         for result in ("properties", "simulation", "round_times")
     }
+    sums = [f"results/communication/{experiment}/{scale}.{kind}" for kind in formats]
+    sums.append(f"results/figures/{experiment}/{scale}_communication.png")
     if claims_on(CATALOGUE, experiment):
         claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
         tables += claims
         computed["round_times"] += claims
     computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
-    every = {"table": tables, "figures": figures} | computed
+    every = {"table": tables, "figures": figures, "communication": sums} | computed
     wanted = CATALOGUE.experiments[experiment].results
     return list(dict.fromkeys(path for result in wanted for path in every[result]))
 

@@ -81,6 +81,11 @@ def defined(wildcards):
         raise WorkflowError(str(error)) from None
 
 
+def communicated(wildcards):
+    """Return the experiment's runs, as far as their communication goes."""
+    return describe_communication(CATALOGUE, *known_place(wildcards))
+
+
 def traced(wildcards):
     """Return where the clients are that an experiment forgets."""
     name, scale = known_place(wildcards)

@@ -11,6 +11,7 @@ SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
 KEEP = CATALOGUE.config.keep
 READS = {part: segments.inputs(part) for part in [*SEGMENTS, *LOGITS_SEGMENTS]}
 READ = () if KEEP == "all" else segments.files_read(ASKED, READS.values())
+READ = READ and READ | set(tables_read(CATALOGUE))
 KEPT = {part: segments.rounds_kept(part, KEEP, READ) for part in SEGMENTS}
 MADE = {part: segments.segment_outputs(part, KEPT[part]) for part in SEGMENTS}
 MADE |= {part: segments.logits_outputs(part) for part in LOGITS_SEGMENTS}

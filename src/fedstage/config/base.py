@@ -11,6 +11,8 @@ Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+#: A file of weights below the working folder, whose name says all that determines it.
+WeightsFile = Annotated[str, Field(pattern=r"^results/.+\.safetensors$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a file's name
 
 #: Settings whose value is a choice; merging replaces them where the name differs.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fedstage.config.aggregation import Aggregation
-from fedstage.config.base import Fraction, Positive, Settings
+from fedstage.config.base import Fraction, Positive, Settings, WeightsFile
 from fedstage.config.data import Data, HeldOut, Public
 from fedstage.config.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.config.local_training import Compression, FedAvg, LocalTrainer, Uncompressed
@@ -32,7 +32,8 @@ class Line(Settings):
     `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
     each, or to the main model's group. `architectures` are the models of groups 0 to K-1 where they
     are not all `model`, which is the main one's. `client_architectures` says from client 0 on to
-    which of them clients are bound, who then take part in its groups only; all others in any.
+    which of them clients are bound, who then take part in its groups only; all others in any. All
+    groups start from `start`, what another line has ended in, or by default from initial models.
     """
 
     data: Data
@@ -41,6 +42,7 @@ class Line(Settings):
     validation: Fraction = 0.0
     participants: Positive
     model: Model
+    start: WeightsFile | None = None
     global_models: Positive = 1
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
@@ -204,7 +206,7 @@ class LocalLine(Settings):
     samples, after those that validate, `aggregator_fraction` are not trained on: an aggregator is,
     in one-shot federated learning. `architectures` are the clients' models where they are not all
     `model`, in turn. With `initialisation` = ``own`` client n starts from weights of its own, those
-    of the initial model of group n.
+    of the initial model of group n; with a `start` all start from what another line has ended in.
     """
 
     data: Data
@@ -216,6 +218,7 @@ class LocalLine(Settings):
     model: Model
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     initialisation: Literal["common", "own"] = "common"
+    start: WeightsFile | None = None
     client: Client
     numerics: Numerics = Numerics()
     seed: int

@@ -13,7 +13,16 @@ from fedstage.config.aggregators import (
     FederatedRounds,
     ProxySet,
 )
-from fedstage.config.base import BY_NAME, IN_SHORT, Count, Fraction, NonNegative, Positive, Settings
+from fedstage.config.base import (
+    BY_NAME,
+    IN_SHORT,
+    Count,
+    Fraction,
+    NonNegative,
+    Positive,
+    Settings,
+    WeightsFile,
+)
 from fedstage.config.data import Data, HeldOut, Public, samples_of
 from fedstage.config.models import Model
 from fedstage.config.numerics import Numerics
@@ -73,6 +82,7 @@ class OneShotLine(OneShot):
     validation: Fraction = 0.0
     model: Model
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    start: WeightsFile | None = None
     client: Client
     server: Server | None = None
     public: Public = HeldOut(name="held_out")
@@ -133,6 +143,11 @@ class OneShotLine(OneShot):
                 f"aggregator_fraction = {self.aggregator_fraction}, local_fraction = "
                 f"{self.local_fraction}: {where} needs samples that no client's model was trained "
                 "on; set aggregator_fraction above 0 and local_fraction to null"
+            )
+        if self.start is not None:
+            raise ValueError(
+                f"start = {self.start!r}: {where} needs samples that no client's model was trained "
+                "on, and what they start from may have been"
             )
 
     def _check_distillation(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fedstage.errors import FedstageError
 from fedstage.experiments import Experiment, Run, load_yaml
@@ -11,6 +11,9 @@ from fedstage.published.matching import counterparts
 from fedstage.published.rows import Paper, Row, check_papers, load_rows
 from fedstage.published.scale import measured_at, name_source, published_at
 from fedstage.published.settings import Published
+
+#: The parts of an experiment that may have a published counterpart.
+Place = Literal["table", "communication"]
 
 
 @dataclass(frozen=True)
@@ -36,44 +39,46 @@ def find_published(
     experiments: Mapping[str, Experiment],
     runs: Mapping[tuple[str, str], Sequence[Run]],
     folder: Path,
+    place: Place = "table",
 ) -> dict[tuple[str, str], PublishedTable]:
     """Return the published counterpart of each experiment and scale that names one.
+
+    Parameters
+    ----------
+    place : str
+        The part of an experiment that names it.
 
     Raises
     ------
     FedstageError
         If a paper or table is unknown, or a cell names no row or several.
     """
-    wanted = {
-        name: experiment.table.published
-        for name, experiment in experiments.items()
-        if experiment.table.published is not None
-    }
+    named = {name: getattr(one, place).published for name, one in experiments.items()}
+    wanted = {name: published for name, published in named.items() if published is not None}
     if not wanted:
         return {}
     file = folder / "papers.yaml"
     papers = check_papers(load_yaml(file), str(file))
     for name, published in wanted.items():
-        _check_paper(name, published, papers)
+        _check_paper(f"{name}: {place}", published, papers)
     rows = {one.paper: load_rows(folder / f"{one.paper}.csv") for one in wanted.values()}
     for name, published in wanted.items():
-        _check_axes(name, published, [run for key in runs for run in runs[key] if key[0] == name])
+        every = [run for key in runs for run in runs[key] if key[0] == name]
+        _check_axes(f"{name}: {place}", published, every)
     return {
-        (name, scale): _beside(name, scale, wanted[name], papers, resolved, rows)
+        (name, scale): _beside(name, scale, place, wanted[name], papers, resolved, rows)
         for (name, scale), resolved in runs.items()
         if name in wanted
     }
 
 
-def _check_paper(name: str, published: Published, papers: Iterable[str]) -> None:
+def _check_paper(where: str, published: Published, papers: Iterable[str]) -> None:
     if published.paper not in papers:
         known = ", ".join(papers)
-        raise FedstageError(
-            f"{name}: table.published.paper = {published.paper!r}: use one of {known}"
-        )
+        raise FedstageError(f"{where}.published.paper = {published.paper!r}: use one of {known}")
 
 
-def _check_axes(name: str, published: Published, runs: Iterable[Run]) -> None:
+def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
     axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != "seed")
     places = [("axes", axis) for axis in published.axes]
     places += [("match", axis) for axis in published.match]
@@ -81,19 +86,20 @@ def _check_axes(name: str, published: Published, runs: Iterable[Run]) -> None:
     for key, axis in places:
         if axis not in axes:
             known = ", ".join(axes)
-            raise FedstageError(f"{name}: table.published.{key}: {axis!r}: must be one of {known}")
+            raise FedstageError(f"{where}.published.{key}: {axis!r}: must be one of {known}")
 
 
 def _beside(
     name: str,
     scale: str,
+    place: Place,
     published: Published,
     papers: Mapping[str, Paper],
     runs: Sequence[Run],
     rows: Mapping[str, Sequence[Row]],
 ) -> PublishedTable:
     points = [run.axes for run in runs]
-    found = counterparts(f"{name}/{scale}", published, points, rows[published.paper])
+    found = counterparts(f"{name}/{scale}: {place}", published, points, rows[published.paper])
     paper = papers[published.paper]
     source = name_source(paper, published)
     notes = [measured_at(scale, runs), published_at(source, paper, found)]

@@ -28,7 +28,7 @@ def counterparts(
     Parameters
     ----------
     where : str
-        The experiment and scale, for messages.
+        The experiment, scale and part of it, for messages.
     points : sequence of mappings
         The axes of each run; seeds do not count.
     rows : sequence of Row
@@ -40,7 +40,7 @@ def counterparts(
         If a point names no row or several, an axis has a value that `match` does not have, or there
         is no such table.
     """
-    where = f"{where}: table.published"
+    where = f"{where}.published"
     table = _table(where, published, rows)
     found: dict[str, Row | None] = {}
     cells = [{axis: value for axis, value in point.items() if axis != SEED} for point in points]

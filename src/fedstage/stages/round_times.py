@@ -7,10 +7,9 @@ from fedstage.artefacts import save_table
 from fedstage.definitions import Definition, read_definition
 from fedstage.round_times import read_times
 from fedstage.tables.labels import show_value
-from fedstage.tables.plain import Cell, write_csv, write_markdown
+from fedstage.tables.plain import Cell, as_columns, write_csv, write_markdown
 from fedstage.tables.round_times_table import (
     LEGEND,
-    as_columns,
     as_numbers,
     as_texts,
     machines_of,

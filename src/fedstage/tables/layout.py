@@ -18,10 +18,11 @@ from fedstage.tables.labels import (
     show_value,
     signed,
 )
-from fedstage.tables.runs import PUBLISHED, PUBLISHED_STD
-from fedstage.tables.summary import is_compared, metric_of
+from fedstage.tables.runs import AS_RELEASED, AS_RELEASED_STD, PUBLISHED, PUBLISHED_STD
+from fedstage.tables.summary import is_compared, is_released, metric_of
 
 _PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
+_RELEASED = "as_released: highest round, no result (%)"
 
 #: What each column says, one line each.
 _LEGEND = {
@@ -30,6 +31,10 @@ _LEGEND = {
     ),
     _PUBLISHED: f"mean ± deviation that {{source}} reports; {NOTHING} where it reports nothing.",
     _DIFFERENCE: "measured minus published, in percentage points.",
+    _RELEASED: (
+        "the highest of all evaluated rounds, chosen by the very samples that it is measured on. "
+        "Some released code reports that; it is here to compare with such numbers only."
+    ),
     "Seeds": "number of seeds that the values are means of.",
     "Client std (points)": (
         "standard deviation over the clients' models on the common evaluation set, in percentage "
@@ -145,6 +150,8 @@ def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...
         published = _pairs(table, PUBLISHED, PUBLISHED_STD)
         columns.append(Column(_PUBLISHED, published, "", list(table[PUBLISHED])))
         columns.append(Column(_DIFFERENCE, _differences(table)))
+    if is_released(table):
+        columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
     columns += [
         Column("Seeds", list(table["seeds"].astype(str))),
         Column("Client std (points)", [mean_and_std(std) for std in table["client_std"]]),
@@ -183,15 +190,15 @@ def _pivot(
 
 def _cells(table: pd.DataFrame, axes: Sequence[str]) -> list[Column]:
     """Return the columns that each group has, with a cell for every row of the table."""
-    measured = Column("", _measured(table, axes), "", _numbers(table))
-    if not is_compared(table):
-        return [measured]
-    published = _pairs(table, PUBLISHED, PUBLISHED_STD)
-    return [
-        Column("measured", measured.texts, "", measured.means),
-        Column("published", published, "", list(table[PUBLISHED])),
-        Column("difference", _differences(table)),
-    ]
+    measured, numbers = _measured(table, axes), _numbers(table)
+    columns = [Column("measured", measured, "", numbers)]
+    if is_compared(table):
+        published = _pairs(table, PUBLISHED, PUBLISHED_STD)
+        columns.append(Column("published", published, "", list(table[PUBLISHED])))
+        columns.append(Column("difference", _differences(table)))
+    if is_released(table):
+        columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
+    return columns if len(columns) > 1 else [Column("", measured, "", numbers)]
 
 
 def _under(head: str, column: Column, places: Sequence[int | None]) -> Column:
@@ -231,6 +238,8 @@ def _pivot_legend(
     if is_compared(table):
         legend.append(f"**published**: {_LEGEND[_PUBLISHED].format(source=source)}")
         legend.append(f"**difference**: {_LEGEND[_DIFFERENCE]}")
+    if is_released(table):
+        legend.append(f"**{_RELEASED}**: {_LEGEND[_RELEASED]}")
     return legend
 
 

@@ -1,9 +1,11 @@
 """Small tables: texts for people as Markdown, exact numbers as CSV."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+
+import pyarrow as pa
 
 from fedstage.files import replacing
 
@@ -46,6 +48,24 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Cell]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def arrow_type(values: Iterable[Cell]) -> pa.DataType:
+    """Return the type of an axis; choices and mixed values are texts."""
+    kinds = {type(value) for value in values if value is not None}
+    for type_of, found in ((pa.bool_(), {bool}), (pa.int64(), {int}), (pa.float64(), {int, float})):
+        if kinds and kinds <= found:
+            return type_of
+    return pa.string()
+
+
+def as_columns(rows: Sequence[Mapping[str, Cell]], schema: pa.Schema) -> dict[str, list[Cell]]:
+    """Return rows as columns of a schema."""
+
+    def cell(value: Cell, kind: pa.DataType) -> Cell:
+        return str(value) if kind == pa.string() and value is not None else value
+
+    return {field.name: [cell(row[field.name], field.type) for row in rows] for field in schema}
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from fedstage.jobs import Job
 from fedstage.round_times import Spread, Timed, per_participant, per_round, spread
-from fedstage.tables.plain import NOTHING, Cell
+from fedstage.tables.plain import NOTHING, Cell, arrow_type
 
 Times = Mapping[Job, Timed]
 
@@ -78,27 +78,9 @@ def machines_of(times: Iterable[Times]) -> list[str]:
 
 def times_schema(rows: Sequence[Mapping[str, Cell]], axes: Iterable[str]) -> pa.Schema:
     """Return the columns of the table, typed: its axes, then what is measured."""
-    given = {axis: _type([row[axis] for row in rows]) for axis in axes}
+    given = {axis: arrow_type(row[axis] for row in rows) for axis in axes}
     others = {"measured_rounds": pa.int64(), "seeds": pa.int64(), "machine": pa.string()}
     return pa.schema([(name, (given | others).get(name, pa.float64())) for name in rows[0]])
-
-
-def _type(values: Iterable[Cell]) -> pa.DataType:
-    """Return the type of an axis; choices and mixed values are texts."""
-    kinds = {type(value) for value in values if value is not None}
-    for type_of, found in ((pa.bool_(), {bool}), (pa.int64(), {int}), (pa.float64(), {int, float})):
-        if kinds and kinds <= found:
-            return type_of
-    return pa.string()
-
-
-def as_columns(rows: Sequence[Mapping[str, Cell]], schema: pa.Schema) -> dict[str, list[Cell]]:
-    """Return rows as columns of a schema."""
-
-    def cell(value: Cell, kind: pa.DataType) -> Cell:
-        return str(value) if kind == pa.string() and value is not None else value
-
-    return {field.name: [cell(row[field.name], field.type) for row in rows] for field in schema}
 
 
 def _show(one: Spread | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,14 @@ PARTITION_FILE = "partition_file"
 #: Columns of the frame where the experiment has a published counterpart: mean, deviation and number
 #: of seeds of the paper's number that stands beside the run's cell.
 PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
+#: Columns where an experiment asks for the highest of all rounds, and its deviation in a table.
+AS_RELEASED, AS_RELEASED_STD = "as_released", "as_released_std"
 #: Settings that share their name with a measured column; the frame keeps the setting.
 _SHARED = ("role", "participants")
 #: Names that settings may not have, because columns of the frame or of the table have them.
 _TAKEN = {
     *(RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", "difference"),
-    *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS),
+    *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS, AS_RELEASED, AS_RELEASED_STD),
     *METRICS_SCHEMA.names,
 }.difference(_SHARED)
 
@@ -66,6 +68,7 @@ class ResultRuns(Settings):
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
+    also: list[Literal["maximum"]] = []
     published: str | None = None
     notes: list[str] = []
     runs: Annotated[list[ResultRun], Field(min_length=1)]
@@ -86,8 +89,9 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     frame : pandas.DataFrame
         A row a run and evaluated round, in the order of the file: a column for every setting (as a
         nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
-        `partition_file`, the columns of `METRICS_SCHEMA` and, where the experiment has a published
-        counterpart, `published`, `published_std` and `published_seeds`.
+        `partition_file`, the columns of `METRICS_SCHEMA`, where the experiment has a published
+        counterpart `published`, `published_std` and `published_seeds`, and where it asks for the
+        maximum `as_released`, the run's highest value of the metric.
 
     Raises
     ------
@@ -103,6 +107,8 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     settings = _settings_frame(experiment.runs)
     if experiment.published is not None:
         settings = settings.assign(**_published_columns(experiment.runs))
+    if "maximum" in experiment.also:
+        settings = settings.assign(**{AS_RELEASED: [one[score].max() for one in metrics]})
     frame = _join(settings, metrics)
     _check_one_role(frame, experiment.axes)
     return experiment, frame

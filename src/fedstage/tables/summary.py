@@ -10,6 +10,8 @@ from fedstage.config import Metric
 from fedstage.errors import FedstageError
 from fedstage.tables.labels import METRICS
 from fedstage.tables.runs import (
+    AS_RELEASED,
+    AS_RELEASED_STD,
     METRICS_FILE,
     PUBLISHED,
     PUBLISHED_SEEDS,
@@ -43,6 +45,14 @@ COMPARED = pa.schema(
     ]
 )
 
+#: Further columns where an experiment asks for the maximum: what some released code reports.
+RELEASED = pa.schema(
+    [
+        pa.field(AS_RELEASED, pa.float64()),  # the highest of all evaluated rounds, mean over seeds
+        pa.field(AS_RELEASED_STD, pa.float64()),  # deviation over seeds (n-1)
+    ]
+)
+
 _ARROW_TYPES = {
     "Int64": pa.int64(),
     "Float64": pa.float64(),
@@ -69,8 +79,8 @@ def summarise(
     -------
     pandas.DataFrame
         A row a combination of `axes`, in the order of first appearance, with the columns `axes`,
-        `metric`, `VALUES` and, of an experiment with a published counterpart, `COMPARED`. An axis
-        called ``rounds`` stands for the column of that name.
+        `metric`, `VALUES`, `COMPARED` where the frame has published numbers and `RELEASED` where it
+        has maxima. An axis called ``rounds`` stands for the column of that name.
 
     Raises
     ------
@@ -94,6 +104,11 @@ def is_compared(frame: pd.DataFrame) -> bool:
     return PUBLISHED in frame
 
 
+def is_released(frame: pd.DataFrame) -> bool:
+    """Whether the highest of all rounds stands in a frame of runs, or in a table."""
+    return AS_RELEASED in frame
+
+
 def metric_of(table: pd.DataFrame) -> Metric:
     """Return what a table that `summarise` made is of."""
     return next(metric for metric in METRICS if metric in table)
@@ -106,6 +121,7 @@ def table_schema(
     keys = [pa.field(axis, _ARROW_TYPES[str(frame[axis].dtype)]) for axis in axes]
     own = pa.field(metric, pa.float64())
     values = [own, *VALUES, *(COMPARED if is_compared(frame) else [])]
+    values += RELEASED if is_released(frame) else []
     return pa.schema([*keys, *(field for field in values if field.name not in axes)])
 
 
@@ -120,6 +136,7 @@ def _average(cell: pd.DataFrame, place: str, metric: Metric) -> dict[str, Any]:
         **{name: round(cell[name].mean()) for name in ("bytes_up", "bytes_down")},
         "rounds": cell["round"].iloc[0],
         **(_compare(cell, metric) if is_compared(cell) else {}),
+        **(_maxima(cell) if is_released(cell) else {}),
     }
 
 
@@ -127,6 +144,10 @@ def _compare(cell: pd.DataFrame, metric: Metric) -> dict[str, Any]:
     """Return the published values of one row, which all of its seeds share."""
     published = {name: cell[name].iloc[0] for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
     return {**published, "difference": cell[metric].mean() - cell[PUBLISHED].iloc[0]}
+
+
+def _maxima(cell: pd.DataFrame) -> dict[str, Any]:
+    return {AS_RELEASED: cell[AS_RELEASED].mean(), AS_RELEASED_STD: cell[AS_RELEASED].std(ddof=1)}
 
 
 def _check_one_length(cell: pd.DataFrame, place: str) -> None:

@@ -26,7 +26,7 @@ MATCH = {"method": {"two": {"method": "fedsdd", "R": 2}, "own": None}}
 def found(points, match=MATCH, **settings):
     raw = {"paper": "fedsdd", "table": "table2", "match": match, **settings}
     published = validate(Published, raw, "here")
-    rows = counterparts("e/mini", published, points, ROWS)
+    rows = counterparts("e/mini: table", published, points, ROWS)
     return [None if one is None else one.value for one in rows]
 
 

@@ -123,3 +123,21 @@ def test_the_page_has_a_head_above_each_group():
 )
 def test_differences_have_a_sign(number, text):
     assert signed(number) == text
+
+
+RELEASED = "as_released: highest round, no result (%)"
+
+
+def test_maxima_stand_beside_the_result_under_a_name_that_cannot_be_taken_for_it():
+    table = compared(as_released=[75.0, 66.0, 74.0, 60.0], as_released_std=[NAN, 2.0, NAN, NAN])
+    layout = pivot(table)
+    heads = [column.head for column in layout.columns[:4]]
+    assert heads == ["measured", "published", "difference", RELEASED]
+    assert layout.columns[3].texts == ["75.00", "74.00"]
+    assert not list(layout.columns[3].means)  # never ranked
+    assert any("chosen by the very samples" in line for line in layout.legend)
+    alone = table.drop(columns=[name for name in table if "published" in name or "diff" in name])
+    heads = [column.head for column in pivot(alone).columns]
+    assert heads == ["measured", RELEASED] * 2
+    long = lay_out(alone, ["method", "alpha"], [])
+    assert RELEASED in [column.head for column in long.columns]

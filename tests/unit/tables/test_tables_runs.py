@@ -237,3 +237,13 @@ def test_without_a_counterpart_the_frame_has_no_published_columns(tmp_path):
 def test_settings_may_not_be_called_as_columns_of_the_comparison(tmp_path, name):
     with pytest.raises(FedstageError, match=f"{name}: is a column of the table; rename it"):
         read_runs(write_runs(tmp_path, [point(**{name: 1})]))
+
+
+def test_the_maximum_stands_beside_the_rounds_where_it_is_asked_for(tmp_path):
+    points = [{"method": "fedavg", "seed": seed} for seed in (0, 1)]
+    settings = {"accuracies": (50.0, 70.0, 60.0), "also": ["maximum"]}
+    _, frame = read_runs(write_runs(tmp_path, points, **settings))
+    assert set(frame["as_released"]) == {70.0}
+    assert list(last_rounds(frame)["top1_accuracy"]) == [60.0, 60.0]
+    _, frame = read_runs(write_runs(tmp_path, points, accuracies=(50.0, 70.0, 60.0)))
+    assert "as_released" not in frame

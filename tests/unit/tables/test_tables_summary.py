@@ -184,3 +184,16 @@ def test_columns_of_the_comparison_are_there_only_with_published_numbers():
     plain = table_schema(runs(point("fedavg", 0, 60.0)), ["method"]).names
     assert names == [*plain, "published", "published_std", "published_seeds", "difference"]
     assert list(summarise(compared(), ["method"]).columns) == names
+
+
+def test_maxima_are_averaged_beside_the_last_round_and_change_nothing_else():
+    points = [
+        point("fedavg", 0, 60.0, as_released=66.0),
+        point("fedavg", 1, 62.0, as_released=70.0),
+    ]
+    plain = summarise(runs(*points).drop(columns="as_released"), ["method"])
+    row = summarise(runs(*points), ["method"]).iloc[0]
+    assert (row["as_released"], row["as_released_std"]) == (68.0, pytest.approx(8**0.5))
+    assert row["top1_accuracy"] == plain.iloc[0]["top1_accuracy"] == 61.0
+    assert "as_released" not in plain
+    assert table_schema(runs(*points), ["method"]).names[-2:] == ["as_released", "as_released_std"]

@@ -1,0 +1,1 @@
+"""What clients send and receive until training ends, and what predicting needs, from artefacts."""

@@ -1,0 +1,82 @@
+"""Which files say what travels, what a model weighs, and what a predictor consists of.
+
+No torch here: the Snakefile reads this.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from fedstage import graph
+from fedstage.config import Evaluated, GlobalModel, Line, LocalLine, OneShotLine
+from fedstage.experiments import RunLength
+from fedstage.kinds import member_kinds, parse_sampled
+from fedstage.lines import group_slots, local_line, members
+
+AnyLine = Line | LocalLine | OneShotLine
+
+
+def traffic_files(line: AnyLine, rounds: int) -> list[str]:
+    """Return the tables of what travels in training: of every round and group, or phase."""
+    if isinstance(line, OneShotLine):
+        return [graph.aggregator_rounds(line)]
+    if isinstance(line, LocalLine):
+        return []
+    places = product(range(1, rounds + 1), range(line.global_models))
+    return [graph.participants_table(line, round, group) for round, group in places]
+
+
+def client_models(line: AnyLine, rounds: int) -> list[str]:
+    """Return the models that travel in one round: the largest is a unit of what a round costs."""
+    if isinstance(line, Line):
+        groups = range(line.global_models)
+        return [graph.aggregated_model(line, rounds, group) for group in groups]
+    if isinstance(line, OneShotLine):
+        return _members_models(line)
+    return graph.local_models(line)
+
+
+def held_files(line: AnyLine, length: RunLength) -> list[str]:
+    """Return what must be held to predict, a file as often as there is something of its size.
+
+    Of clients that train alone it is the models of all, of which each holds one: see `holds_one`.
+    """
+    if isinstance(line, LocalLine):
+        return graph.local_models(line)
+    if isinstance(line, Line):
+        return list(_of_rounds(line, length.rounds, length.evaluate))
+    if line.distillation is not None:
+        return [graph.student_file(line)]
+    return [*_members_models(line), graph.aggregator_file(line)]
+
+
+def holds_one(line: AnyLine) -> bool:
+    """Whether a client predicts with one of the files alone."""
+    return isinstance(line, LocalLine)
+
+
+def _members_models(line: OneShotLine) -> list[str]:
+    models = graph.local_models(local_line(line))
+    return [models[client] for client in members(line)]
+
+
+def _of_rounds(line: Line, rounds: int, evaluated: Evaluated) -> Iterator[str]:
+    """Yield the main model, or for each member of an ensemble a model of its size."""
+    if isinstance(evaluated, GlobalModel):
+        yield graph.global_model(line, rounds, 0)
+        return
+    places = product(graph.member_rounds(rounds, evaluated), range(line.global_models))
+    for (round, group), kind in product(places, member_kinds(evaluated)):
+        drawn = parse_sampled(kind)
+        clients = len(group_slots(line, group)) if kind == "clients" else 1
+        for _ in range(drawn.samples if drawn else clients):
+            yield graph.aggregated_model(line, round, group)
+
+
+def read_files(line: AnyLine, length: RunLength) -> list[str]:
+    """Return all that is read of a line, each file once."""
+    read = [
+        *traffic_files(line, length.rounds),
+        *client_models(line, length.rounds),
+        *held_files(line, length),
+    ]
+    return list(dict.fromkeys(read))

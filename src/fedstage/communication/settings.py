@@ -1,0 +1,68 @@
+"""The runs of an experiment, as far as their communication goes, as a file."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from fedstage.config import Axis, Line, LocalLine, Metric, OneShotLine, Settings
+from fedstage.experiments import RunLength
+
+
+class Part(Settings):
+    """One of the runs that go on from one another: its length, and one of three kinds of lines."""
+
+    length: RunLength
+    federated: Line | None = None
+    one_shot: OneShotLine | None = None
+    local: LocalLine | None = None
+
+    @property
+    def line(self) -> Line | OneShotLine | LocalLine:
+        """The line."""
+        found = self.federated or self.one_shot or self.local
+        assert found is not None, "written by describe_communication"
+        return found
+
+
+class CandidateRun(Settings):
+    """A run: the parts that it consists of, the first one first.
+
+    `values` tell it apart from others of which one is chosen.
+    """
+
+    values: dict[str, Axis] = {}
+    parts: Annotated[list[Part], Field(min_length=1)]
+
+
+class CommunicationRun(Settings):
+    """A run of an experiment: its value on every axis, its metrics, and what it is made of.
+
+    Of several `candidates` the file `chosen` says which it is. `validation` are the metrics on
+    validation samples of a federated run that has any. `memory_mib` is what a paper reports.
+    """
+
+    settings: dict[str, Axis]
+    metrics: str
+    candidates: Annotated[list[CandidateRun], Field(min_length=1)]
+    chosen: str | None = None
+    validation: Annotated[list[str], Field(min_length=1)] | None = None
+    memory_mib: float | None = None
+
+
+class CommunicationRuns(Settings):
+    """What is known of an experiment's communication before anything is trained."""
+
+    experiment: str
+    scale: str
+    title: str
+    rows: Annotated[list[str], Field(min_length=1)]
+    columns: list[str] = []
+    metric: Metric = "top1_accuracy"
+    published: str | None = None
+    notes: list[str] = []
+    runs: Annotated[list[CommunicationRun], Field(min_length=1)]
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes of the table: rows, then columns."""
+        return [*self.rows, *self.columns]

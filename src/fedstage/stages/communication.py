@@ -1,0 +1,73 @@
+"""Stage `communication`: what each method costs a client, as a table and against its accuracy."""
+
+from pathlib import Path
+
+from fedstage.artefacts import save_table
+from fedstage.communication.runs import read_traffic
+from fedstage.communication.settings import CommunicationRuns
+from fedstage.files import load_json, replacing
+from fedstage.tables.communication_figure import draw_communication
+from fedstage.tables.communication_table import legend, shown_rows, table_rows, table_schema
+from fedstage.tables.figures import save_figure
+from fedstage.tables.html import grid, inline, items, page
+from fedstage.tables.plain import as_columns, write_csv, write_markdown
+from fedstage.validation import validate
+
+
+def communication(
+    *, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path, figure: Path
+) -> None:
+    """Add up what one client sends and receives in each phase of each run, from the tables of both.
+
+    Parameters
+    ----------
+    runs : Path
+        JSON file of the experiment's runs: their axes, lines and metrics.
+    csv, parquet : Path
+        Exact numbers, a row a run and phase.
+    markdown, html : Path
+        Means over seeds, for people.
+    figure : Path
+        Accuracy over bytes, PNG or SVG by suffix.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged.
+    """
+    experiment = validate(CommunicationRuns, load_json(runs), str(runs))
+    metric, axes = experiment.metric, experiment.axes
+    measured = [read_traffic(run, metric) for run in experiment.runs]
+    rows = table_rows(measured, axes)
+    schema = table_schema(rows, axes)
+    write_csv(csv, rows)
+    save_table(parquet, as_columns(rows, schema), schema)
+    shown, notes = shown_rows(rows, axes, metric), legend(metric, experiment.published)
+    source = (
+        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what the mean client "
+        "sends and receives until training ends, from the files and tables that travelled."
+    )
+    if experiment.notes:
+        source += " " + " ".join(experiment.notes)
+    write_markdown(markdown, experiment.title, source, shown, notes)
+    _write_html(html, experiment.title, source, shown, notes, len(axes) + 1)
+    drawn = draw_communication(
+        measured, experiment.rows, experiment.columns, experiment.title, metric
+    )
+    save_figure(drawn, figure)
+
+
+def _write_html(
+    path: Path,
+    title: str,
+    source: str,
+    rows: list[dict[str, str]],
+    notes: dict[str, str],
+    left: int,
+) -> None:
+    heads = list(rows[0])
+    lines = [[row[head].replace("**", "") for head in heads] for row in rows]
+    explained = [f"**{name}**: {text}" for name, text in notes.items() if name in heads]
+    parts = [f"<p>{inline(source)}</p>", grid(heads, lines, left), items(explained)]
+    with replacing(path) as temporary:
+        temporary.write_text(page(title, parts), encoding="utf-8")

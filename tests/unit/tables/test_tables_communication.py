@@ -1,0 +1,164 @@
+"""The table and the figure of what clients communicate, of runs made by hand."""
+
+import pytest
+
+from fedstage.communication.phases import Phase
+from fedstage.communication.runs import Reached, RunTraffic
+from fedstage.tables.communication_figure import draw_communication
+from fedstage.tables.communication_table import legend, shown_rows, table_rows, table_schema
+from fedstage.tables.figures import save_figure
+
+MODEL = 1000
+AXES = ["method", "alpha"]
+
+
+def iterative(seed, scores, alpha=0.1, best=None, method="fedavg"):
+    course = [Reached(t, t * MODEL, t * MODEL, score) for t, score in enumerate(scores, 1)]
+    rounds = len(scores)
+    return RunTraffic(
+        settings={"method": method, "alpha": alpha, "seed": seed},
+        phases=[Phase(1, "federated_round", rounds, rounds * MODEL, rounds * MODEL)],
+        course=course,
+        best=course[best - 1] if best else None,
+        one_shot=2 * MODEL,
+        held=MODEL,
+        iterative=True,
+        communicates=True,
+        memory_mib=None,
+    )
+
+
+def one_shot(seed, score, alpha=0.1, memory=None, method="fens"):
+    phases = [
+        Phase(1, "local_model", 0, MODEL, 0),
+        Phase(1, "ensemble", 0, 0, 4 * MODEL),
+        Phase(1, "round", 50, 500, 500),
+    ]
+    return RunTraffic(
+        settings={"method": method, "alpha": alpha, "seed": seed},
+        phases=phases,
+        course=[Reached(1, MODEL + 500, 4 * MODEL + 500, score)],
+        best=None,
+        one_shot=2 * MODEL,
+        held=5 * MODEL + 48,
+        iterative=False,
+        communicates=True,
+        memory_mib=memory,
+    )
+
+
+def silent(seed, score, alpha=0.1):
+    settings = {"method": "local", "alpha": alpha, "seed": seed}
+    course = [Reached(3, 0, 0, score)]
+    return RunTraffic(settings, [], course, None, 2 * MODEL, MODEL, False, False, None)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def by_phase(*runs):
+    return {row["phase"]: row for row in table_rows(runs, AXES)}
+
+
+def test_a_row_a_phase_and_a_sum():
+    rows = by_phase(one_shot(0, 61.0))
+    assert list(rows) == ["local_model", "ensemble", "round", "total"]
+    assert (rows["round"]["rounds"], rows["round"]["bytes"]) == (50, 1000)
+    total = rows["total"]
+    assert (total["bytes_up"], total["bytes_down"], total["bytes"]) == (1500, 4500, 6000)
+    assert (total["times_one_shot"], total["score"]) == (3.0, 61.0)
+    assert (total["memory_bytes"], total["memory_mib"]) == (5048, 5048 / 2**20)
+    assert rows["round"]["memory_bytes"] is None
+
+
+def test_up_to_the_best_round_costs_less_than_up_to_the_last():
+    rows = by_phase(iterative(0, [10.0, 50.0, 40.0], best=2))
+    assert (rows["total"]["times_one_shot"], rows["total"]["score"]) == (3.0, 40.0)
+    best = rows["total_to_best"]
+    assert (best["rounds"], best["times_one_shot"], best["score"]) == (2, 2.0, 50.0)
+    assert "total_to_best" not in by_phase(iterative(0, [10.0, 50.0]))
+
+
+def test_columns_are_typed_also_where_nothing_is_known():
+    rows = table_rows([one_shot(0, 61.0), silent(0, 30.0)], AXES)
+    schema = table_schema(rows, AXES)
+    assert schema.names == list(rows[0])
+    assert [str(schema.field(name).type) for name in (*AXES, "seed", "published_memory_mib")] == [
+        "string",
+        "double",
+        "int64",
+        "double",
+    ]
+
+
+def test_people_see_means_over_seeds():
+    runs = [iterative(0, [10.0, 50.0, 40.0], best=2), iterative(1, [10.0, 30.0, 44.0], best=3)]
+    shown = shown_rows(table_rows(runs, AXES), AXES, "top1_accuracy")
+    assert [row["Phase"] for row in shown] == [
+        "federated round",
+        "**total**",
+        "**total to the best round**",
+    ]
+    total, best = shown[1:]
+    assert total["Top-1 accuracy (%)"] == "42.00 ± 2.83"
+    assert (best["Rounds"], best["Upload"], best["Times one-shot"]) == ("2–3", "2.5 kB", "2.5")
+    assert shown[0]["Memory (MiB)"] == "–"
+
+
+def test_published_memory_has_a_column_where_a_paper_reports_any():
+    assert "Published (MiB)" not in shown_rows(table_rows([one_shot(0, 1.0)], AXES), AXES, "auc")[0]
+    shown = shown_rows(table_rows([one_shot(0, 1.0, memory=377.03)], AXES), AXES, "auc")
+    assert [row["Published (MiB)"] for row in shown] == ["–", "–", "–", "377.03"]
+    assert "FENS, Table 4" in legend("auc", "FENS, Table 4")["Published (MiB)"]
+
+
+# --- the figure -----------------------------------------------------------------------------------
+
+
+def draw(*runs, columns=("alpha",)):
+    return draw_communication(runs, ["method"], list(columns), "Title")
+
+
+def test_rounds_are_a_curve_and_others_a_point():
+    (axes,) = draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)).axes
+    curve, point = axes.lines[:2]
+    assert curve.get_xydata().tolist() == [[2000, 10], [4000, 50]]
+    assert point.get_xydata().tolist() == [[6000, 61]]
+    assert (point.get_linestyle(), curve.get_linestyle()) == ("None", "-")
+    assert axes.get_xscale() == "log"
+
+
+def test_what_sends_nothing_is_a_level():
+    (axes,) = draw(iterative(0, [10.0, 50.0]), silent(0, 30.0)).axes
+    level = axes.lines[1]
+    assert (set(level.get_ydata()), level.get_linestyle()) == ({30.0}, "--")
+
+
+def test_seeds_are_averaged_and_their_deviation_is_a_band():
+    (axes,) = draw(iterative(0, [10.0, 50.0]), iterative(1, [20.0, 54.0])).axes
+    assert axes.lines[0].get_ydata().tolist() == [15, 52]
+    (band,) = axes.collections
+    assert band.get_paths()[0].get_extents().ymax == pytest.approx(52 + 8**0.5)
+
+
+def test_a_facet_a_value_of_the_columns():
+    runs = [iterative(0, [10.0, 50.0], alpha) for alpha in (0.1, 1.0)]
+    assert [axes.get_title() for axes in draw(*runs).axes] == ["alpha = 0.1", "alpha = 1"]
+    assert len(draw(runs[0], columns=()).axes) == 1
+
+
+def test_runs_of_different_lengths_are_not_averaged():
+    with pytest.raises(ValueError, match="shorter"):
+        draw(iterative(0, [10.0, 50.0]), iterative(1, [20.0]))
+
+
+def test_the_legend_names_each_method_once():
+    runs = [one_shot(0, 61.0), iterative(0, [10.0, 50.0]), iterative(0, [10.0, 50.0], 1.0)]
+    (shown,) = draw(*runs).legends
+    assert [text.get_text() for text in shown.get_texts()] == ["fens", "fedavg"]
+
+
+def test_the_same_figure_is_the_same_bytes(tmp_path):
+    for name in ("a.png", "b.png"):
+        save_figure(draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

@@ -1,0 +1,180 @@
+"""Methods that follow one another, counted in jobs, and what all of them communicate."""
+
+import shutil
+
+import pandas as pd
+import pytest
+import yaml
+
+from fedstage.artefacts import load_tensors
+from fedstage.cli import main
+
+pytestmark = pytest.mark.workflow
+
+CLIENTS = 4
+MODEL = 4 * (64 * 10 + 10)  # logistic regression on 8x8 pixels, fp32
+SERVER = {"server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05, "augmentation": "none"}}
+ROWS = {
+    "fedavg": {},
+    "fedkd": SERVER,
+    "fedkd_4r_fedkd_then_fedavg": {},
+    "fedkd_4r_fedavg_then_fedkd": SERVER,
+}
+ALL = ROWS | {
+    "fens": {
+        "aggregator": {"mlp": {"hidden": 5}},
+        "aggregator_training": {
+            "federated": {"rounds": 6, "participants": 2, "batch_size": 8, "learning_rate": 0.1}
+        },
+    },
+    "fedavg_os": {"choose": {"among": {"client.epochs": [1, 2]}}},
+    "local_only": {},
+}
+
+
+def write(project, rows, results=("table", "communication"), **base):
+    """Make methods of the library the runs of the tiny experiment."""
+    changed = {"aggregator_fraction": 0.2, "participants": CLIENTS, "rounds": 3, **base}
+    project.configure(methods=list(rows), **changed)
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    tiny = config["experiments"]["tiny"]
+    tiny["methods"], tiny["results"] = rows, list(results)
+    tiny["table"] = {"also": ["maximum"]}
+    path.write_text(yaml.safe_dump(config))
+    return project
+
+
+@pytest.fixture
+def planned(project):
+    """A function that says which jobs the runs of some methods would be."""
+    return lambda *names, **base: write(
+        project, {name: ALL[name] for name in names}, ["table"], **base
+    ).plan()
+
+
+def test_fedkd_and_then_fedavg_adds_three_rounds_to_fedkd(planned):
+    alone = planned("fedkd").jobs
+    after = planned("fedkd", "fedkd_4r_fedkd_then_fedavg").jobs
+    assert after["local_model"] == alone["local_model"] == CLIENTS
+    assert after["distilled_model"] == after["student_evaluation"] == 1
+    assert (after["local_training"], after["aggregation"]) == (3 * CLIENTS, 3)
+    # Alone it needs all but FedKD's score.
+    only = planned("fedkd_4r_fedkd_then_fedavg").jobs
+    assert only["local_model"] == CLIENTS
+    assert (only["distilled_model"], only["student_evaluation"]) == (1, 0)
+
+
+def test_fedavg_and_then_fedkd_shares_the_rounds_and_trains_clients_anew(planned):
+    run = planned("fedavg", "fedkd", "fedkd_4r_fedavg_then_fedkd")
+    assert run.jobs["local_training"] == 3 * CLIENTS
+    assert run.jobs["local_model"] == 2 * CLIENTS
+    assert run.jobs["distilled_model"] == 2
+    # More rounds of FedAvg beside it are three rounds and those behind them.
+    assert planned("fedavg", "fedkd_4r_fedavg_then_fedkd", rounds=5).jobs["local_training"] == (
+        5 * CLIENTS
+    )
+
+
+@pytest.mark.parametrize("granularity", ["round", "segment"])
+def test_starts_are_made_in_every_granularity(project, granularity):
+    write(project, ROWS, ["table"])
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config |= {"execution": {"granularity": granularity}, "keep": "needed"}
+    path.write_text(yaml.safe_dump(config))
+    run = project.plan("results/tables/tiny/default.md")
+    assert run.jobs["local_model"] == 2 * CLIENTS
+    assert run.jobs["local_training"] == 0
+
+
+# --- a real run -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(new_project):
+    project = write(new_project(), ALL)
+    project.make()
+    return project
+
+
+@pytest.fixture(scope="module")
+def table(made):
+    frame = pd.read_csv(made.path / "results/communication/tiny/default.csv")
+    return frame.set_index(["method", "phase"])
+
+
+def moved(table, method, phase):
+    rows = table.loc[[(method, phase)]]
+    return rows["bytes_up"].sum(), rows["bytes_down"].sum()
+
+
+def test_what_travels_is_what_the_equations_say(table):
+    assert moved(table, "fedavg", "total") == (3 * MODEL, 3 * MODEL)
+    counts = 4 * 10  # a label count a class
+    assert moved(table, "fedkd", "total") == (MODEL + counts, MODEL)
+    mlp = 4 * (CLIENTS * 10 * 5 + 5 * 10)
+    assert moved(table, "fens", "ensemble") == (0, (CLIENTS - 1) * MODEL)
+    assert moved(table, "fens", "round") == (3 * mlp, 3 * mlp)  # 6 rounds, 2 of 4 clients in each
+    assert moved(table, "fens", "total") == (MODEL + 3 * mlp, CLIENTS * MODEL + 3 * mlp)
+    assert moved(table, "fedavg_os", "total") == (MODEL, MODEL)
+    assert moved(table, "local_only", "total") == (0, 0)
+
+
+def test_four_rounds_are_the_sum_of_one_and_three(table):
+    for order in ("fedkd_4r_fedkd_then_fedavg", "fedkd_4r_fedavg_then_fedkd"):
+        assert moved(table, order, "federated_round") == (3 * MODEL, 3 * MODEL)
+        assert moved(table, order, "local_model") == (MODEL, 0)
+        assert moved(table, order, "total") == (4 * MODEL + 40, 4 * MODEL)
+    parts = table.loc["fedkd_4r_fedavg_then_fedkd"]["part"].dropna()
+    assert list(parts) == [1, 2, 2, 2]
+
+
+def test_predicting_takes_one_model_or_all_with_their_aggregator(table):
+    memory = table.xs("total", level="phase")["memory_bytes"]
+    mlp = 4 * (CLIENTS * 10 * 5 + 5 * 10)
+    expected = dict.fromkeys(ALL, MODEL) | {"fens": CLIENTS * MODEL + mlp}
+    assert memory.to_dict() == expected
+
+
+def test_the_best_round_is_that_of_validation_samples(made, table):
+    (path,) = made.files("results/training/*-fedavg-*/metrics/global_model-validation/*_0003_*")[:1]
+    assert path
+    for method in ("fedavg", "fedkd_4r_fedkd_then_fedavg"):
+        best = table.loc[(method, "total_to_best")]
+        assert best["bytes_up"] - table.loc[(method, "total")]["bytes_up"] == (
+            (best["rounds"] - 3) * MODEL
+        )
+    assert ("fens", "total_to_best") not in table.index
+
+
+def test_a_start_is_the_file_that_the_other_method_ended_in(made):
+    (student,) = made.files("results/distilled_models/*-seed0-*/line.yaml")[:1]
+    lines = [
+        yaml.safe_load((made.path / path).read_text())["settings"]
+        for path in made.files("results/training/*/line.yaml")
+    ]
+    starts = {line["start"] for line in lines if "start" in line}
+    assert len(starts) == 1
+    assert load_tensors(made.path / starts.pop())[1]["members"] == [0, 1, 2, 3]
+    assert student
+
+
+def test_all_that_was_asked_for_is_there(made, capsys):
+    for kind in ("md", "csv", "parquet", "html"):
+        assert (made.path / f"results/communication/tiny/default.{kind}").stat().st_size
+    figure = "results/figures/tiny/default_communication.png"
+    assert (made.path / figure).stat().st_size > 10_000
+    assert "as_released" in (made.path / "results/tables/tiny/default.md").read_text()
+    assert main(["why", str(made.path / figure)]) == 0
+    assert ", the same now" in capsys.readouterr().out
+    assert made.plan().jobs == {}
+
+
+def test_communication_is_added_to_a_finished_run_without_training(made, tmp_path):
+    shutil.copytree(made.path, tmp_path / "copy")
+    copy = type(made)(tmp_path / "copy")
+    shutil.rmtree(copy.path / "results/communication")
+    jobs = copy.plan().jobs
+    assert jobs["communication"] == 1
+    assert jobs["local_training"] == jobs["evaluation"] == jobs["aggregator"] == 0

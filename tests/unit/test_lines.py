@@ -659,6 +659,7 @@ OTHER = {
         "precision": "bf16",
         "memory_format": "channels_last",
         "compile": True,
+        "cuda_graphs": True,
         "logits": "fp16",
     },
 }
@@ -687,6 +688,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
         required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
         required["momentum"] = changed["momentum"] = 0.9
+    if field == "cuda_graphs":
+        required["device"] = changed["device"] = "cuda"
     build = settings_classes()[kind].model_validate
     assert digest(canonical(build(required))) != digest(canonical(build(changed)))
 
@@ -728,6 +731,7 @@ NUMERICS = {
     "precision": "fp32",
     "memory_format": "contiguous",
     "compile": False,
+    "cuda_graphs": False,
     "logits": "fp32",
 }
 SERVER_ADAM = {
@@ -851,6 +855,7 @@ PINNED_DEFAULTS = {
     "Numerics.precision": "fp32",
     "Numerics.memory_format": "contiguous",
     "Numerics.compile": False,
+    "Numerics.cuda_graphs": False,
     "Numerics.logits": "fp32",
     "Line.validation": 0.0,
     "Line.global_models": 1,

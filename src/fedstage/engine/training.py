@@ -66,7 +66,9 @@ def training(
     gradient_term: GradientTerm | None = None,
     after_step: AfterStep | None = None,
 ) -> Generator[None, None, Outcome]:
-    """Train `model` in place, one step a batch; yield after each, so that others may take theirs.
+    """Train `model` in place, one step a batch.
+
+    Yields after each step, so that other trainings may take theirs.
 
     Parameters
     ----------

@@ -141,8 +141,9 @@ class Execution(Settings):
     """How the work is cut into jobs and who does it; results are the same bytes.
 
     `workers` (by default one a core) and `workers_per_gpu` are the warm processes of a machine,
-    `gpu` is what a job asks the scheduler for where `numerics.device` is auto, and `timeout` the
-    seconds after which a stage is taken for hung (by default a day).
+    `clients_per_gpu` is how many clients of one job train side by side on its GPU, `gpu` is what a
+    job asks the scheduler for where `numerics.device` is auto, and `timeout` the seconds after
+    which a stage is taken for hung (by default a day).
     """
 
     granularity: Literal["participant", "round", "segment"] = "participant"
@@ -150,6 +151,7 @@ class Execution(Settings):
     clients_per_job: Positive | Literal["all"] = 1
     workers: Positive | None = None
     workers_per_gpu: Positive = 1
+    clients_per_gpu: Positive = 1
     gpu: Count = 0
     timeout: Positive | None = None
 

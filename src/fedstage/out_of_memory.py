@@ -60,12 +60,18 @@ def _about_gpu(stage: str, line: Path | None) -> str:
         if taken
         else "other processes fill the GPU"
     )
-    settings = _batch_sizes(stage, line)
-    workers = int(os.environ.get("FEDSTAGE_WORKERS_PER_GPU") or 1)
-    if workers > 1:
-        settings.append(f"execution.workers_per_gpu = {workers}")
+    settings = [*_batch_sizes(stage, line), *_shares(stage)]
     remedy = f"lower {' or '.join(settings)}" if settings else "take numerics.device = 'cpu'"
     return f"out of memory on the GPU: {what}; {remedy}"
+
+
+def _shares(stage: str) -> list[str]:
+    """Return what lets several clients or jobs share the GPU, where it does."""
+    names = ["workers_per_gpu"]
+    if stage in ("cohort", "segment"):
+        names.insert(0, "clients_per_gpu")
+    numbers = {name: int(os.environ.get(f"FEDSTAGE_{name.upper()}") or 1) for name in names}
+    return [f"execution.{name} = {number}" for name, number in numbers.items() if number > 1]
 
 
 def _about_cpu(stage: str, line: Path | None) -> str:

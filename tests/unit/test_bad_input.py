@@ -424,6 +424,7 @@ BAD_CONFIGURATIONS = {
     "state never kept": at("state_every", 0, "config.yaml", "state_every = 0"),
     "gpu negative": at("execution", {"gpu": -1}, "config.yaml", "execution.gpu = -1"),
     "no worker": at("execution", {"workers": 0}, "execution.workers = 0", "or equal to 1"),
+    "no client on a GPU": at("execution", {"clients_per_gpu": 0}, "execution.clients_per_gpu = 0"),
     "no worker on a GPU": at("execution", {"workers_per_gpu": 0}, "execution.workers_per_gpu = 0"),
     "no time": at("execution", {"timeout": 0}, "execution.timeout = 0", "or equal to 1"),
     "no target": at("targets", [], "config.yaml", "targets = []", "at least 1"),
@@ -467,6 +468,9 @@ BAD_CONFIGURATIONS = {
     ),
     "unknown memory format": at(
         "b:numerics", {"memory_format": "nhwc"}, "numerics.memory_format = 'nhwc'", "channels_last"
+    ),
+    "graphs as a number": at(
+        "b:numerics", {"cuda_graphs": 1}, "numerics.cuda_graphs = 1", "boolean"
     ),
     "compile as a number": at("b:numerics", {"compile": 1}, "numerics.compile = 1", "boolean"),
     "unknown form of logits": at(
@@ -553,6 +557,9 @@ BAD_CONFIGURATIONS = {
     ),
     "tf32 without a GPU": at(
         "b:numerics", {"precision": "tf32"}, "precision = 'tf32'", "only for device = cuda"
+    ),
+    "graphs without a GPU": at(
+        "b:numerics", {"cuda_graphs": True}, "cuda_graphs = true", "only for device = cuda"
     ),
     "more participants than clients": at("b:participants", 11, "participants = 11", "clients = 10"),
     "fewer participants than groups": method(

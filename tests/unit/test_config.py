@@ -493,6 +493,17 @@ def test_models_of_images_take_no_features(model):
 
 
 @pytest.mark.parametrize(
+    ("data", "model", "kind"),
+    [("camelyon16", "deep_mil", "bags"), ("ag_news", "distilbert", "tokens")],
+)
+def test_graphs_are_for_steps_of_one_shape(data, model, kind):
+    samples = {"data": data, "model": model, "numerics": {"device": "cuda", "cuda_graphs": True}}
+    assert f"cuda_graphs = true: not for the {kind} of data = {data}" in refusal(**samples)
+    assert line(**samples | {"numerics": {"device": "cuda"}})
+    assert line(**PATIENTS, numerics=samples["numerics"])
+
+
+@pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"client": {**CLIENT, "augmentation": "flip"}}, "client.augmentation = 'flip': "),

@@ -660,6 +660,7 @@ OTHER = {
         "precision": "bf16",
         "memory_format": "channels_last",
         "compile": True,
+        "cuda_graphs": True,
         "logits": "fp16",
     },
 }
@@ -688,6 +689,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
         required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
         required["momentum"] = changed["momentum"] = 0.9
+    if field == "cuda_graphs":
+        required["device"] = changed["device"] = "cuda"
     build = settings_classes()[kind].model_validate
     assert digest(canonical(build(required))) != digest(canonical(build(changed)))
 
@@ -729,6 +732,7 @@ NUMERICS = {
     "precision": "fp32",
     "memory_format": "contiguous",
     "compile": False,
+    "cuda_graphs": False,
     "logits": "fp32",
 }
 SERVER_ADAM = {
@@ -852,6 +856,7 @@ PINNED_DEFAULTS = {
     "Numerics.precision": "fp32",
     "Numerics.memory_format": "contiguous",
     "Numerics.compile": False,
+    "Numerics.cuda_graphs": False,
     "Numerics.logits": "fp32",
     "Line.start": None,
     "Line.validation": 0.0,

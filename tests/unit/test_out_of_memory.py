@@ -37,6 +37,7 @@ def line(tmp_path):
 def gpu(monkeypatch):
     monkeypatch.setattr(out_of_memory, "most_taken", lambda: Taken(70_000, 81_559))
     monkeypatch.setenv("FEDSTAGE_WORKERS_PER_GPU", "1")
+    monkeypatch.delenv("FEDSTAGE_CLIENTS_PER_GPU", raising=False)
 
 
 def message(error, stage="local_training", line=None):
@@ -76,6 +77,25 @@ def test_the_batch_size_is_that_of_the_stage(line, stage, parts, settings):
 )
 def test_workers_that_share_the_gpu_are_named(line, monkeypatch, stage, settings):
     monkeypatch.setenv("FEDSTAGE_WORKERS_PER_GPU", "3")
+    assert message(ON_GPU[0], stage, line(**SETTINGS)).endswith(f"; lower {settings}")
+
+
+@pytest.mark.parametrize(
+    ("stage", "settings"),
+    [
+        ("cohort", "client.batch_size = 64 or execution.clients_per_gpu = 4"),
+        (
+            "segment",
+            "client.batch_size = 64 or server.batch_size = 128 or execution.clients_per_gpu = 4",
+        ),
+        ("local_training", "client.batch_size = 64"),
+        ("distillation", "server.batch_size = 128"),
+    ],
+)
+def test_clients_that_share_the_gpu_are_named_where_a_job_has_several(
+    line, monkeypatch, stage, settings
+):
+    monkeypatch.setenv("FEDSTAGE_CLIENTS_PER_GPU", "4")
     assert message(ON_GPU[0], stage, line(**SETTINGS)).endswith(f"; lower {settings}")
 
 

@@ -15,7 +15,7 @@ from fedstage.aggregator_trainers.stopping import Watch
 from fedstage.artefacts import Weights
 from fedstage.config import Optimiser, ProxySet
 from fedstage.engine.batches import public_batches
-from fedstage.engine.optimisers import optimiser_step
+from fedstage.engine.optimisers import optimiser_step, step_sizes
 from fedstage.randomness import torch_generator
 
 
@@ -31,6 +31,8 @@ def train(
     (own,) = samples.values()
     moving = {name: nn.Parameter(value.clone()) for name, value in parameters.items()}
     move = optimiser_step(list(moving.values()), _optimiser(settings))
+    rates = [settings.learning_rate] * settings.steps
+    sizes = step_sizes(_optimiser(settings), rates, like=next(iter(moving.values())))
     watch = Watch(settings.early_stopping, combine, validation, settings.steps)
     generator = torch_generator(seed, "aggregator", "server", "batches")
     losses, told = [], []
@@ -39,7 +41,7 @@ def train(
         loss, slopes = gradient(combine, dict(moving), own.at(batch))
         for name, parameter in moving.items():
             parameter.grad = slopes[name]
-        move(settings.learning_rate)
+        move(sizes[step - 1])
         losses.append(loss)
         told.append(watch.measure(step, _copied(moving)))
         if watch.ends(step):

@@ -33,6 +33,11 @@ def check_samples(line: "Line | OneShotLine", models: tuple[Model, ...]) -> None
     only = f"only for images, and the samples of data = {line.data.name} are {kind}"
     if kind != "images" and line.numerics.memory_format != "contiguous":
         raise ValueError(f"numerics.memory_format = {line.numerics.memory_format!r}: {only}")
+    if kind in ("bags", "tokens") and line.numerics.cuda_graphs:
+        raise ValueError(
+            f"numerics.cuda_graphs = true: not for the {kind} of data = {line.data.name}, whose "
+            "steps are not all of one shape"
+        )
     for key, part in (("client", line.client), ("server", line.server)):
         if kind != "images" and part is not None and part.augmentation != "none":
             raise ValueError(f"{key}.augmentation = {part.augmentation!r}: {only}")

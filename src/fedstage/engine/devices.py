@@ -29,6 +29,8 @@ def prepare(numerics: Numerics) -> torch.device:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         # As use_deterministic_algorithms(True), without importing the compiler (3 s a process).
         torch.set_deterministic_debug_mode("error")
+        # By then every new tensor would be filled first, a kernel each, though all are written to.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         torch.backends.cudnn.benchmark = False
         # By default cuDNN takes TF32 for convolutions in what calls itself fp32.
         torch.backends.cudnn.allow_tf32 = numerics.precision == "tf32"

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from fedstage.engine.bags import Bags, Samples
-from fedstage.engine.devices import on_device
 
 PADDING = 4  # of the random crop, as customary for 32x32 images
 
@@ -37,31 +36,43 @@ def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor
     return torch.tensor(values, device=device).view(1, -1, 1, 1)
 
 
-def augment(images: Samples, kind: str, generator: torch.Generator) -> Samples:
-    """Flip images at random, and shift them (a random crop of the zero-padded image).
+def draw(kind: str, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw how `count` images are augmented: int64, one column an image.
+
+    Parameters
+    ----------
+    kind : str
+        ``none`` (no row), ``flip`` (one: whether), or ``crop_flip`` (and how far down and right).
+    generator : torch.Generator
+        On the CPU, so that every device gets the same.
+    """
+    if kind == "none":
+        return torch.empty(0, count, dtype=torch.int64)
+    flips = (torch.rand(count, generator=generator) < 0.5).long()[None]
+    if kind == "flip":
+        return flips
+    return torch.cat([flips, torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator)])
+
+
+def augment(images: Samples, drawn: torch.Tensor) -> Samples:
+    """Flip images, and shift them (a crop of the zero-padded image).
 
     Parameters
     ----------
     images : torch.Tensor
         Raw pixels [n, C, H, W], so that the padding is black as in the papers' pipelines.
-    kind : str
-        ``none``, ``flip`` or ``crop_flip``.
-    generator : torch.Generator
-        On the CPU, so that every device draws the same.
+    drawn : torch.Tensor
+        Of `draw`, [rows, n], on the images' device.
     """
-    if kind == "none":
+    if not len(drawn):
         return images
     assert isinstance(images, torch.Tensor), "checked by Line: only images are augmented"
-    flips = torch.rand(len(images), generator=generator) < 0.5
-    chosen = on_device(flips, images.device)[:, None, None, None]
-    images = torch.where(chosen, images.flip(-1), images)
-    return _random_crop(images, generator) if kind == "crop_flip" else images
+    images = torch.where(drawn[0].bool()[:, None, None, None], images.flip(-1), images)
+    return _crop(images, drawn[1:]) if len(drawn) > 1 else images
 
 
-def _random_crop(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _crop(images: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     count, _, height, width = images.shape
-    drawn = torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator)
-    offsets = on_device(drawn, images.device)
     padded = torch.nn.functional.pad(images, (PADDING,) * 4)
     rows = offsets[0][:, None] + torch.arange(height, device=images.device)
     columns = offsets[1][:, None] + torch.arange(width, device=images.device)

@@ -1,9 +1,10 @@
 """The loop that trains: clients, pooled data and distilled students alike."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import torch
 from torch import nn
@@ -12,15 +13,20 @@ from fedstage.config import Numerics, Optimiser
 from fedstage.engine.bags import Samples
 from fedstage.engine.batches import all_batches
 from fedstage.engine.devices import on_device
-from fedstage.engine.images import augment, normalise
-from fedstage.engine.optimisers import gradients_of, optimiser_step
+from fedstage.engine.graphs import Step, recorded
+from fedstage.engine.images import augment, draw, normalise
+from fedstage.engine.optimisers import gradients_of, optimiser_step, step_sizes
 from fedstage.engine.passes import PLAIN, Loss, model_loss
 from fedstage.engine.schedules import factor
+from fedstage.engine.streams import finish
 
+P = ParamSpec("P")
 #: Adds to the gradients of the parameters, in place: what a local trainer does to each step.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]
 #: Told the number of steps taken, after each: true ends the training.
 AfterStep = Callable[[int], bool]
+
+AHEAD = 100  # batches that go to the device at a time
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Outcome:
     diverged_at: int | None
 
 
-def train(
+def training(
     model: nn.Module,
     images: Samples,
     targets: torch.Tensor,
@@ -59,8 +65,10 @@ def train(
     rate: float = 1.0,
     gradient_term: GradientTerm | None = None,
     after_step: AfterStep | None = None,
-) -> Outcome:
+) -> Generator[None, None, Outcome]:
     """Train `model` in place, one step a batch.
+
+    Yields after each step, so that other trainings may take theirs.
 
     Parameters
     ----------
@@ -83,29 +91,95 @@ def train(
     """
     model.train()
     parameters = list(model.parameters())
+    _forget_gradients(parameters)
+    take = _step(model, images, targets, settings, loss, info, numerics, gradient_term)
+    rates = _rates(settings, rate, len(batches))
+    sizes = step_sizes(settings, rates, like=parameters[0])
+    losses = torch.zeros(len(batches), device=images.device)
+    steps, rate_sum = 0, 0.0
+    for samples in _drawn(batches, settings.augmentation, generator, images.device):
+        losses[steps] = take(samples, sizes[steps])
+        rate_sum += rates[steps]
+        steps += 1
+        if after_step is not None and after_step(steps):
+            break
+        yield
+    return _outcome(model, losses[:steps], rate_sum)
+
+
+def _without_a_break(
+    work: Callable[Concatenate[nn.Module, Samples, P], Generator[None, None, Outcome]],
+) -> Callable[Concatenate[nn.Module, Samples, P], Outcome]:
+    @wraps(work)
+    def whole(
+        model: nn.Module, images: Samples, /, *others: P.args, **options: P.kwargs
+    ) -> Outcome:
+        return finish(work(model, images, *others, **options), images.device)
+
+    return whole
+
+
+#: Trains as `training` does, all steps one after the other, and returns the outcome.
+train = _without_a_break(training)
+
+
+def _step(
+    model: nn.Module,
+    images: Samples,
+    targets: torch.Tensor,
+    settings: Optimiser,
+    loss: Loss,
+    info: Mapping[str, Any],
+    numerics: Numerics,
+    gradient_term: GradientTerm | None,
+) -> Step:
+    """Return the step: from the numbers of samples to weights that have moved, all on the device.
+
+    It changes tensors in place and asks the device for nothing, so that it can be recorded.
+    """
+    parameters = list(model.parameters())
     move = optimiser_step(parameters, settings)
     loss_of = model_loss(loss, numerics, settings.batch_size)
-    losses = torch.zeros(len(batches), device=images.device)
-    rate_sum = 0.0
-    for step, batch in enumerate(batches):
-        eta = settings.learning_rate * rate * factor(settings.schedule, step, len(batches))
-        index = on_device(batch, images.device)
-        pixels = normalise(augment(images[index], settings.augmentation, generator), info)
+
+    def step(samples: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+        index, how = samples[0], samples[1:]
+        pixels = normalise(augment(images[index], how), info)
         value = loss_of(model, pixels, targets[index])
-        for parameter in parameters:
-            parameter.grad = None
         value.backward()
         if settings.clip_norm is not None:
             nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
         if gradient_term is not None:
             gradient_term(parameters)
-        move(eta)
-        rate_sum += eta
-        losses[step] = value.detach()
-        if after_step is not None and after_step(step + 1):
-            losses = losses[: step + 1]
-            break
-    return _outcome(model, losses.cpu(), rate_sum)
+        move(sizes)
+        _forget_gradients(parameters)
+        return value.detach()
+
+    return recorded(step, settings.batch_size) if numerics.cuda_graphs else step
+
+
+def _rates(settings: Optimiser, rate: float, steps: int) -> list[float]:
+    """Return the learning rate of each step."""
+    factors = (factor(settings.schedule, step, steps) for step in range(steps))
+    return [settings.learning_rate * rate * each for each in factors]
+
+
+def _drawn(
+    batches: Sequence[torch.Tensor], kind: str, generator: torch.Generator, device: torch.device
+) -> Iterator[torch.Tensor]:
+    """Yield each batch on the device, int64 [rows, b]: numbers of samples, then `images.draw`.
+
+    Many batches go there at a time, so that the host has next to nothing to do for a step.
+    """
+    for first in range(0, len(batches), AHEAD):
+        part = batches[first : first + AHEAD]
+        draws = torch.cat([draw(kind, len(batch), generator) for batch in part], 1)
+        samples = torch.cat([torch.cat(list(part))[None], draws])
+        yield from on_device(samples, device).split([len(batch) for batch in part], 1)
+
+
+def _forget_gradients(parameters: Sequence[nn.Parameter]) -> None:
+    for parameter in parameters:
+        parameter.grad = None
 
 
 def full_gradient(
@@ -132,8 +206,7 @@ def full_gradient(
     """
     model.train()
     parameters = list(model.parameters())
-    for parameter in parameters:
-        parameter.grad = None
+    _forget_gradients(parameters)
     loss_of = model_loss(loss, numerics, settings.batch_size)
     for batch in all_batches(len(images), settings.batch_size):
         index = on_device(batch, images.device)
@@ -147,10 +220,12 @@ def full_gradient(
 
 def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:
     """Look for divergence once, after the last step: no device is waited for in between."""
-    steps = len(losses)
-    wrong = (~losses.isfinite()).nonzero()
+    finite = torch.stack([value.isfinite().all() for value in model.state_dict().values()]).all()
+    told, weights_are_finite = losses.cpu(), bool(finite)
+    steps = len(told)
+    wrong = (~told.isfinite()).nonzero()
     if len(wrong):
         return Outcome(steps, math.nan, rate_sum, int(wrong[0]) + 1)
-    if not all(bool(value.isfinite().all()) for value in model.state_dict().values()):
+    if not weights_are_finite:
         return Outcome(steps, math.nan, rate_sum, steps)
-    return Outcome(steps, float(losses.mean()) if steps else 0.0, rate_sum, None)
+    return Outcome(steps, float(told.mean()) if steps else 0.0, rate_sum, None)

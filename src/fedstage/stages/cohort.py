@@ -1,8 +1,15 @@
 """Stage `cohort`: several participants of a round and group train in one process."""
 
+import os
 from pathlib import Path
 
-from fedstage.stages.local_training import local_training
+import torch
+
+from fedstage.config import Line
+from fedstage.engine.devices import prepare
+from fedstage.engine.streams import take_turns
+from fedstage.reading import read_line
+from fedstage.stages.local_training import participant
 
 
 def cohort(
@@ -19,10 +26,15 @@ def cohort(
     state: list[Path] | None = None,
     outputs: list[Path],
 ) -> None:
-    """Call the stage `local_training` for each of `slots`; `outputs` are their updates."""
-    for slot, output in zip(slots, outputs, strict=True):
-        local_training(
-            line=line,
+    """Train the clients of `slots` as the stage `local_training` does; `outputs` are their updates.
+
+    On a GPU up to `execution.clients_per_gpu` of them train side by side, on a CPU each in turn.
+    """
+    settings = read_line(line, Line)
+    device = prepare(settings.numerics)
+    works = (
+        participant(
+            settings=settings,
             round=round,
             group=group,
             slot=slot,
@@ -34,3 +46,13 @@ def cohort(
             state=state,
             output=output,
         )
+        for slot, output in zip(slots, outputs, strict=True)
+    )
+    take_turns(works, at_a_time(device), device)
+
+
+def at_a_time(device: torch.device) -> int:
+    """Return how many clients train side by side, which changes no byte: see `warm.environment`."""
+    if device.type != "cuda":
+        return 1  # side by side they would only push each other out of the caches
+    return int(os.environ.get("FEDSTAGE_CLIENTS_PER_GPU") or 1)

@@ -1,5 +1,6 @@
 """Stage `local_training`: one participant of a round trains from its group's global model."""
 
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from fedstage.compression import transmit
 from fedstage.config import Line
 from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
-from fedstage.engine.training import Outcome, full_gradient, train
+from fedstage.engine.streams import finish
+from fedstage.engine.training import Outcome, full_gradient, training
 from fedstage.errors import FedstageError
 from fedstage.lines import model_of
 from fedstage.local_trainers import Trained, local_trainer
@@ -62,6 +64,41 @@ def local_training(
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
     settings = read_line(line, Line)
+    work = participant(
+        settings=settings,
+        round=round,
+        group=group,
+        slot=slot,
+        data=data,
+        info=info,
+        clients=clients,
+        participation=participation,
+        start=start,
+        state=state,
+        output=output,
+    )
+    finish(work, prepare(settings.numerics))
+
+
+def participant(
+    *,
+    settings: Line,
+    round: int,
+    group: int,
+    slot: int,
+    data: Path,
+    info: Path,
+    clients: Path,
+    participation: Path,
+    start: Path,
+    state: list[Path] | None = None,
+    output: Path,
+) -> Generator[None, None, None]:
+    """Train a client and write its update, as the stage does with these options.
+
+    Yields after each step of its training, so that other clients may take theirs: see
+    `local_training`.
+    """
     device = prepare(settings.numerics)
     client = _client_of(participation, round, slot)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
@@ -75,7 +112,7 @@ def local_training(
     remembered = variates(known)
     on_device = {name: value.to(device) for name, value in remembered.items()}
     key = (settings.seed, "local_training", round, client)
-    outcome = train(
+    outcome = yield from training(
         model,
         images,
         labels,

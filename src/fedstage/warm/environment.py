@@ -22,7 +22,8 @@ def prepare(environment: MutableMapping[str, str], commands: Path, execution: Ex
     commands : Path
         The folder with the shell script `fedstage`, put first into PATH.
     execution : Execution
-        What the pool is told; a variable that is set already, by the user, is left as it is.
+        What the pool and the stages are told; a variable that is set already, by the user, is left
+        as it is.
     """
     environment["PATH"] = f"{commands}{os.pathsep}{environment.get('PATH', '')}"
     environment["FEDSTAGE_PYTHON"] = sys.executable
@@ -37,6 +38,7 @@ def prepare(environment: MutableMapping[str, str], commands: Path, execution: Ex
     for name, value in {
         "FEDSTAGE_WORKERS": execution.workers,
         "FEDSTAGE_WORKERS_PER_GPU": execution.workers_per_gpu,
+        "FEDSTAGE_CLIENTS_PER_GPU": execution.clients_per_gpu,
         "FEDSTAGE_TIMEOUT": execution.timeout,
     }.items():
         if value is not None and not environment.get(name):

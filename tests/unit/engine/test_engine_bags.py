@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from fedstage.engine.bags import Bags
-from fedstage.engine.images import augment, normalise
+from fedstage.engine.images import augment, draw, normalise
 from fedstage.randomness import torch_generator
 
 SIZES = [3, 1, 4, 2]
@@ -54,7 +54,7 @@ def test_padding_is_told_from_instances_by_the_first_column(bags):
 
 
 def test_bags_go_into_the_model_padded_and_are_not_augmented(bags):
-    assert augment(bags, "none", torch_generator(0, "augmentation")) is bags
+    assert augment(bags, draw("none", len(bags), torch_generator(0, "augmentation"))) is bags
     assert normalise(bags, {"mean": [], "std": []}).equal(bags.padded())
 
 

@@ -22,7 +22,9 @@ def leave_the_process_as_it_was(monkeypatch):
     threads = torch.get_num_threads()
     of_convolutions, of_products = torch.backends.cudnn, torch.backends.cuda.matmul
     tf32 = of_convolutions.allow_tf32, of_products.allow_tf32
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     yield
+    torch.utils.deterministic.fill_uninitialized_memory = filled
     of_convolutions.allow_tf32, of_products.allow_tf32 = tf32
     torch.set_num_threads(threads)
     torch.set_deterministic_debug_mode("default")
@@ -78,6 +80,7 @@ def test_gpu_is_made_deterministic(monkeypatch, device):
     assert prepare(Numerics(device=device)) == torch.device(device)
     assert torch.are_deterministic_algorithms_enabled()
     assert not torch.backends.cudnn.benchmark
+    assert not torch.utils.deterministic.fill_uninitialized_memory
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 

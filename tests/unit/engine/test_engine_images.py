@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from fedstage.engine.images import augment, normalise
+from fedstage.engine.images import augment, draw, normalise
 from fedstage.randomness import torch_generator
 
 PADDING = 4
@@ -15,7 +15,8 @@ def pixels(n, channels=2, height=6, width=5, seed=0):
 
 
 def augmented(images, kind, seed=0):
-    return augment(images, kind, torch_generator(seed, "augmentation"))
+    drawn = draw(kind, len(images), torch_generator(seed, "augmentation"))
+    return augment(images, drawn)
 
 
 def test_normalise_by_hand():
@@ -50,7 +51,7 @@ def test_normalise_leaves_its_input_as_it_is():
 def test_none_changes_and_draws_nothing():
     images, generator = pixels(3), torch_generator(0, "augmentation")
     state = generator.get_state()
-    assert torch.equal(augment(images, "none", generator), images)
+    assert torch.equal(augment(images, draw("none", 3, generator)), images)
     assert torch.equal(generator.get_state(), state)
 
 

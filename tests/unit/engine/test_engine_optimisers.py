@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from fedstage.config import Optimiser
-from fedstage.engine.optimisers import optimiser_step
+from fedstage.engine.optimisers import optimiser_step, step_sizes
 from fedstage.randomness import torch_generator
 
 STEPS = 20
@@ -33,10 +33,10 @@ def moved(chosen):
     """Take the steps with the function under test, gradients given."""
     weights = parameters()
     step = optimiser_step(weights, chosen)
-    for rate, drawn in zip(rates(), gradients(), strict=True):
+    for sizes, drawn in zip(step_sizes(chosen, rates(), weights[0]), gradients(), strict=True):
         for weight, gradient in zip(weights, drawn, strict=True):
             weight.grad = gradient.clone()
-        step(rate)
+        step(sizes)
     return [weight.detach() for weight in weights]
 
 
@@ -126,7 +126,7 @@ def test_adam_against_a_slow_loop(decay):
 def test_plain_step_by_hand():
     weight = nn.Parameter(torch.tensor([1.0, 2.0]))
     weight.grad = torch.tensor([0.5, -1.0])
-    optimiser_step([weight], settings())(0.5)
+    optimiser_step([weight], settings())(step_sizes(settings(), [0.5], weight)[0])
     assert weight.tolist() == [0.75, 2.5]
 
 
@@ -139,9 +139,10 @@ def test_plain_step_by_hand():
 def test_gradients_are_read_only(change, decay):
     weight = nn.Parameter(torch.ones(3))
     weight.grad = torch.tensor([1.0, 2.0, 3.0])
-    step = optimiser_step([weight], settings(weight_decay=decay, **change))
-    step(0.1)
-    step(0.1)
+    chosen = settings(weight_decay=decay, **change)
+    step = optimiser_step([weight], chosen)
+    for sizes in step_sizes(chosen, [0.1, 0.1], weight):
+        step(sizes)
     assert weight.grad.tolist() == [1, 2, 3]
 
 
@@ -155,4 +156,4 @@ def test_parameter_without_a_gradient_is_a_bug_that_shows():
     weights = parameters()
     weights[0].grad = torch.zeros(SHAPES[0])
     with pytest.raises(AssertionError, match="takes part in the loss"):
-        optimiser_step(weights, settings())(0.1)
+        optimiser_step(weights, settings())(torch.tensor([0.1, 1.0]))

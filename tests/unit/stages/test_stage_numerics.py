@@ -7,6 +7,7 @@ from fedstage.fingerprints import PACKAGE
 #: What computes with a model, in the precision and order that it is told.
 COMPUTING = {
     "train",
+    "training",
     "full_gradient",
     "compute_logits",
     "re_estimate",

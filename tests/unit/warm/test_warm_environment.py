@@ -52,20 +52,22 @@ def test_a_slurm_job_does_not_use_the_folder_of_the_login_session():
 def pool_settings(execution, **inherited):
     environment = {"PATH": "/bin", **inherited}
     prepare(environment, Path("commands"), Execution(**execution))
-    names = ("FEDSTAGE_WORKERS", "FEDSTAGE_WORKERS_PER_GPU", "FEDSTAGE_TIMEOUT")
-    return [environment.get(name) for name in names]
+    names = ("WORKERS", "WORKERS_PER_GPU", "CLIENTS_PER_GPU", "TIMEOUT")
+    return [environment.get(f"FEDSTAGE_{name}") for name in names]
 
 
 def test_settings_reach_the_pool_by_variables():
-    assert pool_settings({"workers": 3, "workers_per_gpu": 2, "timeout": 60}) == ["3", "2", "60"]
+    settings = {"workers": 3, "workers_per_gpu": 2, "clients_per_gpu": 5, "timeout": 60}
+    assert pool_settings(settings) == ["3", "2", "5", "60"]
 
 
 def test_settings_that_are_not_given_are_the_pools_business():
-    assert pool_settings({}) == [None, "1", None]
+    assert pool_settings({}) == [None, "1", "1", None]
 
 
 def test_variables_of_the_user_win_over_settings():
-    given = {"FEDSTAGE_WORKERS": "5", "FEDSTAGE_WORKERS_PER_GPU": "4", "FEDSTAGE_TIMEOUT": "9"}
-    settings = {"workers": 3, "workers_per_gpu": 2, "timeout": 60}
-    assert pool_settings(settings, **given) == ["5", "4", "9"]
-    assert pool_settings(settings, **dict.fromkeys(given, "")) == ["3", "2", "60"]
+    numbers = {"WORKERS": "5", "WORKERS_PER_GPU": "4", "CLIENTS_PER_GPU": "7", "TIMEOUT": "9"}
+    given = {f"FEDSTAGE_{name}": number for name, number in numbers.items()}
+    settings = {"workers": 3, "workers_per_gpu": 2, "clients_per_gpu": 6, "timeout": 60}
+    assert pool_settings(settings, **given) == ["5", "4", "7", "9"]
+    assert pool_settings(settings, **dict.fromkeys(given, "")) == ["3", "2", "6", "60"]

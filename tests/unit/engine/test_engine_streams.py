@@ -1,0 +1,141 @@
+"""Trainings that take turns: which steps when, and on which stream."""
+
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from fedstage.engine import streams
+from fedstage.engine.streams import finish, take_turns
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def current(monkeypatch):
+    """Streams that only say which is entered."""
+    entered = []
+
+    @contextmanager
+    def enter(number):
+        entered.append(number)
+        yield
+        entered.pop()
+
+    @contextmanager
+    def of(device, count):
+        yield [lambda number=number: enter(number) for number in range(count)]
+
+    monkeypatch.setattr(streams, "streams", of)
+    return entered
+
+
+def work(name, steps, told, current=()):
+    told.append((name, 0, *current))
+    for step in range(1, steps + 1):
+        yield
+        told.append((name, step, *current))
+
+
+def turns(lengths, at_a_time, current=()):
+    told = []
+    works = (work(name, steps, told, current) for name, steps in lengths.items())
+    take_turns(works, at_a_time, CPU)
+    return told
+
+
+def test_one_at_a_time_is_one_after_the_other():
+    assert turns({"a": 2, "b": 1}, 1) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+
+
+def test_two_take_turns_and_the_next_starts_where_one_has_ended():
+    assert turns({"a": 1, "b": 3, "c": 1}, 2) == [
+        ("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0), ("b", 2), ("c", 1), ("b", 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("lengths", [{}, {"a": 0}, {"a": 0, "b": 5, "c": 2, "d": 1}], ids=str)
+def test_all_come_to_their_ends(lengths, at_a_time):
+    told = turns(lengths, at_a_time)
+    for name, steps in lengths.items():
+        assert [step for whose, step, *_ in told if whose == name] == list(range(steps + 1))
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 3])
+def test_a_training_stays_on_its_stream(current, at_a_time):
+    told = turns({"a": 2, "b": 5, "c": 1, "d": 3}, at_a_time, current)
+    streams_of = {name: {stream for whose, _, stream in told if whose == name} for name in "abcd"}
+    assert all(len(used) == 1 for used in streams_of.values())
+    assert set().union(*streams_of.values()) == set(range(at_a_time))
+    assert current == []
+
+
+def test_two_that_train_at_the_same_time_share_no_stream(current):
+    told = turns({"a": 2, "b": 5, "c": 1, "d": 3}, 2, current)
+    spans = {}
+    for when, (name, _, stream) in enumerate(told):
+        first, _, _ = spans.get(name, (when, when, stream))
+        spans[name] = first, when, stream
+    for a, (begin, end, stream) in spans.items():
+        for b, (other_begin, other_end, other) in spans.items():
+            if a < b and stream == other:
+                assert end < other_begin or other_end < begin
+
+
+def test_no_more_are_begun_than_train_at_a_time():
+    begun = []
+    take_turns((work(name, 3, begun) for name in "abcdef"), 2, CPU)
+    for when in range(len(begun)):
+        ended = {name for name, step in begun[:when] if step == 3}
+        assert len({name for name, _ in begun[:when]} - ended) <= 2
+
+
+def test_the_result_of_one_training_is_returned(current):
+    told = []
+
+    def counted():
+        yield from work("a", 2, told, current)
+        return "done"
+
+    assert finish(counted(), CPU) == "done"
+    assert told == [("a", 0, 0), ("a", 1, 0), ("a", 2, 0)]
+
+
+def test_errors_come_through():
+    def failing():
+        yield
+        raise ValueError("of this one")
+
+    with pytest.raises(ValueError, match="of this one"):
+        take_turns([failing(), failing()], 2, CPU)
+    with pytest.raises(ValueError, match="of this one"):
+        finish(failing(), CPU)
+
+
+class Stream:
+    """A stream of a GPU that writes down what it waits for."""
+
+    def __init__(self, name, told):
+        self.name, self.told = name, told
+
+    def wait_stream(self, other):
+        self.told.append((self.name, other.name))
+
+
+def test_streams_of_a_gpu_begin_after_and_end_before_the_current_one(monkeypatch):
+    told = []
+    made = [Stream(number, told) for number in range(2)]
+    monkeypatch.setattr(streams, "_stream", lambda device, number: made[number])
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream("current", told))
+
+    @contextmanager
+    def entered(stream):
+        told.append(f"into {stream.name}")
+        yield
+
+    monkeypatch.setattr(torch.cuda, "stream", entered)
+    take_turns([iter([None])] * 2, 2, torch.device("cuda"))
+    assert told[:4] == [(0, "current"), (1, "current"), "into 0", "into 1"]
+    assert told[-2:] == [("current", 0), ("current", 1)]
+    assert set(told[2:-2]) == {"into 0", "into 1"}

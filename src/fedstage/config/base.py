@@ -32,6 +32,7 @@ CHOICES = frozenset(
         "aggregator_training",
         "distillation",
         "student",
+        "quantisation",
     }
 )
 

@@ -14,6 +14,7 @@ from fedstage.config.models import Model, has_batch_norm
 from fedstage.config.numerics import Numerics
 from fedstage.config.optimisation import Client, Server, needs_validation
 from fedstage.config.partitions import Partition
+from fedstage.config.quantisation import NotQuantised, Quantisation
 from fedstage.config.samples import check_samples
 from fedstage.slots import slots_of, unbound_needed
 
@@ -204,7 +205,8 @@ class LocalLine(Settings):
     samples, after those that validate, `aggregator_fraction` are not trained on: an aggregator is,
     in one-shot federated learning. `architectures` are the clients' models where they are not all
     `model`, in turn. With `initialisation` = ``own`` client n starts from weights of its own, those
-    of the initial model of group n.
+    of the initial model of group n. With a `quantisation` quantised models are scored; the same are
+    trained.
     """
 
     data: Data
@@ -216,6 +218,7 @@ class LocalLine(Settings):
     model: Model
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     initialisation: Literal["common", "own"] = "common"
+    quantisation: Quantisation = NotQuantised(name="none")
     client: Client
     numerics: Numerics = Numerics()
     seed: int

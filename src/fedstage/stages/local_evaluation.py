@@ -3,21 +3,12 @@
 import statistics
 from pathlib import Path
 
-from fedstage.artefacts import load_tensors, save_table
+from fedstage.artefacts import save_table
+from fedstage.client_models import ask
 from fedstage.config import LocalLine
 from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.lines import client_model
 from fedstage.metrics import METRICS_SCHEMA
-from fedstage.reading import (
-    fill_model,
-    new_model,
-    read_counts,
-    read_info,
-    read_labelled,
-    read_line,
-    read_samples,
-)
+from fedstage.reading import read_counts, read_info, read_labelled, read_line, read_samples
 from fedstage.scores import own_accuracies, score, spread
 
 
@@ -27,6 +18,7 @@ def local_evaluation(
     rounds: int,
     role: str,
     models: list[Path],
+    quantisation: str | None = None,
     data: Path,
     info: Path,
     clients: Path,
@@ -41,6 +33,8 @@ def local_evaluation(
         The round to book the row under: as many local epochs as that many rounds have.
     models : list of Path
         One a client, in the order of clients, or the one of the pooled data.
+    quantisation : str, optional
+        How the models are quantised, if they are: JSON.
     """
     settings = read_line(line, LocalLine)
     device = prepare(settings.numerics)
@@ -48,10 +42,8 @@ def local_evaluation(
     samples = read_samples(clients, "validation") if role == "validation" else None
     images, labels = read_labelled(data, samples, device)
     scores = []
-    for client, path in enumerate(models):
-        model = new_model(client_model(settings, client), about, device, settings.numerics)
-        fill_model(model, load_tensors(path)[0], path)
-        said = compute_logits(model, images, about, settings.numerics)
+    for path in models:
+        said, _ = ask(settings, path, quantisation, images, about)
         scores.append(score(said, labels.cpu()))
     own = own_accuracies(scores, read_counts(histogram))
     areas = [one.auc for one in scores if one.auc is not None]

@@ -95,9 +95,7 @@ def quantise(
     return tensors
 
 
-def restore(
-    model: nn.Module, settings: Int8, example: torch.Tensor, tensors: Weights
-) -> nn.Module:
+def restore(model: nn.Module, settings: Int8, example: torch.Tensor, tensors: Weights) -> nn.Module:
     """Return the quantised network of tensors that `quantise` gave.
 
     Parameters

@@ -27,8 +27,8 @@ RANGE = 8  # bytes of the least and the greatest value of an activation: float32
 #: A row a phase, and a row a round of an aggregator's training.
 ROUNDS_SCHEMA = pa.schema(
     [
-        # "initial_model", "local_model", "activation_ranges", "label_counts", "ensemble", "votes", "round",
-        # "validation", or "step" of a server that trains alone.
+        # "initial_model", "local_model", "activation_ranges", "label_counts", "ensemble", "votes",
+        # "round", "validation", or "step" of a server that trains alone.
         ("phase", pa.string()),
         ("round", pa.int32()),  # 0: before the first
         ("participants", pa.int32()),

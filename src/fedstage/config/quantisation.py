@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from fedstage.config.base import BY_NAME, IN_SHORT, Positive, Settings
 
 

@@ -10,13 +10,12 @@ Importing torchao takes seconds, so this module is imported only where a line qu
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import torch
 from torch import nn
 from torch.export import Dim, export
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 from torchao.quantization.pt2e import (
     MinMaxObserver,
     ObserverBase,
@@ -84,12 +83,11 @@ def quantise(
             prepared(batch)
     tensors = _tensors(prepared)
     for layer in _layers(prepared):
-        watched = prepared.get_submodule(layer.observes_weight)
-        scale, _ = watched.calculate_qparams()
+        scale, _ = _observer(prepared, layer.observes_weight).calculate_qparams()
         tensors[layer.weight] = _rounded(tensors[layer.weight], scale, settings)
         tensors[layer.weight + SCALE] = scale if settings.weights == "per_channel" else scale[0]
         if layer.observes_input is not None:
-            scale, zero = prepared.get_submodule(layer.observes_input).calculate_qparams()
+            scale, zero = _observer(prepared, layer.observes_input).calculate_qparams()
             tensors[layer.weight + INPUT_SCALE] = scale[0]
             tensors[layer.weight + INPUT_ZERO_POINT] = zero[0].to(torch.uint8)
     return tensors
@@ -200,7 +198,8 @@ def _prepare(model: nn.Module, settings: Int8, example: torch.Tensor) -> GraphMo
     model.eval()
     free = {0: Dim.AUTO} if example.dim() != 3 else {0: Dim.AUTO, 1: Dim.AUTO}  # bags
     exported = export(model, (example,), dynamic_shapes=(free,)).module(check_guards=False)
-    return prepare_pt2e(exported, _Annotator(settings))
+    prepared: GraphModule = prepare_pt2e(exported, _Annotator(settings))
+    return prepared
 
 
 def _layers(prepared: GraphModule) -> list[Layer]:
@@ -211,9 +210,9 @@ def _found(prepared: GraphModule) -> Iterator[Layer]:
     for node in prepared.graph.nodes:
         if node.target in _PLACES:
             read, place = _PLACES[node.target]
-            weight: Node = node.args[place]
-            source = None if read is None else node.args[read].target
-            yield Layer(weight.args[0].target, weight.target, source)
+            arguments: Any = node.args  # observers, of which each has what it observes
+            source = None if read is None else arguments[read].target
+            yield Layer(arguments[place].args[0].target, arguments[place].target, source)
 
 
 def _tensors(prepared: GraphModule) -> Weights:
@@ -227,13 +226,18 @@ def _tensors(prepared: GraphModule) -> Weights:
 
 def _attribute(module: nn.Module, name: str) -> torch.Tensor:
     """Return the tensor of a dotted name."""
-    found: torch.Tensor = reduce(getattr, name.split("."), module)  # type: ignore[arg-type]
+    place, _, last = name.rpartition(".")
+    found: torch.Tensor = getattr(module.get_submodule(place), last)
     return found
+
+
+def _observer(prepared: GraphModule, name: str) -> Any:
+    return prepared.get_submodule(name)
 
 
 def _know(prepared: GraphModule, observer: str, scale: torch.Tensor, zero: torch.Tensor) -> None:
     place, _, name = observer.rpartition(".")
-    known = _Known(prepared.get_submodule(observer), scale, zero)
+    known = _Known(_observer(prepared, observer), scale, zero)
     setattr(prepared.get_submodule(place), name, known)
 
 

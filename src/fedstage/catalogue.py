@@ -39,9 +39,12 @@ from fedstage.lines import (
     normalised,
     participation_id,
     partition_id,
+    precision_id,
+    quantised_line,
     student_id,
     teaching,
     undistilled,
+    unquantised,
 )
 from fedstage.merging import Raw
 from fedstage.published.library import PublishedTable, find_published
@@ -75,6 +78,7 @@ class Catalogue:
     initial: dict[str, Initial]
     lines: dict[str, Line]
     local_lines: dict[str, LocalLine]
+    precisions: dict[str, LocalLine]
     aggregators: dict[str, OneShotLine]
     students: dict[str, OneShotLine]
     choices: dict[str, Run]
@@ -303,7 +307,9 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     """Name everything that the lines, and the lines that they share, depend on."""
     asked = list(lines)
     one_shot = {line for line in asked if isinstance(line, OneShotLine)}
-    local = {line for line in asked if isinstance(line, LocalLine)} | set(map(local_line, one_shot))
+    alone = {line for line in asked if isinstance(line, LocalLine)}
+    local = set(map(unquantised, alone)) | set(map(local_line, one_shot))
+    asked_models = {*local, *alone, *map(quantised_line, one_shot)}
     federated = {
         kind(line) for line in asked if isinstance(line, Line) for kind in (normalised, undistilled)
     }
@@ -324,6 +330,7 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
         "initial": {initial_id(one.data, one.model, one.seed): one for one in initial},
         "lines": {line_id(line): line for line in federated},
         "local_lines": {local_id(line): line for line in local},
+        "precisions": {precision_id(line): line for line in asked_models},
         "aggregators": {aggregator_id(line): aggregating(line) for line in one_shot},
         "students": {student_id(line): line for line in taught},
     }

@@ -6,11 +6,12 @@ from fedstage import graph
 from fedstage.catalogue import Catalogue, trained_runs
 from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine, Model, OneShotLine
 from fedstage.experiments import Keep, Run
-from fedstage.lines import client_model, local_line, model_of
+from fedstage.lines import client_model, local_line, model_of, quantised_line
 from fedstage.models.size import state_size
 from fedstage.segments import files_read, inputs, plan
 
 GIGABYTE = 1e9
+QUANTISED = 4  # times as small as float32, but for what is not quantised
 
 #: Shape of a sample and classes of the data sets whose names say so.
 SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
@@ -63,6 +64,10 @@ def _without_rounds(line: LocalLine | OneShotLine) -> Iterator[tuple[str, int]]:
     local = local_line(line) if isinstance(line, OneShotLine) else line
     for client, path in enumerate(graph.local_models(local)):
         yield path, _model_size(local.data, client_model(local, client))
+    quantised = quantised_line(line) if isinstance(line, OneShotLine) else line
+    if quantised.quantisation.name != "none":
+        for client, path in enumerate(graph.asked_models(quantised)):
+            yield path, _model_size(local.data, client_model(local, client)) // QUANTISED
 
 
 def _update_parts(line: Line) -> int:

@@ -21,7 +21,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
-from fedstage.config import Line, Numerics, OneShotLine
+from fedstage.config import Line, LocalLine, Numerics, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.evaluated import parse_evaluated
 from fedstage.kinds import member_kinds, parse_sampled
@@ -60,6 +60,7 @@ DECLARATIONS = frozenset(
                 "one_shot",
                 "optimisation",
                 "partitions",
+                "quantisation",
                 "samples",
                 "scores",
             )
@@ -140,7 +141,8 @@ DISPATCHERS = {
     "fedstage.teaching": frozenset(
         {"fedstage.global_trainers.early_stopping", "fedstage.global_trainers.swa"}
     ),
-    # What only lines do that compress their updates.
+    # What only lines do that quantise, and that compress their updates.
+    "fedstage.client_models": frozenset({"fedstage.int8"}),
     "fedstage.stages.local_training": _COMPRESSION,
     "fedstage.stages.aggregation": _COMPRESSION,
     "fedstage.traffic": _COMPRESSION,
@@ -179,6 +181,7 @@ CHOICES_OF = {
     "evaluation": ("model",),
     "local_model": ("model",),
     "local_evaluation": ("model",),
+    "quantised_model": ("model",),
     "client_logits": ("model",),
     "aggregator": (
         "model",
@@ -192,6 +195,9 @@ CHOICES_OF = {
 
 #: The stages that send and receive updates, compressed where a line says so.
 SENDING = frozenset({"local_training", "cohort", "segment", "aggregation"})
+
+#: The stages that make or ask clients' models, quantised where a line says so.
+ASKING = frozenset({"quantised_model", "client_logits", "local_evaluation"})
 
 #: The stages that train, with compiled code where numerics say so.
 COMPILED = frozenset(
@@ -251,6 +257,8 @@ def parts_of(
         parts += _ways_to_teach(line)
     if stage in SENDING and isinstance(line, Line) and line.compression.name != "none":
         parts.append("compression")
+    if stage in ASKING and isinstance(line, LocalLine) and line.quantisation.name != "none":
+        parts.append(line.quantisation.name)
     if stage == "initial_model" and getattr(getattr(line, "model", None), "weights", None):
         parts.append("pretrained")
     if stage in COMPILED and getattr(line, "numerics", Numerics()).compile:

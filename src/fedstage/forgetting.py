@@ -11,7 +11,7 @@ from operator import itemgetter
 from fedstage import graph
 from fedstage.catalogue import Catalogue
 from fedstage.config import Line, LocalLine, OneShotLine
-from fedstage.lines import local_line, partition_id
+from fedstage.lines import local_line, partition_id, unquantised
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Tra
     for _, line in sorted(catalogue.local_lines.items()):  # indexed in no order
         if _shares(line) == _shares(local):
             yield from _of_local_models(line, client)
+            yield from _of_quantised_models(catalogue, line, client)
     learnt = [(graph.aggregator_folder(one), one) for one in catalogue.aggregators.values()]
     learnt += [(graph.student_folder(one), one) for one in catalogue.students.values()]
     for folder, one in sorted(learnt, key=itemgetter(0)):
@@ -86,6 +87,13 @@ def _of_local_models(line: LocalLine, client: int) -> Iterator[Trace]:
         if fraction:
             files = f"{logits}/client_*-{role}.safetensors"
             yield Trace(client, "what models say about its samples", files)
+
+
+def _of_quantised_models(catalogue: Catalogue, line: LocalLine, client: int) -> Iterator[Trace]:
+    """Yield where a client's model is in other precisions; what these say are logits as well."""
+    for _, one in sorted(catalogue.precisions.items()):
+        if one.quantisation.name != "none" and unquantised(one) == line:
+            yield Trace(client, "its quantised model", graph.asked_models(one)[client])
 
 
 def _shares(line: Line | LocalLine) -> str:

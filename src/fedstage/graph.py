@@ -41,6 +41,8 @@ from fedstage.lines import (
     owner,
     participation_id,
     partition_id,
+    quantisation_id,
+    quantised_line,
     shares_control,
     student_id,
     teaching,
@@ -337,10 +339,12 @@ def local_models(line: LocalLine) -> list[str]:
 def local_metrics_file(line: LocalLine, role: str, rounds: int, client: int | None = None) -> str:
     """Return the metrics of unfederated models, booked under the round they are compared with.
 
-    They are of all clients, as means, or of one.
+    They are of all clients, as means, or of one, who is not quantised.
     """
+    quantised = line.quantisation.name != "none"
+    precision = f"{quantisation_id(line.quantisation)}/" if quantised else ""
     whose = "" if client is None else f"client_{client}-"
-    return f"{local_folder(line)}/metrics/{whose}{role}-rounds_{rounds:04d}.parquet"
+    return f"{local_folder(line)}/metrics/{precision}{whose}{role}-rounds_{rounds:04d}.parquet"
 
 
 def local_start(line: LocalLine, client: int | None) -> str:
@@ -365,8 +369,16 @@ def partition_line(line: Line | LocalLine | OneShotLine) -> Line | LocalLine:
     return local_line(line) if isinstance(line, OneShotLine) else line
 
 
+def asked_models(line: LocalLine) -> list[str]:
+    """Return the models that are asked: those that are trained, or what is quantised of them."""
+    if line.quantisation.name == "none":
+        return local_models(line)
+    folder = f"{local_folder(line)}/quantised/{quantisation_id(line.quantisation)}"
+    return [f"{folder}/client_{client}.safetensors" for client in range(line.clients)]
+
+
 def client_logits(line: LocalLine, client: int, images: str) -> str:
-    """Return what a client's model says about images.
+    """Return what a client's model says about images, in the precision of the line.
 
     Parameters
     ----------
@@ -375,12 +387,21 @@ def client_logits(line: LocalLine, client: int, images: str) -> str:
         clients;
         ``held_out``, ``server_validation`` or another data set's id.
     """
-    return f"{local_folder(line)}/logits/fp32/client_{client}-{images}.safetensors"
+    precision = quantisation_id(line.quantisation)
+    return f"{local_folder(line)}/logits/{precision}/client_{client}-{images}.safetensors"
 
 
 def members_logits(line: OneShotLine, images: str) -> list[str]:
     """Return what the members of a one-shot ensemble say about images, in the order of clients."""
-    return [client_logits(local_line(line), client, images) for client in members(line)]
+    return [client_logits(quantised_line(line), client, images) for client in members(line)]
+
+
+def members_quantised(line: OneShotLine) -> list[str]:
+    """Return the quantised models of a one-shot ensemble, where it has them."""
+    if line.quantisation.name == "none":
+        return []
+    models = asked_models(quantised_line(line))
+    return [models[client] for client in members(line)]
 
 
 def local_images(line: LocalLine, images: str) -> str:

@@ -27,9 +27,11 @@ from fedstage.config import (
     Line,
     LocalLine,
     Model,
+    NotQuantised,
     Numerics,
     OneShot,
     OneShotLine,
+    Quantisation,
     Settings,
     has_batch_norm,
     models_of,
@@ -196,10 +198,17 @@ def keeps_statistics(line: Line) -> bool:
     return normalised(line).aggregation.batch_norm == "local"
 
 
+_UNQUANTISED = NotQuantised(name="none")
 #: Settings of clients that are about several rounds, as they are without any.
 _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 #: What one-shot lines have and federated ones do not, and what means something else there.
-_OF_CLIENTS = ("aggregator_fraction", "initialisation", "architectures", "pooled")
+_OF_CLIENTS = (
+    "aggregator_fraction",
+    "initialisation",
+    "architectures",
+    "quantisation",
+    "pooled",
+)
 
 
 def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) -> LocalLine:
@@ -227,6 +236,7 @@ def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) 
     if own is not None and not pooled:
         shared["aggregator_fraction"] = _left_out(own)
         shared["initialisation"] = own.initialisation
+        shared["quantisation"] = own.quantisation
     return LocalLine.model_construct(**shared, pooled=pooled)
 
 
@@ -255,10 +265,23 @@ def local_line(line: OneShotLine) -> LocalLine:
         "aggregator_fraction": _left_out(line),
         "model": models[0],
         "architectures": models if len(models) > 1 else (),
+        "quantisation": _UNQUANTISED,
         "client": line.client.model_copy(update=_UNREAD_IN_ONE_TRAINING),
         "numerics": _storing_no_logits(line),
     }
     return LocalLine.model_construct(**shared)
+
+
+@cache
+def unquantised(line: LocalLine) -> LocalLine:
+    """Return what the models depend on that a line trains, whatever is made of them."""
+    return line.model_copy(update={"quantisation": _UNQUANTISED})
+
+
+@cache
+def quantised_line(line: OneShotLine) -> LocalLine:
+    """Return what the models depend on that are aggregated: of the precision of their logits."""
+    return local_line(line).model_copy(update={"quantisation": line.quantisation})
 
 
 def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
@@ -283,7 +306,8 @@ def members(line: OneShotLine) -> list[int]:
 def aggregating(line: OneShotLine) -> OneShotLine:
     """Return the line without what cannot reach its aggregator."""
     local = local_line(line)
-    read = {name: getattr(local, name) for name in LocalLine.model_fields if name != "pooled"}
+    own = ("pooled", "quantisation")
+    read = {name: getattr(local, name) for name in LocalLine.model_fields if name not in own}
     read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
     if line.aggregator.name not in TRAINED_AGGREGATORS:
         read["aggregator_training"] = None
@@ -409,7 +433,22 @@ def line_id(line: Line) -> str:
 def local_id(line: LocalLine) -> str:
     """Name the folder of models that are trained without federation."""
     method = "pooled" if line.pooled else "alone"
-    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(line))}"
+    content = canonical(unquantised(line))
+    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(content)}"
+
+
+@cache
+def quantisation_id(quantisation: Quantisation) -> str:
+    """Name the folder of what is made of models in a precision: `fp32` where it is their own."""
+    if quantisation.name == "none":
+        return "fp32"
+    return f"{quantisation.name}-{digest(canonical(quantisation))}"
+
+
+@cache
+def precision_id(line: LocalLine) -> str:
+    """Name the models of a line in the precision in which they are asked."""
+    return f"{local_id(line)}/{quantisation_id(line.quantisation)}"
 
 
 @cache
@@ -427,6 +466,8 @@ def student_id(line: OneShotLine) -> str:
 
 
 def _one_shot_id(settings: OneShotLine, method: str) -> str:
+    if settings.quantisation.name != "none":
+        method += f"-{settings.quantisation.name}"
     if settings.forget:
         method += f"-without_{_listed(settings.forget)}"
     name = _common_name(local_line(settings))

@@ -36,6 +36,7 @@ OUTPUTS = {
     "evaluation": ("output",),
     "local_model": ("output",),
     "local_evaluation": ("output",),
+    "quantised_model": ("output",),
     "client_logits": ("output",),
     "aggregator": ("output", "rounds"),
     "distilled_model": ("output",),

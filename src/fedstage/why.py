@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from fedstage.config import Line, LocalLine, OneShotLine
+from fedstage.config import Int8, Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.experiments import load_yaml
 from fedstage.files import load_json
@@ -25,7 +25,9 @@ UNCHANGED = ", unchanged"
 
 #: What the line of a stage is, where it is not a federated one.
 _KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
-    **dict.fromkeys(("local_model", "local_evaluation", "client_logits"), LocalLine),
+    **dict.fromkeys(
+        ("local_model", "local_evaluation", "quantised_model", "client_logits"), LocalLine
+    ),
     **dict.fromkeys(("aggregator", "distilled_model", "one_shot_evaluation"), OneShotLine),
 }
 
@@ -65,6 +67,9 @@ def _fingerprint(artefact: Artefact) -> str:
     stage, options = artefact.job["stage"], artefact.job["options"]
     for line in artefact.job["inputs"].get("line", ()):
         settings = read_settings(artefact.root / line, _KINDS.get(stage, Line))
+        if how := options.get("quantisation"):
+            quantisation = validate_json(Int8, how, "--quantisation")
+            settings = settings.model_copy(update={"quantisation": quantisation})
         return source_of(settings, stage, options.get("evaluated"), options.get("members"))
     return stage_fingerprint(stage, _parts(stage, options.get("settings", "")))
 

@@ -232,7 +232,33 @@ ONE_SHOT_FAULTS = {
     "a student judged by nothing": one_shot(
         {"distillation": "kl", "server": {"early_stopping": {}}}, "data.server_validation = 0"
     ),
+    "unknown quantisation": one_shot(
+        {"quantisation": "int4"}, "quantisation = 'int4'", "'none', 'int8'"
+    ),
+    "unknown key of a quantisation": one_shot(
+        {"quantisation": {"int8": {"bits": 4}}}, "quantisation.bits = 4", "unknown key"
+    ),
+    "unknown scales of weights": one_shot(
+        {"quantisation": {"int8": {"weights": "per_row"}}},
+        "quantisation.weights = 'per_row'",
+        "'per_channel' or 'per_tensor'",
+    ),
+    "calibration on nothing": one_shot(
+        {"quantisation": {"int8": {"calibration": {"samples": 0}}}},
+        "quantisation.calibration.samples = 0",
+        "at least 1",
+    ),
     # The test set must not choose anything.
+    "calibration on the test set": one_shot(
+        {"quantisation": {"int8": {"calibration": {"on": "test"}}}},
+        "quantisation.calibration.on = 'test'",
+        "must be 'train'",
+    ),
+    "calibration of clients that train alone on the test set": method(
+        {"training": "alone", "quantisation": {"int8": {"calibration": {"on": "test"}}}},
+        "quantisation.calibration.on = 'test'",
+        "must be 'train'",
+    ),
     "early stopping on the test set": fitted(
         {"federated": {"rounds": 5, "early_stopping": {"on": "test"}}},
         "aggregator_training.early_stopping.on = 'test'",

@@ -9,7 +9,7 @@ import pytest
 
 from fedstage import config
 from fedstage.catalogue import Initial
-from fedstage.config import Line, LocalLine, OneShotLine
+from fedstage.config import Int8, Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.fingerprints import (
     CHOSEN_FROM,
@@ -382,6 +382,18 @@ def test_what_all_models_share_reaches_all_that_use_it(changed):
     changes = changed("models/norms.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
     assert lines_of(changes) >= LINES.keys()
     assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
+
+
+def test_quantisation_reaches_what_is_quantised_only():
+    line = alone(LINES["fedavg"])
+    quantised = line.model_copy(update={"quantisation": Int8(name="int8")})
+    for stage in ("quantised_model", "client_logits", "local_evaluation"):
+        assert "int8" in parts_of(quantised, stage)
+        assert "int8" not in parts_of(line, stage)
+        own = reachable(stage, parts_of(quantised, stage))
+        assert "fedstage.int8" in own
+        assert "fedstage.int8" not in reachable(stage, parts_of(line, stage))
+    assert "int8" not in parts_of(quantised, "local_model")
 
 
 def test_a_scheme_reaches_its_own_partitions_only(changed):

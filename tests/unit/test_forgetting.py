@@ -20,6 +20,7 @@ METHODS = {
     "whole": ONE_SHOT | {"aggregator": "averaging", "local_fraction": 1.0},
     "without_2": ONE_SHOT | {"aggregator": "voting", "forget": [2]},
     "without_both": ONE_SHOT | {"aggregator": "voting", "forget": [2, 0]},
+    "rough": ONE_SHOT | {"aggregator": "averaging", "quantisation": "int8"},
     "fedavg": {"local": "fedavg"},
     "centralised": {"training": "pooled"},
 }
@@ -54,7 +55,7 @@ def catalogue(tmp_path_factory):
     experiments = {
         "a": experiment(["without_2"]),
         "b": experiment(["without_2", "without_both"]),
-        "others": experiment(["fens", "fedkd", "whole", "fedavg", "centralised"]),
+        "others": experiment(["fens", "rough", "fedkd", "whole", "fedavg", "centralised"]),
         "another_seed": experiment(["fens", "whole", "fedavg"], seed=1),
     }
     return load_catalogue({"targets": ["a"], "experiments": experiments}, folder)
@@ -86,7 +87,9 @@ def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples
     traces = found(catalogue)
     assert traces["its model"] == {graph.local_models(local)[2] for local in locals_}
     said = {f"{graph.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_}
-    assert traces["what its model says"] == said
+    assert traces["what its model says"] == said  # in any precision
+    rough = graph.members_quantised(line_of(catalogue, "others", "rough"))
+    assert traces["its quantised model"] == {rough[2]}
     about = {path.rpartition("/")[2] for path in traces["what models say about its samples"]}
     assert about == {"client_*-aggregator.safetensors", "client_*-validation.safetensors"}
     assert traces["learnt from its samples"] == {
@@ -95,7 +98,8 @@ def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples
 
 
 def test_aggregators_and_students_that_have_the_client_are_listed(catalogue):
-    lines = [line_of(catalogue, "others", name) for name in ("fens", "fedkd", "whole")]
+    rows = ("fens", "rough", "fedkd", "whole")
+    lines = [line_of(catalogue, "others", name) for name in rows]
     expected = {graph.aggregator_folder(line) for line in lines}
     expected.add(graph.student_folder(line_of(catalogue, "others", "fedkd")))
     assert found(catalogue)["learnt from its model and samples"] == expected

@@ -14,8 +14,10 @@ from fedstage.lines import (
     members,
     partition_id,
     partition_settings,
+    quantisation_id,
     student_id,
     teaching,
+    unquantised,
 )
 
 CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
@@ -60,6 +62,7 @@ REACH = {
     "initialisation": ("own", TRAINED),
     "start": ("results/training/a/round_0003/group_0/aggregated.safetensors", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, TRAINED),
+    "quantisation": ("int8", FITTED),
     "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
     "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),
     "forget": ([2], FITTED),
@@ -319,3 +322,58 @@ def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images
     }
     assert len(spoken) == 4 * len(images)
     assert not [path for path in every if "test" in path.rpartition("/")[2]]
+
+
+# --- quantised models -----------------------------------------------------------------------------
+
+
+def test_each_precision_has_its_own_logits_of_the_same_models():
+    plain, rough = one_shot(), one_shot(quantisation="int8")
+    folder = graph.local_folder(local_line(plain))
+    assert local_line(plain) == local_line(rough)
+    assert graph.members_quantised(plain) == []
+    for client, (logits, model) in enumerate(
+        zip(graph.members_logits(rough, "test"), graph.members_quantised(rough), strict=True)
+    ):
+        precision = quantisation_id(rough.quantisation)
+        assert precision.startswith("int8-")
+        assert logits == f"{folder}/logits/{precision}/client_{client}-test.safetensors"
+        assert model == f"{folder}/quantised/{precision}/client_{client}.safetensors"
+    assert "/logits/fp32/" in graph.members_logits(plain, "test")[0]
+
+
+def test_of_forgotten_clients_no_quantised_model_is_read():
+    rough = one_shot(quantisation="int8")
+    left = one_shot(quantisation="int8", forget=[1])
+    every = graph.members_quantised(rough)
+    assert graph.members_quantised(left) == [every[0], *every[2:]]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"weights": "per_tensor"}, {"reduce_range": False}, {"calibration": {"samples": 9}}],
+    ids=str,
+)
+def test_how_models_are_quantised_is_in_the_names_of_what_is_made_of_them(changed):
+    lines = [one_shot(quantisation={"int8": how}) for how in ({}, changed)]
+    assert len({graph.members_quantised(line)[0] for line in lines}) == 2
+    assert len({aggregator_id(line) for line in lines}) == 2
+    assert len({local_id(local_line(line)) for line in lines}) == 1
+
+
+def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
+    settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
+    federated = Line.model_validate(settings | {"participants": 2})
+    rough = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": "int8"})
+    plain, quantised = (
+        alone(federated, 1, pooled=False, own=own)
+        for own in (OneShot(aggregator_fraction=0.1), rough)
+    )
+    assert local_id(plain) == local_id(quantised)
+    assert unquantised(quantised) == plain == local_line(one_shot())
+    assert graph.asked_models(plain) == graph.local_models(quantised)
+    assert graph.asked_models(quantised) == graph.members_quantised(one_shot(quantisation="int8"))
+    files = [graph.local_metrics_file(line, "test", 1) for line in (plain, quantised)]
+    precision = quantisation_id(quantised.quantisation)
+    assert files[1] == files[0].replace("/metrics/", f"/metrics/{precision}/")
+    assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)

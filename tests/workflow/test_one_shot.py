@@ -1,6 +1,7 @@
 """One-shot federated learning: what its methods share, counted in jobs, and a real run."""
 
 import shutil
+from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -49,20 +50,26 @@ def configured(project):
     return lambda rows, **base: write(project, rows, **base)
 
 
+INT8 = {"quantisation": "int8"}
+#: Of the extra `int8`, which may not be installed.
+ROUGH = {"fens_int8": rule("mlp", **INT8)} if find_spec("torchao") else {}
 MIXED = {"architectures": ["logistic_regression", {"cnn_small": {"width": 2, "hidden": 4}}]}
-EVERYTHING = SEVEN | {
-    "fedavg": {"local": "fedavg"},
-    "mixed": rule("mlp", initialisation="own", **MIXED),
-    "local_only": {"training": "alone", "rounds": 1},
-    "client_2": {"training": "alone", "rounds": 1, "evaluate_client": 2},
-    "without_3": rule("voting", forget=[3]),
-    "fedkd": ONE_SHOT
+EVERYTHING = (
+    SEVEN
+    | ROUGH
     | {
-        "aggregator": "weighted",
-        "distillation": "l1",
-        "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05},
-    },
-}
+        "fedavg": {"local": "fedavg"},
+        "mixed": rule("mlp", initialisation="own", **MIXED),
+        "local_only": {"training": "alone", "rounds": 1},
+        "without_3": rule("voting", forget=[3]),
+        "fedkd": ONE_SHOT
+        | {
+            "aggregator": "weighted",
+            "distillation": "l1",
+            "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05},
+        },
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +149,26 @@ def test_all_methods_of_the_paper_train_each_client_once(configured):
     assert run.jobs["local_model"] == 2 * CLIENTS
 
 
+def test_precisions_share_all_models_of_clients(configured):
+    """FENS in both precisions, and the mean of client models in both: App. B.3."""
+    alone = {"training": "alone", "rounds": 1}
+    rows = {"fens": rule("mlp"), "clients": alone}
+    run = configured(rows | {f"{name}_int8": row | INT8 for name, row in rows.items()}).plan()
+    assert run.jobs["local_model"] == run.jobs["quantised_model"] == CLIENTS
+    assert run.jobs["client_logits"] == 2 * 2 * CLIENTS  # test and aggregator, both precisions
+    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 2
+    assert run.jobs["local_evaluation"] == run.jobs["quantised_evaluation"] == 1
+
+
+def test_quantising_finished_models_trains_no_client(again):
+    how = {"int8": {"weights": "per_tensor", "reduce_range": False}}
+    run = again(EVERYTHING | {"full_range": rule("mlp", quantisation=how)})
+    assert run.jobs["local_model"] == run.jobs["local_training"] == 0
+    assert run.jobs["quantised_model"] == CLIENTS
+    assert run.jobs["client_logits"] == 2 * CLIENTS
+    assert run.jobs["aggregator"] == 1
+
+
 def test_fedens_is_the_row_of_averages(configured):
     fedens = ONE_SHOT | {"aggregator": "averaging"}
     assert configured(SEVEN | {"fedens": fedens}).plan().jobs["aggregator"] == 7
@@ -184,7 +211,7 @@ def metrics(project, model="logistic_regression"):
     found = {}
     for path in project.files(f"results/aggregators/*-{model}-*/metrics/test.parquet"):
         (row,) = load_table(project.path / path).to_pylist()
-        if "without" not in path.parts[2]:
+        if "without" not in path.parts[2] and "-int8-" not in path.parts[2]:
             found[path.parts[2].split("-")[3]] = row
     return found
 
@@ -200,6 +227,22 @@ def test_a_whole_run_ends_in_a_table(made):
     assert sent["linear"] - sent["averaging"] == 6 * 4 * CLIENTS
     assert sent["per_class"] - sent["averaging"] == 6 * 4 * CLIENTS * 10
     assert made.plan().jobs == {}
+
+
+@pytest.mark.skipif(not ROUGH, reason="torchao, of the extra `int8`, is not installed")
+def test_an_ensemble_in_int8_is_sent_in_a_quarter_of_the_bytes_and_is_as_good(made):
+    rows = {}
+    for precision, pattern in (("fp32", "*-mlp-seed*"), ("int8", "*-mlp-int8-seed*")):
+        (folder,) = made.files(f"results/aggregators/*-logistic_regression{pattern}")
+        (scored,) = load_table(made.path / folder / "metrics/test.parquet").to_pylist()
+        sent = load_table(made.path / folder / "rounds.parquet").to_pylist()
+        rows[precision] = scored, {row["phase"]: row for row in sent}
+    (exact, before), (rough, after) = rows["fp32"], rows["int8"]
+    assert 0.25 < after["ensemble"]["bytes_down"] / before["ensemble"]["bytes_down"] < 0.35
+    assert after["local_model"] == before["local_model"]
+    assert after["activation_ranges"]["bytes_up"] == 8  # one layer
+    assert rough["bytes_up"] - exact["bytes_up"] == 8
+    assert abs(rough["top1_accuracy"] - exact["top1_accuracy"]) < 5
 
 
 def test_clients_of_different_architectures_speak_to_one_aggregator(made):
@@ -233,6 +276,8 @@ def test_why_knows_the_stages_of_a_one_shot_run(made, capsys):
         "results/forgetting/tiny/default.md",
         folder / "metrics/test.parquet",
         local / "logits/fp32/client_1-aggregator.safetensors",
+        *made.files("results/local_models/*/quantised/*/client_1.safetensors"),
+        *made.files("results/local_models/*/logits/int8-*/client_1-test.safetensors"),
         *made.files("results/distilled_models/*/model.safetensors"),
         *made.files("results/distilled_models/*/metrics/test.parquet"),
     ):

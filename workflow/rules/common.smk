@@ -66,6 +66,7 @@ wildcard_constraints:
     slot=r"\d+",
     members=kinds.PATTERN,
     who=r"client_\d+|pooled",
+    precision="fp32|int8-[0-9a-f]{10}",
     role="test|test_own|validation",
     choice="[^/]+",
     experiment="[^/]+",
@@ -86,6 +87,21 @@ def line_of(wildcards):
 
 def local_line_of(wildcards):
     return found("local_lines", wildcards, "line")
+
+
+def asked_line_of(wildcards):
+    """Return the line of models that are asked in a precision, with its quantisation."""
+    try:
+        name = "{}/{}".format(wildcards.line, wildcards.precision)
+        return find(CATALOGUE.precisions, name, "models")
+    except FedstageError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def quantisation_of(line):
+    """Return how models are quantised as JSON, or nothing where they are not."""
+    how = line.quantisation
+    return "" if how.name == "none" else as_json(canonical(how))
 
 
 def binding_of(line):

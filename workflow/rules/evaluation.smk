@@ -62,6 +62,36 @@ rule local_evaluation:
         " --clients {input.clients} --histogram {input.histogram} --output {output}"
 
 
+rule quantised_evaluation:
+    input:
+        line="results/local_models/{line}/line.yaml",
+        models=lambda w: graph.asked_models(asked_line_of(w)),
+        data=lambda w: graph.evaluation_data(local_line_of(w), w.role),
+        info=lambda w: graph.data_file(local_line_of(w).data, "info"),
+        clients=lambda w: graph.clients_table(local_line_of(w)),
+        histogram=lambda w: graph.label_histogram(local_line_of(w)),
+    output:
+        "results/local_models/{line}/metrics/{precision}/{role}-rounds_{rounds}.parquet",
+    log:
+        "results/logs/quantised_evaluation/{line}/{precision}/{role}-rounds_{rounds}.log",
+    wildcard_constraints:
+        rounds=r"\d{4}",
+    threads: lambda w: local_line_of(w).numerics.threads
+    resources:
+        gpu=lambda w: gpus(local_line_of(w)),
+    params:
+        source=lambda w: source_of(asked_line_of(w), "local_evaluation"),
+        quantisation=lambda w: quantisation_of(asked_line_of(w)),
+    message:
+        "evaluation of {wildcards.line} in {wildcards.precision} on {wildcards.role} data"
+    shell:
+        "fedstage local_evaluation --log {log} --fingerprint {params.source}"
+        " --line {input.line} --rounds {wildcards.rounds}"
+        " --role {wildcards.role} --models {input.models}"
+        " --quantisation {params.quantisation:q} --data {input.data} --info {input.info}"
+        " --clients {input.clients} --histogram {input.histogram} --output {output}"
+
+
 rule client_evaluation:
     input:
         line="results/local_models/{line}/line.yaml",

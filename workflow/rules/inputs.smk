@@ -141,6 +141,11 @@ def initial_weights(wildcards):
     return graph.local_start(local_line_of(wildcards), local_client(wildcards))
 
 
+def asked_model(wildcards):
+    """Return the model of a client that is asked, in the precision of the logits."""
+    return graph.asked_models(asked_line_of(wildcards))[local_client(wildcards)]
+
+
 def aggregated_models(wildcards):
     """Return the models of the clients whose logits are aggregated."""
     line = aggregator_of(wildcards)

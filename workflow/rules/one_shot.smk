@@ -1,10 +1,35 @@
 """One-shot federated learning: all of it reads the same models of clients, trained to the end."""
 
 
-rule client_logits:
+rule quantised_model:
     input:
         line="results/local_models/{line}/line.yaml",
         model="results/local_models/{line}/{who}.safetensors",
+        data=lambda w: graph.data_file(local_line_of(w).data, "train"),
+        info=lambda w: graph.data_file(local_line_of(w).data, "info"),
+        clients=lambda w: graph.clients_table(local_line_of(w)),
+    output:
+        "results/local_models/{line}/quantised/{precision}/{who}.safetensors",
+    log:
+        "results/logs/quantised_model/{line}/{precision}/{who}.log",
+    threads: lambda w: local_line_of(w).numerics.threads
+    resources:
+        gpu=lambda w: gpus(local_line_of(w)),
+    params:
+        source=lambda w: source_of(asked_line_of(w), "quantised_model"),
+        quantisation=lambda w: quantisation_of(asked_line_of(w)),
+    message:
+        "{wildcards.who} is quantised to {wildcards.precision} ({wildcards.line})"
+    shell:
+        "fedstage quantised_model --log {log} --fingerprint {params.source}"
+        " --line {input.line} --quantisation {params.quantisation:q} --model {input.model}"
+        " --data {input.data} --info {input.info} --clients {input.clients} --output {output}"
+
+
+rule client_logits:
+    input:
+        line="results/local_models/{line}/line.yaml",
+        model=asked_model,
         data=lambda w: graph.local_images(local_line_of(w), w.images),
         info=lambda w: graph.data_file(local_line_of(w).data, "info"),
         clients=lambda w: (
@@ -13,21 +38,23 @@ rule client_logits:
             else []
         ),
     output:
-        "results/local_models/{line}/logits/fp32/{who}-{images}.safetensors",
+        "results/local_models/{line}/logits/{precision}/{who}-{images}.safetensors",
     log:
-        "results/logs/client_logits/{line}/fp32/{who}-{images}.log",
+        "results/logs/client_logits/{line}/{precision}/{who}-{images}.log",
     wildcard_constraints:
         images="[^/]+",
     threads: lambda w: local_line_of(w).numerics.threads
     resources:
         gpu=lambda w: gpus(local_line_of(w)),
     params:
-        source=lambda w: source_of(local_line_of(w), "client_logits"),
+        source=lambda w: source_of(asked_line_of(w), "client_logits"),
+        quantisation=lambda w: quantisation_of(asked_line_of(w)),
     message:
         "logits of {wildcards.who} on {wildcards.images} ({wildcards.line})"
     shell:
         "fedstage client_logits --log {log} --fingerprint {params.source}"
-        " --line {input.line} --model {input.model} --images {wildcards.images}"
+        " --line {input.line} --model {input.model} --quantisation {params.quantisation:q}"
+        " --images {wildcards.images}"
         " --data {input.data} --info {input.info} --clients {input.clients} --output {output}"
 
 
@@ -35,6 +62,7 @@ rule aggregator:
     input:
         line="results/aggregators/{line}/line.yaml",
         models=aggregated_models,
+        quantised=lambda w: graph.members_quantised(aggregator_of(w)),
         logits=fitted("logits"),
         data=fitted("data"),
         validation_logits=fitted("validation_logits"),
@@ -56,10 +84,10 @@ rule aggregator:
         "aggregator {wildcards.line}"
     shell:
         "fedstage aggregator --log {log} --fingerprint {params.source}"
-        " --line {input.line} --models {input.models} --logits {input.logits}"
-        " --data {input.data} --clients {input.clients} --histogram {input.histogram}"
-        " --validation-logits {input.validation_logits} --validation {input.validation}"
-        " --info {input.info} --output {output.aggregator} --rounds {output.rounds}"
+        " --line {input.line} --models {input.models} --quantised {input.quantised}"
+        " --logits {input.logits} --data {input.data} --clients {input.clients}"
+        " --histogram {input.histogram} --validation-logits {input.validation_logits}"
+        " --validation {input.validation} --info {input.info} --output {output.aggregator} --rounds {output.rounds}"
 
 
 rule one_shot_evaluation:

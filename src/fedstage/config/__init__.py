@@ -122,6 +122,7 @@ from fedstage.config.optimisation import (
     needs_validation,
 )
 from fedstage.config.partitions import Dirichlet, DirichletEqual, Iid, Natural, Partition, Shards
+from fedstage.config.quantisation import Calibration, Int8, NotQuantised, Quantisation
 from fedstage.config.scores import SECONDS, Axis, Cells, Metric, Role, Score, Seconds
 
 __all__ = [
@@ -145,6 +146,7 @@ __all__ = [
     "Basic",
     "Bayesian",
     "BoundClients",
+    "Calibration",
     "Camelyon16",
     "Cells",
     "Client",
@@ -179,6 +181,7 @@ __all__ = [
     "HeartDisease",
     "HeldOut",
     "Iid",
+    "Int8",
     "Isic2019",
     "KlTransfer",
     "L1Transfer",
@@ -195,6 +198,7 @@ __all__ = [
     "Natural",
     "NonNegative",
     "Norm",
+    "NotQuantised",
     "Numerics",
     "OneShot",
     "OneShotLine",
@@ -206,6 +210,7 @@ __all__ = [
     "Pretrained",
     "ProxySet",
     "Public",
+    "Quantisation",
     "Rate",
     "ResNet",
     "ResNetWide",

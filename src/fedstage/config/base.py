@@ -34,6 +34,7 @@ CHOICES = frozenset(
         "aggregator_training",
         "distillation",
         "student",
+        "quantisation",
     }
 )
 

@@ -14,6 +14,7 @@ from fedstage.config.models import Model, has_batch_norm
 from fedstage.config.numerics import Numerics
 from fedstage.config.optimisation import Client, Server, needs_validation
 from fedstage.config.partitions import Partition
+from fedstage.config.quantisation import NotQuantised, Quantisation
 from fedstage.config.samples import check_samples
 from fedstage.slots import slots_of, unbound_needed
 
@@ -207,6 +208,7 @@ class LocalLine(Settings):
     in one-shot federated learning. `architectures` are the clients' models where they are not all
     `model`, in turn. With `initialisation` = ``own`` client n starts from weights of its own, those
     of the initial model of group n; with a `start` all start from what another line has ended in.
+    With a `quantisation` quantised models are scored; the same are trained.
     """
 
     data: Data
@@ -219,6 +221,7 @@ class LocalLine(Settings):
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     initialisation: Literal["common", "own"] = "common"
     start: WeightsFile | None = None
+    quantisation: Quantisation = NotQuantised(name="none")
     client: Client
     numerics: Numerics = Numerics()
     seed: int

@@ -28,6 +28,7 @@ from fedstage.config.models import Model
 from fedstage.config.numerics import Numerics
 from fedstage.config.optimisation import Client, Server
 from fedstage.config.partitions import Partition
+from fedstage.config.quantisation import NotQuantised, Quantisation
 from fedstage.config.samples import check_samples
 
 
@@ -58,14 +59,16 @@ class OneShot(Settings):
 
     `aggregator_fraction` of each client's samples are for the aggregator. `local_fraction` is the
     share that the clients' models are trained on: the others (null), or all (1), with which an
-    aggregator can only be one that needs no samples. The models and data of the clients in `forget`
-    are left out of the aggregator. With a `distillation` it is a `student` (by default of the
+    aggregator can only be one that needs no samples. With a `quantisation` it is quantised models
+    that are aggregated. The models and data of the clients in `forget` are left out of the
+    aggregator. With a `distillation` it is a `student` (by default of the
     architecture of `model`) that predicts, whom the aggregator has taught on the public images.
     """
 
     aggregator_fraction: Fraction = 0.0
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"
+    quantisation: Quantisation = NotQuantised(name="none")
     aggregator: Aggregator = Averaging(name="averaging")
     aggregator_training: AggregatorTraining | None = None
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()

@@ -1,6 +1,6 @@
 """Forward passes without gradients, and what is measured on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,10 +27,15 @@ def compute_logits(
     Nothing is compiled: a model says what it has to say in less time than that takes.
     """
     model.eval()
+    parts = [forward(model, batch, numerics) for batch in normalised_batches(images, info)]
+    return torch.cat(parts).float().cpu()
+
+
+def normalised_batches(images: Samples, info: Mapping[str, Any]) -> Iterator[torch.Tensor]:
+    """Yield samples as a model takes them, so many at a time as are computed fastest."""
     size = BAGS if isinstance(images, Bags) else BATCH[images.device.type]
     batches: Sequence[Samples] = images.split(size)
-    parts = [forward(model, normalise(batch, info), numerics) for batch in batches]
-    return torch.cat(parts).float().cpu()
+    return (normalise(batch, info) for batch in batches)
 
 
 def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> float:

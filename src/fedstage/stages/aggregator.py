@@ -15,7 +15,7 @@ from fedstage.engine.devices import prepare
 from fedstage.engine.images import normalise
 from fedstage.errors import FedstageError
 from fedstage.lines import members
-from fedstage.one_shot_traffic import ROUNDS_SCHEMA, traffic
+from fedstage.one_shot_traffic import ROUNDS_SCHEMA, Quantised, traffic
 from fedstage.randomness import torch_generator
 from fedstage.reading import read_counts, read_info, read_labelled, read_line, read_owned
 
@@ -27,6 +27,7 @@ def aggregator(
     *,
     line: Path,
     models: list[Path],
+    quantised: list[Path] | None = None,
     logits: list[Path] | None = None,
     data: Path | None = None,
     clients: Path,
@@ -45,6 +46,8 @@ def aggregator(
     ----------
     models : list of Path
         The members' models, in the order of clients: only their sizes are used.
+    quantised : list of Path, optional
+        What is quantised of them, where that is what predicts: also for its size only.
     logits, data : optional
         Where the aggregator is fitted to samples: what the members say about the clients' samples
         of role `aggregator` (the server's own), and the data set with these samples.
@@ -73,8 +76,15 @@ def aggregator(
     sizes = [payload_bytes(load_tensors(path)[0]) for path in models]
     notes = {"members": members(settings), "round": trained.best}
     save_tensors(output, trained.parameters, notes)
-    columns = traffic(settings, sizes, about["classes"], trained.parameters, trained.rounds)
+    sent = _quantised(quantised) if quantised else None
+    columns = traffic(settings, sizes, about["classes"], trained.parameters, trained.rounds, sent)
     save_table(rounds, columns, ROUNDS_SCHEMA)
+
+
+def _quantised(paths: list[Path]) -> Quantised:
+    read = [load_tensors(path) for path in paths]
+    ranges = [notes["ranges"] for _, notes in read]
+    return Quantised([payload_bytes(tensors) for tensors, _ in read], ranges)
 
 
 def _fit(

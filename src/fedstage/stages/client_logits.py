@@ -2,26 +2,18 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import load_tensors, save_tensors
+from fedstage.artefacts import save_tensors
+from fedstage.client_models import ask
 from fedstage.config import LocalLine
 from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.lines import client_model
-from fedstage.reading import (
-    fill_model,
-    new_model,
-    read_images,
-    read_info,
-    read_line,
-    read_public,
-    read_samples,
-)
+from fedstage.reading import read_images, read_info, read_line, read_public, read_samples
 
 
 def client_logits(
     *,
     line: Path,
     model: Path,
+    quantisation: str | None = None,
     images: str,
     data: Path,
     info: Path,
@@ -34,6 +26,8 @@ def client_logits(
 
     Parameters
     ----------
+    quantisation : str, optional
+        How the model is quantised, if it is: JSON.
     images : str
         ``validation`` or ``aggregator``: the samples of this role of all clients, in the order of
         the partition `clients`; otherwise `data` as a whole.
@@ -43,14 +37,10 @@ def client_logits(
     settings = read_line(line, LocalLine)
     device = prepare(settings.numerics)
     about = read_info(info)
-    weights, notes = load_tensors(model)
     if clients is None:
         pixels = read_public(data, about, device)
     else:
         pixels, _ = read_images(data, read_samples(clients, images), device)
-    architecture = client_model(settings, notes["client"])
-    network = new_model(architecture, about, device, settings.numerics)
-    fill_model(network, weights, model)
-    said = compute_logits(network, pixels, about, settings.numerics)
+    said, notes = ask(settings, model, quantisation, pixels, about)
     kept = {name: notes[name] for name in ("client", "samples")}
     save_tensors(output, {"logits": said}, kept)

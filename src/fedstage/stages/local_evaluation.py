@@ -3,21 +3,12 @@
 import statistics
 from pathlib import Path
 
-from fedstage.artefacts import load_tensors, save_table
+from fedstage.artefacts import save_table
+from fedstage.client_models import ask
 from fedstage.config import LocalLine
 from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.lines import client_model
 from fedstage.metrics import METRICS_SCHEMA
-from fedstage.reading import (
-    fill_model,
-    new_model,
-    read_counts,
-    read_info,
-    read_labelled,
-    read_line,
-    read_samples,
-)
+from fedstage.reading import read_counts, read_info, read_labelled, read_line, read_samples
 from fedstage.scores import own_accuracies, score, spread
 
 
@@ -28,6 +19,7 @@ def local_evaluation(
     role: str,
     client: int | None = None,
     models: list[Path],
+    quantisation: str | None = None,
     data: Path,
     info: Path,
     clients: Path,
@@ -44,6 +36,8 @@ def local_evaluation(
         The one whose model alone is scored.
     models : list of Path
         One a client, in the order of clients; the one of the pooled data; or that of `client`.
+    quantisation : str, optional
+        How the models are quantised, if they are: JSON.
     """
     settings = read_line(line, LocalLine)
     device = prepare(settings.numerics)
@@ -51,10 +45,8 @@ def local_evaluation(
     samples = read_samples(clients, "validation") if role == "validation" else None
     images, labels = read_labelled(data, samples, device)
     scores = []
-    for owner, path in enumerate(models, start=client or 0):
-        model = new_model(client_model(settings, owner), about, device, settings.numerics)
-        fill_model(model, load_tensors(path)[0], path)
-        said = compute_logits(model, images, about, settings.numerics)
+    for path in models:
+        said, _ = ask(settings, path, quantisation, images, about)
         scores.append(score(said, labels.cpu()))
     own = own_accuracies(scores, read_counts(histogram))
     areas = [one.auc for one in scores if one.auc is not None]

@@ -1,15 +1,18 @@
 """One-shot stages on real files: from clients that train to the end to what is predicted."""
 
 import json
+import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import fedstage
 from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
-from fedstage.config import OneShotLine
+from fedstage.config import Int8, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.files import load_json
 from fedstage.lines import as_json, canonical, local_line, members, partition_settings
@@ -22,9 +25,11 @@ from fedstage.stages.dataset import dataset
 from fedstage.stages.distilled_model import distilled_model
 from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
+from fedstage.stages.local_evaluation import local_evaluation
 from fedstage.stages.local_model import local_model
 from fedstage.stages.one_shot_evaluation import one_shot_evaluation
 from fedstage.stages.partition import partition
+from fedstage.stages.quantised_model import quantised_model
 
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6}
@@ -507,3 +512,145 @@ def test_measuring_on_clients_travels_too(world, tmp_path):
         world, tmp_path, stopped=True, aggregator="linear", aggregator_training=training
     )
     assert phases(made)[-1] == ("validation", 4, 8, 16)
+
+
+# --- quantised models -----------------------------------------------------------------------------
+
+needs_torchao = pytest.mark.skipif(
+    find_spec("torchao") is None, reason="torchao, of the extra `int8`, is not installed"
+)
+
+
+def json_of(**changes):
+    return as_json(canonical(Int8.model_validate({"name": "int8", **changes})))
+
+
+def quantised(world, output, client, train=None, **changes):
+    quantised_model(
+        line=world.folder / "local.yaml", quantisation=json_of(**changes),
+        model=world.model(client), data=train or world.data("train"), info=world.info,
+        clients=world.clients, output=output,
+    )  # fmt: skip
+    return output
+
+
+@pytest.fixture(scope="module")
+def rough(world, tmp_path_factory):
+    """The four clients' quantised models."""
+    folder = tmp_path_factory.mktemp("int8")
+    return [quantised(world, folder / f"client_{c}.safetensors", c) for c in range(4)]
+
+
+def rough_logits(world, model, output, images="test", quantisation=None):
+    client_logits(
+        line=world.folder / "local.yaml", model=model, quantisation=quantisation or json_of(),
+        images=images, data=world.data(images), info=world.info, output=output,
+    )  # fmt: skip
+    return load_tensors(output)
+
+
+@needs_torchao
+def test_only_training_samples_of_the_client_calibrate(world, rough, tmp_path):
+    """All other samples may be anything; of its own, all that a model of theirs needs."""
+    tensors, notes = load_tensors(world.data("train"))
+    for client, own_too, same in ((0, False, True), (0, True, False)):
+        images = tensors["images"] // 2
+        if not own_too:
+            own = world.rows("train", client)
+            images[own] = tensors["images"][own]
+        save_tensors(tmp_path / "train.safetensors", tensors | {"images": images}, notes)
+        made = quantised(world, tmp_path / "q", client, tmp_path / "train.safetensors")
+        assert (made.read_bytes() == rough[client].read_bytes()) is same
+
+
+@needs_torchao
+def test_so_many_samples_calibrate(world, rough, tmp_path):
+    own = world.rows("train", 0)
+    assert load_tensors(rough[0])[1]["calibrated_on"] == min(256, len(own))
+    few = quantised(world, tmp_path / "few", 0, calibration={"samples": 3})
+    tensors, notes = load_tensors(few)
+    assert notes == {
+        "client": 0, "samples": len(own), "calibrated_on": 3, "ranges": 1,
+        "quantisation": {"name": "int8", "calibration": {"samples": 3}},
+    }  # fmt: skip
+    all_own = load_tensors(rough[0])[0]
+    assert torch.equal(tensors["linear.weight"], all_own["linear.weight"])
+    assert tensors["linear.weight.input_scale"] <= all_own["linear.weight.input_scale"]
+
+
+@needs_torchao
+def test_quantising_again_writes_the_same_bytes(world, rough, tmp_path):
+    for client in (0, 1):
+        again = quantised(world, tmp_path / "again", client)
+        assert again.read_bytes() == rough[client].read_bytes()
+
+
+@needs_torchao
+def test_logits_of_a_quantised_model_are_by_whole_numbers(world, rough, tmp_path):
+    tensors, _ = load_tensors(rough[2])
+    found, notes = rough_logits(world, rough[2], tmp_path / "logits")
+    scale, zero = (tensors[f"linear.weight.input_{k}"] for k in ("scale", "zero_point"))
+    steps = (pixels_of(world, "test") / scale.double()).round() + zero
+    whole = steps.clamp(0, 127) - zero
+    products = whole @ tensors["linear.weight"].double().T
+    expected = products * scale * tensors["linear.weight.scale"] + tensors["linear.bias"]
+    np.testing.assert_allclose(found["logits"].numpy(), expected.numpy(), atol=2e-3)
+    assert notes == {"client": 2, "samples": len(world.rows("train", 2))}
+    exact = world.said("test", [2])[0]
+    assert 0 < np.abs(found["logits"].numpy() - exact).max() < 0.1 * np.abs(exact).max()
+
+
+@needs_torchao
+def test_a_model_that_is_not_quantised_does_not_pass_for_one_that_is(world, tmp_path):
+    with pytest.raises(FedstageError, match=r"client_0.* has no tensor 'linear\.weight\.scale'$"):
+        rough_logits(world, world.model(0), tmp_path / "logits")
+
+
+def test_without_torchao_one_line_names_the_extra(world, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "fedstage.int8", raising=False)
+    monkeypatch.delattr(fedstage, "int8", raising=False)
+    monkeypatch.setitem(sys.modules, "torchao.quantization.pt2e", None)
+    message = r"^quantisation = int8: needs the package torchao .*uv sync --extra int8$"
+    with pytest.raises(FedstageError, match=message):
+        quantised(world, tmp_path / "q", 0)
+
+
+@needs_torchao
+def test_the_ensemble_travels_in_int8_and_the_clients_own_models_do_not(world, rough, tmp_path):
+    settings = settings_of(aggregator="voting", quantisation="int8")
+    output, rounds = tmp_path / "aggregator.safetensors", tmp_path / "rounds.parquet"
+    aggregator(
+        line=written(tmp_path / "line.yaml", settings), models=[world.model(c) for c in range(4)],
+        quantised=rough, logits=[world.logits(c, "aggregator") for c in range(4)],
+        data=world.data("train"), clients=world.clients, histogram=world.histogram,
+        info=world.info, output=output, rounds=rounds,
+    )  # fmt: skip
+    sizes = [
+        sum(value.numel() * value.element_size() for value in load_tensors(path)[0].values())
+        for path in rough
+    ]
+    # int8 weights and their float32 scales, biases, a scale and a zero point of each input.
+    assert sizes[0] == 640 + 4 * 10 + 4 * 10 + 5
+    rows = [
+        (row["phase"], row["bytes_up"], row["bytes_down"]) for row in load_table(rounds).to_pylist()
+    ]
+    assert rows == [
+        ("initial_model", 0, LARGE), ("local_model", LARGE, 0),
+        ("activation_ranges", 8 * 4, 0),  # of two convolutions and two linear layers
+        ("ensemble", 0, sum(sizes) - min(sizes)), ("votes", 4 * 4 * 100, 0),
+    ]  # fmt: skip
+
+
+@needs_torchao
+def test_single_quantised_models_are_scored_as_they_are(world, rough, tmp_path):
+    output = tmp_path / "metrics.parquet"
+    local_evaluation(
+        line=world.folder / "local.yaml", rounds=1, role="test", models=rough,
+        quantisation=json_of(), data=world.data("test"), info=world.info, clients=world.clients,
+        histogram=world.histogram, output=output,
+    )  # fmt: skip
+    (row,) = load_table(output).to_pylist()
+    said = [rough_logits(world, path, tmp_path / "l")[0]["logits"].numpy() for path in rough]
+    own = [accuracy(logits, world.labels("test")) for logits in said]
+    assert row["top1_accuracy"] == pytest.approx(np.mean(own))
+    assert row["evaluated"] == "each_client"

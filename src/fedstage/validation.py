@@ -18,6 +18,7 @@ from fedstage.config import (
     Model,
     Partition,
     Public,
+    Quantisation,
     Schedule,
     ServerOptimiser,
     Transfer,
@@ -41,6 +42,7 @@ _UNIONS = (
     Aggregator,
     AggregatorTraining,
     Transfer,
+    Quantisation,
 )
 _NAMES = frozenset(
     name

@@ -355,9 +355,29 @@ START_FAULTS = {
     ),
 }
 
+#: What cannot be made of an experiment's communication, or shown beside a result.
+COMMUNICATION_FAULTS = {
+    "unknown column beside a table": at(
+        "e:table", {"also": ["median"]}, "table.also.0 = 'median'", "must be 'maximum'"
+    ),
+    "unknown key of communication": at(
+        "e:communication", {"unit": "MB"}, "communication.unit = 'MB'", "unknown key"
+    ),
+    "memory of a paper that is not there": Bad(
+        ("e: communication.published.paper = 'fenss'", "use one of fens"),
+        {"e:communication": {"published": {"paper": "fenss", "table": "table4"}}},
+        {"published/papers.yaml": "fens: {label: FENS, title: T, scale: S}"},
+    ),
+    "communication of seconds": Bad(
+        ("table.metric = 'round_s'", "nor communication"),
+        {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "communication"]},
+    ),
+}
+
 BAD_CONFIGURATIONS = {
     **ONE_SHOT_FAULTS,
     **START_FAULTS,
+    **COMMUNICATION_FAULTS,
     # unknown keys, at every level
     "unknown key": at("tarjets", 1, "config.yaml", "tarjets = 1", "unknown key"),
     "unknown key of an experiment": at("e:titel", "x", "e.titel = 'x'", "unknown key"),

@@ -94,7 +94,7 @@ def read_traffic(run: CommunicationRun, metric: Metric) -> RunTraffic:
     until = bytes_until(phases, parts)
     scores = _scores(run.metrics, metric)
     course = [Reached(round, *until[round], score) for round, score in scores.items()]
-    iterative = isinstance(last.line, Line)
+    iterative = isinstance(last.line, Line) and len(course) > 1
     best = None
     if iterative and run.validation is not None:
         round = best_round(run.validation[which], metric)

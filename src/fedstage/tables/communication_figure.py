@@ -12,7 +12,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fedstage.communication.runs import RunTraffic
 from fedstage.config import Axis, Metric
@@ -28,7 +28,8 @@ from fedstage.tables.figures import (
 from fedstage.tables.labels import head_of, human_bytes, join_labels, show_value
 from fedstage.tables.runs import SEED
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+_MARKERS = ("o", "s", "^", "D", "v", "X", "<", ">", "p", "h")
+_WIDE = 30.0  # quotient of bytes from which on powers of ten are enough as labels
 _BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 _LINE_WIDTH = 1.5
 
@@ -59,7 +60,7 @@ def draw_communication(
     """
     names = list(dict.fromkeys(_name(run, rows) for run in runs))
     facets = list(dict.fromkeys(_facet(run, columns) for run in runs))
-    looks = dict(zip(names, zip(_colours(len(names)), cycle(_MARKERS), strict=False), strict=True))
+    looks = _looks(runs, rows, names)
     size = (4.8, 3.4) if len(facets) == 1 else (3.2, 2.8)
     with style():
         across = facet_columns(len(facets))
@@ -72,13 +73,23 @@ def draw_communication(
                 ]
                 if cell:
                     _draw(axes, cell, *looks[name])
-        _scale(grid)
+        _scale(grid, runs)
         set_axis_labels(grid, across, "Bytes sent and received by a client", head_of(metric))
         shown = {name: [run for run in runs if _name(run, rows) == name] for name in names}
         set_legend(figure, ", ".join(rows), _handles(shown, looks))
         set_title(figure, title)
         set_note(figure, _note(runs))
     return figure
+
+
+def _looks(
+    runs: Sequence[RunTraffic], rows: Sequence[str], names: Sequence[str]
+) -> dict[str, tuple[Colour, str]]:
+    """Return a colour for each name, and a marker for each of those that are points."""
+    single = {_name(run, rows) for run in runs if len(run.course) == 1}
+    markers = dict(zip([name for name in names if name in single], cycle(_MARKERS), strict=False))
+    colours = zip(names, _colours(len(names)), strict=True)
+    return {name: (colour, markers.get(name, "")) for name, colour in colours}
 
 
 def _name(run: RunTraffic, rows: Sequence[str]) -> str:
@@ -118,8 +129,10 @@ def _draw(axes: Axes, runs: Sequence[RunTraffic], colour: Colour, marker: str) -
     if not runs[0].communicates:
         _draw_level(axes, scores[-1], spread[-1], colour)
     elif len(points) == 1:
-        bars: dict[str, Any] = {"yerr": spread, "elinewidth": 1.2, "capsize": 2}
-        axes.errorbar(moved, scores, color=colour, marker=marker, **_POINT, **bars)
+        if any(spread):
+            bars: dict[str, Any] = {"elinewidth": 1.2, "capsize": 2, "zorder": 2}
+            axes.errorbar(moved, scores, spread, fmt="none", ecolor=colour, **bars)
+        axes.plot(moved, scores, color=colour, marker=marker, **_POINT)
     else:
         low = [score - deviation for score, deviation in zip(scores, spread, strict=True)]
         high = [score + deviation for score, deviation in zip(scores, spread, strict=True)]
@@ -129,7 +142,7 @@ def _draw(axes: Axes, runs: Sequence[RunTraffic], colour: Colour, marker: str) -
 
 _POINT: dict[str, Any] = {
     "linestyle": "",
-    "markersize": 7,
+    "markersize": 8,
     "markeredgecolor": "white",
     "zorder": 3,
 }
@@ -141,10 +154,13 @@ def _draw_level(axes: Axes, score: float, deviation: float, colour: Colour) -> N
     axes.axhspan(score - deviation, score + deviation, color=colour, **_BAND)
 
 
-def _scale(grid: Sequence[Axes]) -> None:
-    """Make the shared axis of bytes logarithmic, labelled at powers of ten."""
+def _scale(grid: Sequence[Axes], runs: Iterable[RunTraffic]) -> None:
+    """Make the shared axis of bytes logarithmic, labelled so that there are some labels."""
+    moved = [one.up + one.down for run in runs if run.communicates for one in run.course]
+    narrow = not moved or max(moved) < _WIDE * min(moved)
     grid[0].set_xscale("log")
     for axes in grid:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: _bytes(count)))
         axes.xaxis.set_minor_formatter(NullFormatter())
 

@@ -19,7 +19,7 @@ Cells = Sequence[Mapping[str, Any]]
 MIB = 2**20
 #: Rows of sums: until training ends, and until the round that is best on validation samples.
 TOTAL, TO_BEST = "total", "total_to_best"
-_NAMES = {TOTAL: "**total**", TO_BEST: "**total to the best round**"}
+_NAMES = {"round": "aggregator round", TOTAL: "**total**", TO_BEST: "**total to the best round**"}
 #: The columns behind the axes and the seed.
 _VALUES = pa.schema(
     [
@@ -72,7 +72,8 @@ def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
 
 def _sum(run: RunTraffic, name: str, reached: Reached) -> dict[str, Cell]:
     up, down = run.total if name == TOTAL else (reached.up, reached.down)
-    return _row(run, name, reached.round, up, down) | {"score": reached.score}
+    rounds = reached.round if run.iterative else 0
+    return _row(run, name, rounds, up, down) | {"score": reached.score}
 
 
 def _row(
@@ -154,7 +155,10 @@ def _score(cell: Cells) -> str:
 
 def _mib(cell: Cells, column: str) -> str:
     known = [row[column] for row in cell if row[column] is not None]
-    return f"{mean(known):.2f}" if known else NOTHING
+    if not known:
+        return NOTHING
+    size = mean(known)
+    return f"{size:.2f}" if size >= 1 else f"{size:.2g}"
 
 
 def _without_empty(rows: list[dict[str, str]]) -> list[dict[str, str]]:

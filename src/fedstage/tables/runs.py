@@ -91,7 +91,7 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
         nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
         `partition_file`, the columns of `METRICS_SCHEMA`, where the experiment has a published
         counterpart `published`, `published_std` and `published_seeds`, and where it asks for the
-        maximum `as_released`, the run's highest value of the metric.
+        maximum `as_released`, the highest value of a run that is evaluated more than once.
 
     Raises
     ------
@@ -108,7 +108,8 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     if experiment.published is not None:
         settings = settings.assign(**_published_columns(experiment.runs))
     if "maximum" in experiment.also:
-        settings = settings.assign(**{AS_RELEASED: [one[score].max() for one in metrics]})
+        highest = [one[score].max() if len(one) > 1 else np.nan for one in metrics]
+        settings = settings.assign(**{AS_RELEASED: highest})
     frame = _join(settings, metrics)
     _check_one_role(frame, experiment.axes)
     return experiment, frame

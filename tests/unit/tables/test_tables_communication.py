@@ -66,7 +66,7 @@ def test_a_row_a_phase_and_a_sum():
     assert (rows["round"]["rounds"], rows["round"]["bytes"]) == (50, 1000)
     total = rows["total"]
     assert (total["bytes_up"], total["bytes_down"], total["bytes"]) == (1500, 4500, 6000)
-    assert (total["times_one_shot"], total["score"]) == (3.0, 61.0)
+    assert (total["times_one_shot"], total["score"], total["rounds"]) == (3.0, 61.0, 0)
     assert (total["memory_bytes"], total["memory_mib"]) == (5048, 5048 / 2**20)
     assert rows["round"]["memory_bytes"] is None
 
@@ -139,6 +139,23 @@ def test_seeds_are_averaged_and_their_deviation_is_a_band():
     assert axes.lines[0].get_ydata().tolist() == [15, 52]
     (band,) = axes.collections
     assert band.get_paths()[0].get_extents().ymax == pytest.approx(52 + 8**0.5)
+
+
+def test_bars_are_drawn_behind_the_points_of_several_seeds():
+    (axes,) = draw(one_shot(0, 61.0), one_shot(1, 65.0)).axes
+    (bars,) = axes.collections
+    ends = bars.get_segments()[0][:, 1]
+    assert ends.tolist() == pytest.approx([63 - 8**0.5, 63 + 8**0.5])
+    assert bars.get_zorder() < axes.lines[-1].get_zorder()
+
+
+@pytest.mark.parametrize(("rounds", "labels"), [(4, 2), (60, 2)])
+def test_narrow_ranges_of_bytes_have_labels_too(rounds, labels):
+    figure = draw(iterative(0, [10.0] * rounds))
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    assert sum(low <= tick <= high for tick in axes.get_xticks()) >= labels
 
 
 def test_a_facet_a_value_of_the_columns():

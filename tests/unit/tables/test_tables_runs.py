@@ -247,3 +247,9 @@ def test_the_maximum_stands_beside_the_rounds_where_it_is_asked_for(tmp_path):
     assert list(last_rounds(frame)["top1_accuracy"]) == [60.0, 60.0]
     _, frame = read_runs(write_runs(tmp_path, points, accuracies=(50.0, 70.0, 60.0)))
     assert "as_released" not in frame
+
+
+def test_what_is_evaluated_once_has_no_maximum(tmp_path):
+    settings = {"accuracies": (60.0,), "also": ["maximum"]}
+    _, frame = read_runs(write_runs(tmp_path, [point()], **settings))
+    assert frame["as_released"].isna().all()

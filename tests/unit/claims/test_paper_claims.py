@@ -28,7 +28,10 @@ POINTS = {name: points(name) for name in sorted({one.claim.experiment for one in
 NOT_IN_THE_NUMBERS = {
     "designated_has_the_best_main_model": (5, 6),
     "more_models_with_20": (1, 2),
+    "fine_tuning_helps_fedkd": (2, 3),
 }
+#: Claims whose numbers the paper does not print.
+UNPRINTED = {"int8_loses_nothing"}
 
 
 def cells(name):
@@ -57,6 +60,9 @@ def test_what_the_published_numbers_say(one):
     judgement = judge(one.claim, cells(one.claim.experiment))
     assert judgement.verdict == NOT_MEASURED
     known = [effect.published_holds for effect in judgement.effects]
+    if one.claim.id in UNPRINTED:
+        assert set(known) == {judgement.published_holds} == {None}
+        return
     expected = NOT_IN_THE_NUMBERS.get(one.claim.id, (len(known), len(known)))
     assert (sum(known), len(known)) == expected
     assert judgement.published_holds == (expected[0] == expected[1])

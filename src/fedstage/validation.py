@@ -18,6 +18,7 @@ from fedstage.config import (
     Model,
     Partition,
     Public,
+    Quantisation,
     Schedule,
     ServerOptimiser,
     Transfer,
@@ -29,6 +30,7 @@ S = TypeVar("S", bound=BaseModel)
 _UNIONS = (
     Data,
     Public,
+    Quantisation,
     Partition,
     Model,
     Schedule,

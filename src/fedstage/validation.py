@@ -30,6 +30,7 @@ S = TypeVar("S", bound=BaseModel)
 _UNIONS = (
     Data,
     Public,
+    Quantisation,
     Partition,
     Model,
     Schedule,

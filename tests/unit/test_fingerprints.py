@@ -361,7 +361,7 @@ def test_compression_reaches_what_is_compressed_only(changed):
 
 
 def test_the_training_loop_reaches_what_trains(changed):
-    changes = changed("engine/training.py", "rate_sum += eta", "rate_sum += 2 * eta")
+    changes = changed("engine/training.py", "rate_sum += rates", "rate_sum += 2 * rates")
     # Aggregation imports the types of the loop with the local trainers.
     trains = {"local_model", "distillation", "segment", "aggregation", "local_training", "cohort"}
     assert stages_of(changes) == trains | {"distilled_model"}

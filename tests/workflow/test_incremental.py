@@ -18,7 +18,7 @@ def test_second_call_does_nothing(copy):
 
 
 def test_who_does_the_work_changes_nothing(copy):
-    execution = {"workers": 1, "workers_per_gpu": 2, "gpu": 1, "timeout": 60}
+    execution = {"workers": 1, "workers_per_gpu": 2, "clients_per_gpu": 3, "gpu": 1, "timeout": 60}
     run = copy.configure(execution=execution).plan()
     assert run.jobs == {}
 

@@ -55,6 +55,15 @@ def test_none_changes_and_draws_nothing():
     assert torch.equal(generator.get_state(), state)
 
 
+def test_flips_are_drawn_before_crops_and_batch_by_batch():
+    """Results of earlier versions stand for this order."""
+    generator, other = torch_generator(0, "augmentation"), torch_generator(0, "augmentation")
+    for count in (5, 3):
+        flips, *crops = draw("crop_flip", count, generator)
+        assert torch.equal(flips, (torch.rand(count, generator=other) < 0.5).long())
+        assert torch.equal(torch.stack(crops), torch.randint(0, 9, (2, count), generator=other))
+
+
 def test_flip_mirrors_about_half_left_to_right():
     images = pixels(1000)
     result = augmented(images, "flip")

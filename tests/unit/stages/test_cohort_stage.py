@@ -162,8 +162,12 @@ def test_clients_do_take_turns(prepare, tmp_path, monkeypatch):
 
     running = set()
     monkeypatch.setattr(streams, "_turn", counted)
-    together(prepare(), tmp_path, 3, monkeypatch)
+    line = prepare()
+    together(line, tmp_path, 3, monkeypatch)
+    outputs = (tmp_path / f"3_{slot}.safetensors" for slot in group_slots(line, 0))
+    steps = [load_tensors(output)[1]["steps"] for output in outputs]
     assert max(most) == 3
+    assert len(most) == sum(steps) + CLIENTS  # a turn for each step, and one for the update
 
 
 @pytest.mark.parametrize(("named", "number"), [("4", 4), ("", 1), (None, 1)])

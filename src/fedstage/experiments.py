@@ -132,7 +132,7 @@ class Experiment(Settings):
         ):
             raise ValueError(
                 f"table.metric = {self.table.metric!r}: needs results = [round_times], and neither "
-                "table, figures nor communication, which are of accuracies"
+                "table nor figures, nor communication, which are of accuracies"
             )
         return self
 

@@ -854,6 +854,7 @@ def test_bad_configuration_is_told_in_one_line(tmp_path, case):
     for name, content in {"methods.yaml": METHODS_FILE.read_text(), **case.files}.items():
         if content is not None:
             data = content if isinstance(content, bytes) else content.encode()
+            (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_bytes(data)
     config = copy.deepcopy(CONFIG)
     for path, value in case.changes.items():

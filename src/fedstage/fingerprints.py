@@ -72,6 +72,7 @@ DECLARATIONS = frozenset(
         "fedstage.simulation",
         "fedstage.simulation.settings",
         # From YAML to settings: what is refused, and in which words.
+        "fedstage.cells",
         "fedstage.errors",
         "fedstage.experiments",
         "fedstage.merging",
@@ -85,11 +86,15 @@ DECLARATIONS = frozenset(
     }
 )
 
-#: Declarations that some stages compute from: their results are about the edges of the DAG.
-COMPUTED_FROM = dict.fromkeys(
-    ("communication", "properties", "simulation", "round_times"),
-    frozenset({"fedstage.graph", "fedstage.lines", "fedstage.slots"}),
-)
+#: Declarations that some stages compute from: results about the edges of the DAG, and claims about
+#: cells of a table.
+COMPUTED_FROM = {
+    **dict.fromkeys(
+        ("communication", "properties", "simulation", "round_times"),
+        frozenset({"fedstage.graph", "fedstage.lines", "fedstage.slots"}),
+    ),
+    "claims": frozenset({"fedstage.cells"}),
+}
 
 #: Package -> name in the settings -> module, where the module's name is another.
 MODULES = {

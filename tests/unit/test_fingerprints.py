@@ -116,7 +116,7 @@ OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
 #: The stages of one-shot lines with a student.
 OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
 #: The stages that make of metrics what people read.
-RESULTS = {"tables", "figures", "comparison", "claims"}
+RESULTS = {"tables", "figures", "comparison", "claims", "communication"}
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)
 
@@ -251,7 +251,9 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
     ],
 )
 def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):
-    assert stages_of(changed(file, old, new)) == {"properties", "simulation", "round_times"}
+    assert stages_of(changed(file, old, new)) == {
+        "communication", "properties", "simulation", "round_times",
+    }  # fmt: skip
 
 
 def test_distillation_reaches_distilled_lines_only(changed):
@@ -375,6 +377,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
         *OF_STUDENTS,
         "initial_model", "local_training", "cohort", "aggregation", "segment", "logits",
         "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
+        "quantised_model",
     }  # fmt: skip
 
 

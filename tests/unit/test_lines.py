@@ -654,6 +654,9 @@ OTHER = {
         "learning_rate": 0.5,
         "early_stopping": {},
     },
+    "NotQuantised": {},
+    "Calibration": {"on": "train", "samples": 8},
+    "Int8": {"calibration": {"samples": 8}, "weights": "per_tensor", "reduce_range": False},
     "Numerics": {
         "device": "cpu",
         "threads": 2,
@@ -665,7 +668,7 @@ OTHER = {
     },
 }
 #: Fields that have one value only: there so that another is refused.
-ONE_VALUE = {("AggregatorStopping", "on")}
+ONE_VALUE = {("AggregatorStopping", "on"), ("Calibration", "on")}
 CHANGES = [
     (kind, field) for kind in OTHER for field in OTHER[kind] if (kind, field) not in ONE_VALUE
 ]
@@ -911,6 +914,7 @@ PINNED_DEFAULTS = {
     "OneShot.initialisation": "common",
     "OneShot.aggregator": {"name": "averaging"},
     "OneShot.aggregator_training": None,
+    "OneShot.quantisation": {"name": "none"},
     "OneShot.forget": (),
     "OneShot.distillation": None,
     "OneShot.student": None,
@@ -926,6 +930,12 @@ PINNED_DEFAULTS = {
     "LocalLine.architectures": (),
     "LocalLine.initialisation": "common",
     "LocalLine.start": None,
+    "LocalLine.quantisation": {"name": "none"},
+    "Calibration.on": "train",
+    "Calibration.samples": 256,
+    "Int8.calibration": {"on": "train", "samples": 256},
+    "Int8.weights": "per_channel",
+    "Int8.reduce_range": True,
     "LocalLine.pooled": False,
     "LocalLine.numerics": NUMERICS,
 }

@@ -1,5 +1,6 @@
 """Clients' models that were trained to the end, as they are or quantised, ready to be asked."""
 
+import logging
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -59,6 +60,8 @@ def library() -> ModuleType:
     FedstageError
         If torchao is not installed.
     """
+    # torch 2.13 warns of how torchao 0.18 registers a type of its own.
+    logging.getLogger("torch.utils._pytree").setLevel(logging.ERROR)
     try:
         from fedstage import int8
     except ImportError as error:

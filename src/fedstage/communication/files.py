@@ -10,7 +10,7 @@ from fedstage import graph
 from fedstage.config import Evaluated, GlobalModel, Line, LocalLine, OneShotLine
 from fedstage.experiments import RunLength
 from fedstage.kinds import member_kinds, parse_sampled
-from fedstage.lines import group_slots, local_line, members
+from fedstage.lines import group_slots, local_line, members, quantised_line
 
 AnyLine = Line | LocalLine | OneShotLine
 
@@ -41,12 +41,13 @@ def held_files(line: AnyLine, length: RunLength) -> list[str]:
     Of clients that train alone it is the models of all, of which each holds one: see `holds_one`.
     """
     if isinstance(line, LocalLine):
-        return graph.local_models(line)
+        return graph.asked_models(line)
     if isinstance(line, Line):
         return list(_of_rounds(line, length.rounds, length.evaluate))
     if line.distillation is not None:
         return [graph.student_file(line)]
-    return [*_members_models(line), graph.aggregator_file(line)]
+    models = graph.asked_models(quantised_line(line))
+    return [*(models[client] for client in members(line)), graph.aggregator_file(line)]
 
 
 def holds_one(line: AnyLine) -> bool:

@@ -8,7 +8,7 @@ from fedstage import graph
 from fedstage.communication.files import client_models, held_files, holds_one, traffic_files
 from fedstage.config import Line, OneShotLine
 from fedstage.experiments import RunLength
-from fedstage.lines import alone, local_line
+from fedstage.lines import alone, local_line, quantised_line
 
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
 SHARED = {
@@ -73,6 +73,15 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     models = graph.local_models(local_line(line))
     assert held_files(line, length) == [*models[:2], *models[3:], graph.aggregator_file(line)]
     assert client_models(line, 1) == [*models[:2], *models[3:]]
+
+
+def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
+    """They are what travels back; a client's own model travels as it was trained."""
+    line, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
+    models = graph.asked_models(quantised_line(line))
+    assert held_files(line, length) == [*models[:2], *models[3:], graph.aggregator_file(line)]
+    trained = graph.local_models(local_line(line))
+    assert client_models(line, 1) == [*trained[:2], *trained[3:]]
 
 
 def test_a_student_is_held_alone():

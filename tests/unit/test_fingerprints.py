@@ -375,6 +375,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
         *OF_STUDENTS,
         "initial_model", "local_training", "cohort", "aggregation", "segment", "logits",
         "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
+        "quantised_model",
     }  # fmt: skip
 
 

@@ -246,7 +246,7 @@ ONE_SHOT_FAULTS = {
     "calibration on nothing": one_shot(
         {"quantisation": {"int8": {"calibration": {"samples": 0}}}},
         "quantisation.calibration.samples = 0",
-        "at least 1",
+        "greater than or equal to 1",
     ),
     # The test set must not choose anything.
     "calibration on the test set": one_shot(

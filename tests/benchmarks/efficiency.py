@@ -36,6 +36,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.validation import validate
+from fedstage.warm.pool import as_a_worker
 
 LIKE = "fedsdd_table2"
 
@@ -103,10 +104,9 @@ def trained_samples(folder: Path, client: Client) -> int:
 
 def rate(line: Line) -> float:
     """Return the images a second of the engine's loop, in one process on each core at once."""
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # as the workers of a run have it
     cores = len(os.sched_getaffinity(0))
     context = multiprocessing.get_context("spawn")
-    with context.Pool(cores) as pool:
+    with context.Pool(cores, as_a_worker) as pool:
         pool.map(loop, [(line, 1)] * cores, chunksize=1)
         begin = time.perf_counter()
         counts: Sequence[int] = pool.map(loop, [(line, 10)] * cores, chunksize=1)

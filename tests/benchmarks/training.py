@@ -24,6 +24,7 @@ from fedstage.config import Optimiser
 from fedstage.engine.devices import computes_bf16, prepare
 from fedstage.engine.training import train
 from fedstage.randomness import torch_generator
+from fedstage.warm.pool import as_a_worker
 
 BATCH = 64
 PLAIN = "plain loop"
@@ -57,22 +58,28 @@ def measure(
     ways: list[str], layouts: list[tuple[int, int]], steps: int, repeats: int, device: str
 ) -> dict[tuple[str, int, int], list[float]]:
     """Return the seconds of each way in each layout (processes, threads), one a repetition."""
-    context = multiprocessing.get_context("spawn")
-    ends = [context.Pipe() for _ in range(max(processes for processes, _ in layouts))]
-    for _, theirs in ends:
-        context.Process(target=work, args=(theirs, steps, device), daemon=True).start()
-    workers = [ours for ours, _ in ends]
+    count = max(processes for processes, _ in layouts)
+    plain, warm = ([start(steps, device, warm) for _ in range(count)] for warm in (False, True))
     plan = [(way, *layout) for layout in layouts for way in ways]
     seconds: dict[tuple[str, int, int], list[float]] = {at: [] for at in plan}
     for way, processes, threads in plan:
-        for worker in workers[:processes]:  # one compiles, the other finds the code
-            together([worker], way, threads)
+        for worker in (plain if way == PLAIN else warm)[:processes]:
+            together([worker], way, threads)  # one compiles, the other finds the code
     for _ in range(repeats):
         for way, processes, threads in plan:
-            seconds[way, processes, threads].append(together(workers[:processes], way, threads))
-    for worker in workers:
+            workers = (plain if way == PLAIN else warm)[:processes]
+            seconds[way, processes, threads].append(together(workers, way, threads))
+    for worker in (*plain, *warm):
         worker.send(None)
     return seconds
+
+
+def start(steps: int, device: str, warm: bool) -> Connection:
+    """Start a process that trains as ordered: as a worker of a run does, or as Python starts."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    context.Process(target=work, args=(theirs, steps, device, warm), daemon=True).start()
+    return ours
 
 
 def together(workers: list[Connection], way: str, threads: int) -> float:
@@ -85,8 +92,10 @@ def together(workers: list[Connection], way: str, threads: int) -> float:
     return time.perf_counter() - begin
 
 
-def work(orders: Connection, steps: int, device: str) -> None:
+def work(orders: Connection, steps: int, device: str, warm: bool) -> None:
     """Train as ordered, until there are no more orders."""
+    if warm:
+        as_a_worker()
     made: dict[tuple[str, int], Callable[[], None]] = {}
     while (order := orders.recv()) is not None:
         way, threads = order

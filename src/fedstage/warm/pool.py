@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 
 from fedstage.stages import STAGES
+from fedstage.warm import memory
 from fedstage.warm.client import LENGTH, RETIRED, peer_uid, receive_exactly
 from fedstage.warm.gpus import Place, device_of, places, visible_gpus
 from fedstage.warm.processes import alive
@@ -115,10 +116,16 @@ def listen(path: str) -> socket.socket:
 
 def warm_up() -> None:
     """Import what the stages need; nothing here may compute in parallel, for workers are forks."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch's tensors in huge pages: faster
+    as_a_worker()
     for stage in STAGES:
         import_module(f"fedstage.stages.{stage}")
+
+
+def as_a_worker() -> None:
+    """Set what PyTorch's threads and memory are to be in this process and its forks."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch's tensors in huge pages: faster
+    memory.keep_freed()
 
 
 def serve(pool: Pool) -> None:

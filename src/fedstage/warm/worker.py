@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedstage import cli
+from fedstage.warm import memory
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def run(request: Request, stdout: int, stderr: int) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         _release_output()
+        memory.give_back()
     return code
 
 

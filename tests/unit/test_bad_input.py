@@ -863,7 +863,9 @@ def test_bad_configuration_is_told_in_one_line(tmp_path, case):
         load_catalogue(config, tmp_path)
     message = str(caught.value)
     assert len(message.splitlines()) == case.lines
-    assert message.startswith(("config.yaml: ", "e/", "f", "g", "experiments.", str(tmp_path)))
+    assert message.startswith(
+        ("config.yaml: ", "e/", "e: ", "f", "g", "experiments.", str(tmp_path))
+    )
     assert [part for part in case.told if part not in message] == []
     assert [word for word in JARGON if word in message] == []
 

@@ -789,7 +789,7 @@ BAD_CONFIGURATIONS = {
         "e:table", {"metric": "added_s"}, "table.metric = 'added_s'", "results = [round_times]"
     ),
     "figures of seconds": Bad(
-        ("table.metric = 'round_s'", "neither table, figures nor communication"),
+        ("table.metric = 'round_s'", "neither table nor figures, nor communication"),
         {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "figures"]},
     ),
     "row that is no axis": at("e:table", {"rows": ["metod"]}, "table", "metod"),

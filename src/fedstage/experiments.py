@@ -31,7 +31,7 @@ from fedstage.config import (
 )
 from fedstage.errors import FedstageError
 from fedstage.lines import alone
-from fedstage.merging import Raw, assign, merge, plain
+from fedstage.merging import Raw, assign, in_full, lay, merge, plain
 from fedstage.published.settings import Published
 from fedstage.simulation.settings import Simulation
 from fedstage.starts import check_start, ended_in, named_start
@@ -264,6 +264,10 @@ class Run:
         return replace(self, length=self.length.model_copy(update={"role": role}))
 
 
+#: libyaml's, ten times as fast, where PyYAML was built with it; both refuse Python objects.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def load_yaml(path: Path) -> Raw:
     """Read a YAML file that holds a mapping.
 
@@ -273,7 +277,7 @@ def load_yaml(path: Path) -> Raw:
         If the file is not valid YAML, or not a mapping.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except FileNotFoundError:
         raise FedstageError(f"{path}: No such file") from None
     except UnicodeDecodeError as error:
@@ -465,12 +469,13 @@ def _laid(
     if method not in methods:
         known = ", ".join(sorted(methods))
         raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
-    settings = merge(base, methods[method])
+    settings = lay(base, methods[method])
     for path, value in point.items():
-        settings = merge(settings, implies.get(path, {}).get(_name(value), {}))
+        settings = lay(settings, in_full(implies.get(path, {}).get(_name(value), {})))
+    labels = {"method": method} | _labels(point)
     for cell in cells:
-        if selects(cell.at, {"method": method} | _labels(point)):
-            settings = merge(settings, cell.settings)
+        if selects(cell.at, labels):
+            settings = lay(settings, in_full(cell.settings))
     for path, value in point.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)

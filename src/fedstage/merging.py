@@ -17,17 +17,21 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
     A choice that names something else replaces the old one with all of its settings; a choice that
     names the same, or gives settings only, is merged into it.
     """
-    return _lay({key: plain(key, value) for key, value in base.items()}, overlay)
+    return lay(in_full(base), in_full(overlay))
 
 
-def _lay(base: Raw, overlay: Mapping[str, Any]) -> Raw:
-    """Merge into settings that are written in full already."""
+def in_full(settings: Mapping[str, Any]) -> Raw:
+    """Return settings with all choices and numbers written in full."""
+    return {key: plain(key, value) for key, value in settings.items()}
+
+
+def lay(base: Raw, overlay: Raw) -> Raw:
+    """Merge settings of which both are written in full, as those that are merged already."""
     merged = dict(base)
-    for key, raw in overlay.items():
-        value = plain(key, raw)
+    for key, value in overlay.items():
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict) and _same_choice(key, old, value):
-            merged[key] = _lay(old, value)
+            merged[key] = lay(old, value)
         else:
             merged[key] = value
     return merged
@@ -36,10 +40,10 @@ def _lay(base: Raw, overlay: Mapping[str, Any]) -> Raw:
 def assign(settings: Mapping[str, Any], path: str, value: Any) -> Raw:
     """Return settings with the value at a dotted path, such as ``partition.alpha``, replaced."""
     head, _, rest = path.partition(".")
-    if not rest:
-        return merge(settings, {head: value})
-    inner = plain(head, settings.get(head))
-    return merge(settings, {head: assign(inner if isinstance(inner, dict) else {}, rest, value)})
+    old = plain(head, settings.get(head))
+    inner = old if isinstance(old, dict) else {}
+    new = assign(inner, rest, value) if rest else plain(head, value)
+    return lay({**settings, head: old}, {head: new})
 
 
 def _same_choice(key: str, old: Raw, new: Raw) -> bool:

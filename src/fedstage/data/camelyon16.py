@@ -7,7 +7,6 @@ The table is a file of FLamby's repository. Slides called ``test`` are for testi
 challenge; two slides that were withdrawn are left out, as they are there.
 """
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedstage.config import Camelyon16
+from fedstage.data.flamby import read_rows
 from fedstage.data.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
@@ -82,19 +82,9 @@ def _find(place: Path) -> list[_Slide]:
 
 def _read_table(path: Path) -> dict[str, tuple[int, int]]:
     """Return label and centre of each slide."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FedstageError(
-            f"{path}: {error.strerror}; it is a file of FLamby's, to be put beside the features"
-        ) from None
-    reader = csv.DictReader(text.splitlines())
-    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise FedstageError(f"{path}: has no column {missing[0]!r}")
     return {
         row["slide_name"].removesuffix(_SUFFIX).lower(): _about(path, line, row)
-        for line, row in enumerate(reader, start=2)
+        for line, row in read_rows(path, _COLUMNS, "the features")
     }
 
 

@@ -7,8 +7,7 @@ The table is a file of FLamby's repository. Of each picture the middle is used, 
 testing; FLamby crops training pictures at random, rotates and scales them.
 """
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ import torch
 
 from fedstage.config import Isic2019
 from fedstage.data.decoding import UNDECODABLE, Pixels, decode
+from fedstage.data.flamby import read_rows
 from fedstage.data.images import Dataset, Images
 from fedstage.data.splits import Rows, choose_rows
 from fedstage.errors import FedstageError
@@ -63,7 +63,7 @@ def _read_table(place: Path) -> dict[str, list[_Picture]]:
     """Return the pictures of each fold, in the order of the table."""
     path = place / TABLE
     folds: dict[str, list[_Picture]] = {"train": [], "test": []}
-    for line, row in enumerate(_lines(path), start=2):
+    for line, row in read_rows(path, _COLUMNS, PICTURES):
         fold = row["fold"]
         if fold not in folds:
             raise FedstageError(f"{path}: line {line}: fold = {fold!r}: must be train or test")
@@ -72,20 +72,6 @@ def _read_table(place: Path) -> dict[str, list[_Picture]]:
         if not pictures:
             raise FedstageError(f"{path}: fold = {fold}: no picture has it")
     return folds
-
-
-def _lines(path: Path) -> Iterator[dict[str, str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FedstageError(
-            f"{path}: {error.strerror}; it is a file of FLamby's, to be put beside {PICTURES}"
-        ) from None
-    reader = csv.DictReader(text.splitlines())
-    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise FedstageError(f"{path}: has no column {missing[0]!r}")
-    yield from reader
 
 
 def _picture(place: Path, where: str, row: dict[str, str]) -> _Picture:

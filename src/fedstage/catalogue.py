@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from fedstage import graph
+from fedstage.cells import check_cells
 from fedstage.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model, OneShotLine
 from fedstage.errors import FedstageError
@@ -110,9 +111,11 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
     published = find_published(experiments, runs, folder / "published")
     memory = find_published(experiments, runs, folder / "published", "communication")
-    claims = load_claims(checked.claims, folder / "claims")
-    check_claims(claims, _grids(runs))
+    claims = load_claims(checked.claims, folder / "claims", folder / "published")
+    grids = _grids(runs)
+    check_claims(claims, grids)
     check_metrics(claims, experiments)
+    _check_reach(experiments, grids)
     every = [one.line for resolved in runs.values() for run in resolved for one in run.trained()]
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
@@ -283,6 +286,15 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
         run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
     }
     return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
+
+
+def _check_reach(
+    experiments: Mapping[str, Experiment], grids: Mapping[str, list[Mapping[str, Any]]]
+) -> None:
+    """Refuse accuracies to reach that no run of the experiment has."""
+    for name, experiment in experiments.items():
+        cells = experiment.communication.reach or {}
+        check_cells(f"{name}: communication.reach", name, cells, grids[name])
 
 
 def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -1,8 +1,9 @@
 """Which cells of a table are meant: a value, or several, on some of its axes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fedstage.config import CHOICES, Axis, Cells
+from fedstage.errors import FedstageError
 
 
 def as_text(value: Axis) -> str:
@@ -34,6 +35,29 @@ def selects(cells: Cells, axes: Mapping[str, Axis]) -> bool:
         axis in axes and not _texts(wanted).isdisjoint(names_of(axis, axes[axis]))
         for axis, wanted in cells.items()
     )
+
+
+def check_cells(
+    where: str, experiment: str, cells: Cells, points: Sequence[Mapping[str, Axis]]
+) -> None:
+    """Check that cells name axes of an experiment, but not its seeds, and values that these have.
+
+    Raises
+    ------
+    FedstageError
+        If an axis or a value is in none of the experiment's points.
+    """
+    for axis, wanted in cells.items():
+        known = dict.fromkeys(str(point[axis]) for point in points if axis in point)
+        if not known or axis == "seed":
+            axes = ", ".join(dict.fromkeys(key for point in points for key in point))
+            raise FedstageError(f"{where}: {axis}: no axis of {experiment}; use one of {axes}")
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            if not any(selects({axis: value}, point) for point in points):
+                raise FedstageError(
+                    f"{where}: {axis} = {value!r}: no cell of {experiment}; "
+                    f"use one of {', '.join(known)}"
+                )
 
 
 def show_point(axes: Mapping[str, Axis]) -> str:

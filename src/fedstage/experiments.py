@@ -70,9 +70,15 @@ OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})
 
 
 class Communication(Settings):
-    """What is published of the experiment's communication: the memory that predicting needs."""
+    """Beside what an experiment's runs communicate: what is published, and a run to keep up with.
+
+    `published` is of the memory that predicting needs. `reach` are the cells whose accuracy other
+    runs are to reach: those of the same seed that agree with them on all axes which it does not
+    name.
+    """
 
     published: Published | None = None
+    reach: Annotated[Cells, Field(min_length=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -30,6 +30,19 @@ ALL = ROWS | {
     "fedavg_os": {"choose": {"among": {"client.epochs": [1, 2]}}},
     "local_only": {},
 }
+#: Of bytes, of which three models up and three down are one round's.
+CLAIM = {"text": "T.", "place": "P", "experiment": "tiny", "metric": "times_one_shot"}
+CLAIMS = [
+    CLAIM | {"id": "three", "value": {"method": "fedavg"}, "at_least": 3, "at_most": 3},
+    CLAIM
+    | {
+        "id": "more",
+        "ratio": {"method": "fedavg"},
+        "to": {"method": "fedavg_os"},
+        "at_least": 3,
+        "stated": [2, 4],
+    },
+]
 
 
 def write(project, rows, results=("table", "communication"), **base):
@@ -41,6 +54,9 @@ def write(project, rows, results=("table", "communication"), **base):
     tiny = config["experiments"]["tiny"]
     tiny["methods"], tiny["results"] = rows, list(results)
     tiny["table"] = {"also": ["maximum"]}
+    if "fens" in rows and "communication" in results:
+        tiny["communication"] = {"reach": {"method": "fens"}}
+        config["claims"] = CLAIMS
     path.write_text(yaml.safe_dump(config))
     return project
 
@@ -158,6 +174,29 @@ def test_a_start_is_the_file_that_the_other_method_ended_in(made):
     assert len(starts) == 1
     assert load_tensors(made.path / starts.pop())[1]["members"] == [0, 1, 2, 3]
     assert student
+
+
+def test_bytes_to_the_same_accuracy_are_measured_where_it_is_reached(made, table):
+    scores = pd.read_csv(made.path / "results/communication/tiny/default.csv")
+    totals = scores[scores["phase"] == "total"].set_index("method")["score"]
+    runs = pd.read_parquet(made.path / "results/communication/tiny/default.runs.parquet")
+    runs = runs.set_index("method")
+    assert set(runs.index) == set(ALL)
+    reached = runs.loc["fedavg", "times_one_shot_to_reach"]
+    if totals["fedavg"] >= totals["fens"]:
+        assert 1 <= reached <= 3
+    assert table.loc[("fedavg", "total_to_reach")]["bytes"] / (2 * MODEL) == pytest.approx(
+        reached, nan_ok=True
+    )
+    assert ("fens", "total_to_reach") not in table.index
+
+
+def test_claims_about_bytes_are_judged_by_them(made):
+    made.make("results/claims/tiny/default.md")
+    claims = pd.read_csv(made.path / "results/claims/tiny/default.csv").set_index("claim")
+    assert claims["mean"].to_dict() == {"three": 3.0, "more": 3.0}
+    assert claims.loc["more", ["stated_low", "stated_high"]].tolist() == [2, 4]
+    assert set(claims["metric"]) == {"times_one_shot"}
 
 
 def test_all_that_was_asked_for_is_there(made, capsys):

@@ -24,6 +24,7 @@ rule communication:
     output:
         csv="results/communication/{experiment}/{scale}.csv",
         parquet="results/communication/{experiment}/{scale}.parquet",
+        by_run="results/communication/{experiment}/{scale}.runs.parquet",
         markdown="results/communication/{experiment}/{scale}.md",
         html=report(
             "results/communication/{experiment}/{scale}.html",
@@ -46,4 +47,4 @@ rule communication:
     shell:
         "fedstage communication --log {log} --fingerprint {params.source}"
         " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
-        " --markdown {output.markdown} --html {output.html} --figure {output.figure}"
+        " --by-run {output.by_run} --markdown {output.markdown} --html {output.html} --figure {output.figure}"

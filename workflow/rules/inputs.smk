@@ -123,11 +123,14 @@ def timed_metrics(wildcards):
     return of_every_run("metrics")(wildcards)
 
 
-def measured_seconds(wildcards):
-    """Return the seconds of each run, where the experiment measures them."""
+def measurements(wildcards):
+    """Return the tables of each run's seconds and bytes, where the experiment measures them."""
     name, scale = known_place(wildcards)
-    timed = "round_times" in CATALOGUE.experiments[name].results
-    return f"results/round_times/{name}/{scale}.runs.parquet" if timed else []
+    return [
+        f"results/{kind}/{name}/{scale}.runs.parquet"
+        for kind in ("round_times", "communication")
+        if kind in CATALOGUE.experiments[name].results
+    ]
 
 
 def local_client(wildcards):

@@ -114,7 +114,7 @@ rule claims:
         runs="results/tables/{experiment}/{scale}.runs.json",
         definitions="results/claims/{experiment}/{scale}.claims.json",
         metrics=of_every_run("metrics"),
-        measurements=measured_seconds,
+        measurements=measurements,
     output:
         csv="results/claims/{experiment}/{scale}.csv",
         parquet="results/claims/{experiment}/{scale}.parquet",

@@ -32,14 +32,18 @@ Pair = tuple[Cell, Cell]
 
 def sides(claim: Claim) -> tuple[Cells, Cells]:
     """Return the cells of which something is claimed, and those that they are compared with."""
-    return claim.greater or claim.less or claim.ratio or {}, claim.than or claim.to or {}
+    one = claim.greater or claim.less or claim.ratio or claim.difference or claim.value or {}
+    return one, claim.than or claim.to or {}
 
 
 def comparisons(claim: Claim, cells: Sequence[Cell]) -> list[Pair]:
     """Return the pairs of cells that a claim compares.
 
-    The cells of both sides that agree on all axes which neither side names.
+    The cells of both sides that agree on all axes which neither side names. A claim about values by
+    themselves compares each cell with itself.
     """
+    if claim.value is not None:
+        return [(cell, cell) for cell in _selected(cells, claim.where, claim.value)]
     one, other = sides(claim)
     named = one.keys() | other.keys()
     return [
@@ -60,9 +64,10 @@ def label_pair(claim: Claim, pair: Pair, pairs: Sequence[Pair]) -> str:
         for axis in left.axes
         if axis not in named and len({as_text(cell.axes[axis]) for cell, _ in pairs}) > 1
     ]
-    sign = "/" if claim.ratio is not None else "−"
     at = ", ".join(f"{axis} = {as_text(left.axes[axis])}" for axis in varied)
-    return f"{names[0]} {sign} {names[1]}" + (f" at {at}" if at else "")
+    sign = "/" if claim.ratio is not None else "−"
+    compared = names[0] if claim.value is not None else f"{names[0]} {sign} {names[1]}"
+    return compared + (f" at {at}" if at else "")
 
 
 def _selected(cells: Iterable[Cell], where: Cells, side: Cells) -> list[Cell]:

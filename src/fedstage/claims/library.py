@@ -1,15 +1,17 @@
 """All claims that there are, checked against the experiments that they are about."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
-from fedstage.cells import selects
+from fedstage.cells import as_text, check_cells, show_point
 from fedstage.claims.comparisons import Cell, comparisons, sides
-from fedstage.claims.settings import Claim, ClaimFile
-from fedstage.config import SECONDS, Axis, Cells
+from fedstage.claims.settings import Claim, ClaimFile, StatedRows
+from fedstage.config import COMMUNICATED, SECONDS, Axis
 from fedstage.errors import FedstageError
-from fedstage.experiments import Experiment, load_yaml
+from fedstage.experiments import Experiment, Result, load_yaml
+from fedstage.published.rows import Row, load_rows
 from fedstage.validation import validate
 
 Point = Mapping[str, Axis]
@@ -23,18 +25,25 @@ class Sourced:
     claim: Claim
 
 
-def load_claims(own: Iterable[Claim], folder: Path) -> list[Sourced]:
-    """Return the claims of config.yaml and of all files in `folder`.
+def load_claims(own: Iterable[Claim], folder: Path, published: Path) -> list[Sourced]:
+    """Return the claims of config.yaml and of all files in `folder`, with what papers state.
+
+    Parameters
+    ----------
+    published : Path
+        The folder with the papers' numbers.
 
     Raises
     ------
     FedstageError
-        If a file is not valid, or an experiment has two claims of one id.
+        If a file is not valid, an experiment has two claims of one id, or a claim's statement is in
+        no rows of its paper, or in more than a range has.
     """
-    found = [Sourced("config.yaml: claims", claim) for claim in own]
+    found = [_own(claim) for claim in own]
     for path in sorted(folder.glob("*.yaml")):
         file = validate(ClaimFile, load_yaml(path), str(path))
-        found += [Sourced(str(path), claim) for claim in file.claims]
+        rows = cache(partial(load_rows, published / f"{file.paper}.csv"))
+        found += [_with_statement(Sourced(str(path), claim), rows) for claim in file.claims]
     _check_ids(found)
     return found
 
@@ -60,21 +69,61 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
 
 
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
-    """Check that seconds are claimed of experiments only that measure them.
+    """Check that seconds and bytes are claimed of experiments only that measure them.
 
     Raises
     ------
     FedstageError
-        If an experiment's results are without `round_times`.
+        If an experiment's results are without `round_times`, or without `communication`.
     """
     for one in claims:
         name, metric = one.claim.experiment, one.claim.metric
-        timed = name not in experiments or "round_times" in experiments[name].results
-        if metric in SECONDS and not timed:
+        needed = _measured_by(metric)
+        if needed and name in experiments and needed not in experiments[name].results:
             raise FedstageError(
                 f"{one.where}: {one.claim.id}: metric = {metric!r}: only of experiments with "
-                f"round_times among their results, unlike {name}"
+                f"{needed} among their results, unlike {name}"
             )
+
+
+def _measured_by(metric: str | None) -> Result | None:
+    if metric in SECONDS:
+        return "round_times"
+    return "communication" if metric in COMMUNICATED else None
+
+
+# --- what papers state ----------------------------------------------------------------------------
+
+
+def _own(claim: Claim) -> Sourced:
+    if isinstance(claim.stated, StatedRows):
+        raise FedstageError(
+            f"config.yaml: claims: {claim.id}: stated.table = {claim.stated.table!r}: only in a "
+            "file of a paper's claims; here give the ends of the range, [low, high]"
+        )
+    return Sourced("config.yaml: claims", claim)
+
+
+def _with_statement(one: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
+    """Return a claim with the ends of the range that it names rows for."""
+    stated = one.claim.stated
+    if not isinstance(stated, StatedRows):
+        return one
+    wanted = {key: as_text(value) for key, value in stated.where.items()}
+    found = [
+        row for row in rows() if row.table == stated.table and wanted.items() <= row.keys.items()
+    ]
+    values = [row.value for row in found]
+    ends = [row.keys.get("bound") for row in found]
+    if ends not in ([None], ["low", "high"]):
+        raise FedstageError(
+            f"{one.where}: {one.claim.id}: stated: {len(found)} rows of {stated.table} have "
+            f"{show_point(stated.where)}; name one, or two of bound = low and high"
+        )
+    return replace(one, claim=one.claim.model_copy(update={"stated": (values[0], values[-1])}))
+
+
+# --- ids and cells --------------------------------------------------------------------------------
 
 
 def _check_ids(claims: Iterable[Sourced]) -> None:
@@ -93,7 +142,7 @@ def _check_ids(claims: Iterable[Sourced]) -> None:
 def _check_claim(one: Sourced, points: Sequence[Point]) -> None:
     where = f"{one.where}: {one.claim.id}"
     for cells in (one.claim.where, *sides(one.claim)):
-        _check_cells(where, one.claim.experiment, cells, points)
+        check_cells(where, one.claim.experiment, cells, points)
     every = [_without_seed(point) for point in points]
     unique = list({str(axes): Cell(axes) for axes in every}.values())
     if not comparisons(one.claim, unique):
@@ -101,20 +150,6 @@ def _check_claim(one: Sourced, points: Sequence[Point]) -> None:
             f"{where}: compares no cells of {one.claim.experiment}: both sides must agree on all "
             "axes that neither names"
         )
-
-
-def _check_cells(where: str, experiment: str, cells: Cells, points: Sequence[Point]) -> None:
-    for axis, wanted in cells.items():
-        known = dict.fromkeys(str(point[axis]) for point in points if axis in point)
-        if not known or axis == "seed":
-            axes = ", ".join(dict.fromkeys(key for point in points for key in point))
-            raise FedstageError(f"{where}: {axis}: no axis of {experiment}; use one of {axes}")
-        for value in wanted if isinstance(wanted, list) else [wanted]:
-            if not any(selects({axis: value}, point) for point in points):
-                raise FedstageError(
-                    f"{where}: {axis} = {value!r}: no cell of {experiment}; "
-                    f"use one of {', '.join(known)}"
-                )
 
 
 def _without_seed(point: Point) -> dict[str, Axis]:

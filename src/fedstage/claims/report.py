@@ -1,9 +1,9 @@
 """The report on claims: a summary, every comparison, and what was claimed, for people."""
 
 from collections.abc import Sequence
-from math import isnan
+from math import isfinite, isnan
 
-from fedstage.claims.verdicts import Effect, Judgement, bound, is_above
+from fedstage.claims.verdicts import Effect, Judgement, stated_range
 from fedstage.tables import html, markdown
 from fedstage.tables.labels import NOTHING
 
@@ -12,8 +12,9 @@ Lines = list[list[str]]
 _SUMMARY = ["Claim", "In the paper", "Published numbers", "Measured"]
 _COMPARISONS = ["Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", "Verdict"]
 _LEGEND = [
-    "**Published numbers**: whether the claim holds in the paper's own means, over those of the "
-    f"comparisons below that it has numbers for; {NOTHING} where it has none.",
+    "**Published numbers**: whether the claim holds in the paper's own means, or in what its text "
+    f"states, over those of the comparisons below that it has numbers for; {NOTHING} where it has "
+    "none.",
     "**Measured**: `holds` if the 95 % confidence interval (Student's t over seeds) is wholly on "
     "the claimed side in every comparison, `contradicted` if it is wholly on the other side in "
     "one, else `undecided`; one seed decides nothing. `not measured`: no cells at this scale.",
@@ -84,20 +85,31 @@ def _line(one: Judgement, effect: Effect) -> list[str]:
     return [
         one.claim.id,
         effect.label + _bound(one),
-        NOTHING if effect.published is None else _number(one, effect.published),
+        _reported(one, effect),
         NOTHING if isnan(interval.mean) else _number(one, interval.mean) + between,
         str(interval.n),
         effect.verdict,
     ]
 
 
+def _reported(one: Judgement, effect: Effect) -> str:
+    """Write the effect in the paper's means, or what its text states: ``3.60 to 4.30``."""
+    stated = stated_range(one.claim)
+    if effect.published is not None or stated is None:
+        return NOTHING if effect.published is None else _number(one, effect.published)
+    return " to ".join(_number(one, end) for end in dict.fromkeys(stated))
+
+
 def _bound(one: Judgement) -> str:
-    """Write what the comparison is claimed to be: ``> 0``, or ``≤ 1.1``."""
-    if one.claim.ratio is None:
-        return " > 0" if is_above(one.claim) else " < 0"
-    return f" {'≥' if is_above(one.claim) else '≤'} {bound(one.claim):g}"
+    """Write what the comparison is claimed to be: ``> 0``, or ``≥ 1, ≤ 1.1``."""
+    low, high = one.claim.bounds
+    if one.claim.than is not None:
+        return " > 0" if low == 0 else " < 0"
+    signs = (("≥", low), ("≤", high))
+    return " " + ", ".join(f"{sign} {end:g}" for sign, end in signs if isfinite(end))
 
 
 def _number(one: Judgement, number: float) -> str:
-    sign = "+" if one.claim.ratio is None else ""
+    absolute = one.claim.ratio is not None or one.claim.value is not None
+    sign = "" if absolute else "+"
     return f"{number:{sign}.2f}".replace("-", "−")

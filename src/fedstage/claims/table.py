@@ -1,12 +1,13 @@
 """The judgements on claims as a table: a row a comparison, with exact numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 
-from fedstage.claims.verdicts import Effect, Judgement, bound, is_above
+from fedstage.claims.settings import Claim
+from fedstage.claims.verdicts import Effect, Judgement, stated_range
 
 SCHEMA = pa.schema(
     [
@@ -15,10 +16,12 @@ SCHEMA = pa.schema(
         pa.field("quantifier", pa.string(), nullable=False),  # "all" or "mean"
         pa.field("metric", pa.string(), nullable=False),
         pa.field("comparison", pa.string(), nullable=False),  # which cells
-        pa.field("effect", pa.string(), nullable=False),  # "difference" or "ratio"
-        pa.field("side", pa.string(), nullable=False),  # of the bound that is claimed: "above" ...
-        pa.field("bound", pa.float64(), nullable=False),  # ... or "below"
+        pa.field("effect", pa.string(), nullable=False),  # "difference", "ratio" or "value"
+        pa.field("claimed_low", pa.float64()),  # between which numbers the effect is claimed to be
+        pa.field("claimed_high", pa.float64()),
         pa.field("published", pa.float64()),  # the effect in the paper's means
+        pa.field("stated_low", pa.float64()),  # and in its text, where it is not in its tables
+        pa.field("stated_high", pa.float64()),
         pa.field("published_holds", pa.bool_()),
         pa.field("seeds", pa.int64(), nullable=False),
         pa.field("mean", pa.float64()),  # the effect over seeds, and its 95 % confidence interval
@@ -42,17 +45,19 @@ def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _row(one: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
-    claim, interval = one.claim, effect.measured
+    claim, interval, stated = one.claim, effect.measured, stated_range(one.claim)
     return {
         "claim": claim.id,
         "place": claim.place,
         "quantifier": claim.quantifier,
         "metric": claim.metric or metric,
         "comparison": effect.label,
-        "effect": "difference" if claim.ratio is None else "ratio",
-        "side": "above" if is_above(claim) else "below",
-        "bound": bound(claim),
+        "effect": _kind(claim),
+        "claimed_low": _number(claim.bounds[0]),
+        "claimed_high": _number(claim.bounds[1]),
         "published": effect.published,
+        "stated_low": stated[0] if stated else None,
+        "stated_high": stated[1] if stated else None,
         "published_holds": effect.published_holds,
         "seeds": interval.n,
         "mean": _number(interval.mean),
@@ -64,5 +69,11 @@ def _row(one: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
     }
 
 
+def _kind(claim: Claim) -> str:
+    if claim.value is not None:
+        return "value"
+    return "difference" if claim.ratio is None else "ratio"
+
+
 def _number(number: float) -> float | None:
-    return None if isnan(number) else number
+    return number if isfinite(number) else None

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from fedstage.claims.comparisons import Cell, Pair, comparisons, label_pair
 from fedstage.claims.intervals import Interval, confidence_interval
-from fedstage.claims.settings import Claim
+from fedstage.claims.settings import Claim, StatedRows
 
 HOLDS, CONTRADICTED, UNDECIDED, NOT_MEASURED = (
     "holds",
@@ -19,7 +19,7 @@ HOLDS, CONTRADICTED, UNDECIDED, NOT_MEASURED = (
 
 @dataclass(frozen=True)
 class Effect:
-    """A difference or ratio that a claim is about.
+    """A difference, ratio or value that a claim is about.
 
     Attributes
     ----------
@@ -28,13 +28,13 @@ class Effect:
     published : float or None
         The effect in the published means; None where one of them is missing.
     published_holds : bool or None
-        Whether that is on the claimed side of the claim's bound.
+        Whether that is within the claim's bounds or, where there is none, what the paper states.
     measured : Interval
         The effect over seeds. The cells of one seed share partition, participants and initial
         weights, so each seed gives one effect.
     verdict : str
-        `HOLDS` if the whole interval is on the claimed side of the bound, `CONTRADICTED` if none
-        of it is, else `UNDECIDED`; `NOT_MEASURED` without a seed.
+        `HOLDS` if the whole interval is within the claim's bounds, `CONTRADICTED` if none of it
+        is, else `UNDECIDED`; `NOT_MEASURED` without a seed.
     """
 
     label: str
@@ -72,29 +72,26 @@ def judge(claim: Claim, cells: Sequence[Cell]) -> Judgement:
     )
 
 
-def bound(claim: Claim) -> float:
-    """Return what the difference, or the ratio, is claimed to be above or below."""
-    return claim.at_least or claim.at_most or 0.0
-
-
-def is_above(claim: Claim) -> bool:
-    """Whether the effect is claimed to be above the bound, rather than below it."""
-    return claim.less is None and claim.at_most is None
-
-
-def support(claim: Claim, effect: float) -> float:
-    """Return how far an effect is on the claimed side of the bound."""
-    return (effect - bound(claim)) * (1 if is_above(claim) else -1)
+def is_within(claim: Claim, effect: float) -> bool:
+    """Whether an effect is as claimed: a difference of 0 is neither greater nor less."""
+    low, high = claim.bounds
+    return low <= effect <= high and (claim.than is None or effect != 0)
 
 
 def decide(claim: Claim, interval: Interval) -> str:
     """Return the verdict on one effect; a single seed has no interval, and decides nothing."""
     if not interval.n:
         return NOT_MEASURED
-    ends = [support(claim, end) for end in (interval.low, interval.high)]
-    if min(ends) > 0:
+    if is_within(claim, interval.low) and is_within(claim, interval.high):
         return HOLDS
-    return CONTRADICTED if max(ends) < 0 else UNDECIDED
+    low, high = claim.bounds
+    return CONTRADICTED if interval.high < low or interval.low > high else UNDECIDED
+
+
+def stated_range(claim: Claim) -> tuple[float, float] | None:
+    """Return what the paper's text says of a claim's effect, None where it says nothing."""
+    assert not isinstance(claim.stated, StatedRows), "load_claims has looked them up"
+    return claim.stated
 
 
 def combine(verdicts: Sequence[str]) -> str:
@@ -110,10 +107,11 @@ def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair]) -> Effec
     """Return the effect of a group of pairs: one, or all of them averaged."""
     interval = confidence_interval(_by_seed(claim, pairs))
     published = _published(claim, pairs)
+    stated = stated_range(claim) if isnan(published) else (published, published)
     return Effect(
         label_pair(claim, pairs[0], every) if len(pairs) == 1 else f"mean of {len(pairs)}",
         None if isnan(published) else published,
-        None if isnan(published) else support(claim, published) > 0,
+        None if stated is None else all(is_within(claim, end) for end in stated),
         interval,
         decide(claim, interval),
     )
@@ -144,6 +142,8 @@ def _published(claim: Claim, pairs: Sequence[Pair]) -> float:
 
 
 def _contrast(claim: Claim, left: float, right: float) -> float:
+    if claim.value is not None:
+        return left
     if claim.ratio is None:
         return left - right
     return left / right if right else nan

@@ -22,6 +22,7 @@ def describe_communication(catalogue: Catalogue, experiment: str, scale: str) ->
         "rows": definition.table.rows,
         "columns": definition.table.columns,
         "metric": definition.table.metric,
+        **({"reach": reach} if (reach := definition.communication.reach) else {}),
     }
     published = catalogue.published_memory.get((experiment, scale))
     if published is None:

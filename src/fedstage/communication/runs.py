@@ -62,6 +62,8 @@ class RunTraffic:
         Whether it has a course over rounds, and whether anything travels at all.
     memory_mib : float or None
         What a paper reports of `held`.
+    target : float or None
+        The score that it is to reach, in percent.
     """
 
     settings: Mapping[str, Axis]
@@ -73,6 +75,14 @@ class RunTraffic:
     iterative: bool
     communicates: bool
     memory_mib: float | None
+    target: float | None = None
+
+    @property
+    def reached(self) -> Reached | None:
+        """The first evaluated round with at least the target's score; None where none has it."""
+        if self.target is None:
+            return None
+        return next((one for one in self.course if one.score >= self.target), None)
 
     @property
     def total(self) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedstage.config import Axis, Line, LocalLine, Metric, OneShotLine, Settings
+from fedstage.config import Axis, Cells, Line, LocalLine, Metric, OneShotLine, Settings
 from fedstage.experiments import RunLength
 
 
@@ -58,6 +58,7 @@ class CommunicationRuns(Settings):
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
+    reach: Cells | None = None
     published: str | None = None
     notes: list[str] = []
     runs: Annotated[list[CommunicationRun], Field(min_length=1)]

@@ -123,10 +123,21 @@ from fedstage.config.optimisation import (
 )
 from fedstage.config.partitions import Dirichlet, DirichletEqual, Iid, Natural, Partition, Shards
 from fedstage.config.quantisation import Calibration, Int8, NotQuantised, Quantisation
-from fedstage.config.scores import SECONDS, Axis, Cells, Metric, Role, Score, Seconds
+from fedstage.config.scores import (
+    COMMUNICATED,
+    SECONDS,
+    Axis,
+    Cells,
+    Communicated,
+    Metric,
+    Role,
+    Score,
+    Seconds,
+)
 
 __all__ = [
     "CHOICES",
+    "COMMUNICATED",
     "FITTED_AGGREGATORS",
     "KINDS_OF_SAMPLES",
     "SAMPLES_OF_MODELS",
@@ -152,6 +163,7 @@ __all__ = [
     "Client",
     "Clients",
     "CnnSmall",
+    "Communicated",
     "Compression",
     "Confidence",
     "Constant",

@@ -21,6 +21,23 @@ Seconds = Literal[
     "round_s",
 ]
 
+#: What one client moves in a run, in bytes: until training ends, until the round that is best on
+#: validation samples, until it is as accurate as another run, upwards in a round on average, and to
+#: fetch the ensemble; the first three also as multiples of one model up and one down; and what
+#: predicting needs.
+Communicated = Literal[
+    "bytes",
+    "times_one_shot",
+    "bytes_to_best",
+    "times_one_shot_to_best",
+    "bytes_to_reach",
+    "times_one_shot_to_reach",
+    "bytes_up_a_round",
+    "ensemble_bytes",
+    "memory_bytes",
+]
+COMMUNICATED: frozenset[str] = frozenset(get_args(Communicated))
+
 #: Columns of the metrics that are in percent, the more the better.
 Score = Literal["top1_accuracy", "balanced_accuracy", "auc"]
 

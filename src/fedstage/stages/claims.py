@@ -24,7 +24,7 @@ def claims(
     parquet: Path,
     markdown: Path,
     html: Path,
-    measurements: Path | None = None,
+    measurements: list[Path] | None = None,
 ) -> None:
     """Judge claims by the last evaluated round of each run, or by other measurements of the runs.
 
@@ -38,9 +38,9 @@ def claims(
         The judgements with exact numbers: a row a comparison.
     markdown, html : Path
         The report for people.
-    measurements : Path, optional
-        A Parquet table with a column for every axis, for `seed` and for what claims may be about,
-        such as seconds; what it does not have is read from the runs' metrics.
+    measurements : list of Path, optional
+        Parquet tables with a column for every axis, for `seed` and for what claims may be about,
+        such as seconds; what none of them has is read from the runs' metrics.
 
     Raises
     ------
@@ -49,11 +49,11 @@ def claims(
     """
     experiment, frame = read_runs(runs)
     wanted = validate(ClaimList, load_json(definitions), str(definitions)).claims
-    table = None if measurements is None else load_frame(measurements)
-    judged = [_judge(claim, experiment, frame, table) for claim in wanted]
+    tables = [load_frame(path) for path in measurements or []]
+    judged = [_judge(claim, experiment, frame, tables) for claim in wanted]
     rows = claim_rows(judged, experiment.metric)
     save_table(parquet, as_columns(rows), SCHEMA)
-    source = _source(experiment, frame, table, {row["metric"] for row in rows})
+    source = _source(experiment, frame, tables, {row["metric"] for row in rows})
     report = (judged, f"{experiment.title}: claims", source, experiment.notes)
     with replacing(csv) as temporary:
         pd.DataFrame(rows, columns=SCHEMA.names).to_csv(temporary, index=False, lineterminator="\n")
@@ -64,25 +64,25 @@ def claims(
 
 
 def _source(
-    experiment: ResultRuns, frame: pd.DataFrame, table: pd.DataFrame | None, metrics: set[str]
+    experiment: ResultRuns, frame: pd.DataFrame, tables: list[pd.DataFrame], metrics: set[str]
 ) -> str:
-    """Say what was measured: accuracies of a round, or columns of a table."""
-    others = sorted(metric for metric in metrics if table is not None and metric in table)
-    if not others:
-        last, metric = last_rounds(frame), experiment.metric
-        return describe_source(experiment.experiment, experiment.scale, last, metric)
-    named = " and ".join(f"`{metric}`" for metric in others)
-    return (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: {named} of each run."
-    )
+    """Say what was measured: accuracies of a round, columns of tables, or both."""
+    others = sorted(metric for metric in metrics if any(metric in table for table in tables))
+    named = ", ".join(f"`{metric}`" for metric in others)
+    about = (experiment.experiment, experiment.scale)
+    if metrics and metrics == set(others):
+        return f"Experiment `{about[0]}` at scale `{about[1]}`: {named} of each run."
+    accuracies = describe_source(*about, last_rounds(frame), experiment.metric)
+    return f"{accuracies} Some claims are about {named} of each run." if others else accuracies
 
 
 def _judge(
-    claim: Claim, experiment: ResultRuns, frame: pd.DataFrame, table: pd.DataFrame | None
+    claim: Claim, experiment: ResultRuns, frame: pd.DataFrame, tables: list[pd.DataFrame]
 ) -> Judgement:
     """Judge a claim on what it is about; published numbers are those of the experiment's table."""
     metric = claim.metric or experiment.metric
-    if table is not None and metric in table:
+    table = next((one for one in tables if metric in one), None)
+    if table is not None:
         values = values_of_table(table, experiment, metric)
     else:
         values = values_of_runs(frame, metric)

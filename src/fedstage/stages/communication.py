@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from fedstage.artefacts import save_table
+from fedstage.communication.measurements import run_rows, run_schema
+from fedstage.communication.reach import with_references
 from fedstage.communication.runs import read_traffic
 from fedstage.communication.settings import CommunicationRuns
 from fedstage.files import load_json, replacing
@@ -15,7 +17,14 @@ from fedstage.validation import validate
 
 
 def communication(
-    *, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path, figure: Path
+    *,
+    runs: Path,
+    csv: Path,
+    parquet: Path,
+    by_run: Path,
+    markdown: Path,
+    html: Path,
+    figure: Path,
 ) -> None:
     """Add up what one client sends and receives in each phase of each run, from the tables of both.
 
@@ -25,6 +34,8 @@ def communication(
         JSON file of the experiment's runs: their axes, lines and metrics.
     csv, parquet : Path
         Exact numbers, a row a run and phase.
+    by_run : Path
+        Parquet with a row a run, its value on every axis and its seed: what claims are judged by.
     markdown, html : Path
         Means over seeds, for people.
     figure : Path
@@ -37,12 +48,16 @@ def communication(
     """
     experiment = validate(CommunicationRuns, load_json(runs), str(runs))
     metric, axes = experiment.metric, experiment.axes
-    measured = [read_traffic(run, metric) for run in experiment.runs]
+    read = [read_traffic(run, metric) for run in experiment.runs]
+    measured = with_references(read, experiment.reach)
     rows = table_rows(measured, axes)
     schema = table_schema(rows, axes)
     write_csv(csv, rows)
     save_table(parquet, as_columns(rows, schema), schema)
-    shown, notes = shown_rows(rows, axes, metric), legend(metric, experiment.published)
+    by_runs = run_rows(measured)
+    save_table(by_run, as_columns(by_runs, run_schema(by_runs)), run_schema(by_runs))
+    shown = shown_rows(rows, axes, metric)
+    notes = legend(metric, experiment.published, experiment.reach)
     source = (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what the mean client "
         "sends and receives until training ends, from the files and tables that travelled."

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fedstage.communication.runs import Reached, RunTraffic
+from fedstage.config import Cells as CellsOfTable
 from fedstage.config import Metric
 from fedstage.tables.labels import NOTHING, head_of, human_bytes, show_value
 from fedstage.tables.plain import Cell, arrow_type, with_deviation
@@ -17,17 +18,23 @@ from fedstage.tables.runs import SEED
 Cells = Sequence[Mapping[str, Any]]
 
 MIB = 2**20
-#: Rows of sums: until training ends, and until the round that is best on validation samples.
-TOTAL, TO_BEST = "total", "total_to_best"
-_NAMES = {"round": "aggregator round", TOTAL: "**total**", TO_BEST: "**total to the best round**"}
+#: Rows of sums: until training ends, until the round that is best on validation samples, and until
+#: the first that is as accurate as another run.
+TOTAL, TO_BEST, TO_REACH = "total", "total_to_best", "total_to_reach"
+_NAMES = {
+    "round": "aggregator round",
+    TOTAL: "**total**",
+    TO_BEST: "**total to the best round**",
+    TO_REACH: "**total to the same accuracy**",
+}
 #: The columns behind the axes and the seed.
 _VALUES = pa.schema(
     [
         ("part", pa.int64()),  # which of the runs that go on from one another; null for a sum
         ("phase", pa.string()),
         ("rounds", pa.int64()),  # 0 for what happens once; of a sum the round that it goes to
-        ("bytes_up", pa.float64()),  # of the mean client, until the phase ends
-        ("bytes_down", pa.float64()),
+        ("bytes_up", pa.float64()),  # of the mean client, until the phase ends; null for what never
+        ("bytes_down", pa.float64()),  # comes
         ("bytes", pa.float64()),
         ("times_one_shot", pa.float64()),  # of one model up and one down
         ("score", pa.float64()),  # percent, of sums
@@ -41,7 +48,7 @@ _LEGEND = {
     "Phase": (
         "what travels, `federated round` in all rounds of a federated method together. "
         f"{_NAMES[TOTAL]}: until training ends. {_NAMES[TO_BEST]}: until the end of the round that "
-        "is best on the clients' validation samples."
+        "is best on the clients' validation samples. {reach}"
     ),
     "Rounds": f"of the phase, {NOTHING} for what happens once; of a total the last round of all.",
     "Upload": "bytes that the mean client sends: all participants' over the number of clients.",
@@ -67,6 +74,10 @@ def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
     rows.append(_sum(run, TOTAL, run.course[-1]) | memory)
     if run.best is not None:
         rows.append(_sum(run, TO_BEST, run.best))
+    if run.reached is not None:
+        rows.append(_sum(run, TO_REACH, run.reached))
+    elif run.target is not None:
+        rows.append(dict.fromkeys(_VALUES.names) | {"phase": TO_REACH})
     return rows
 
 
@@ -125,36 +136,54 @@ def shown_rows(
 def _shown(cell: Cells, axes: Sequence[str], metric: Metric) -> dict[str, str]:
     first = cell[0]
     return {axis: show_value(first[axis]) for axis in axes} | {
-        "Phase": _NAMES.get(first["phase"], first["phase"].replace("_", " ")),
+        "Phase": _phase(cell),
         "Rounds": _rounds(cell),
-        "Upload": human_bytes(_mean(cell, "bytes_up")),
-        "Download": human_bytes(_mean(cell, "bytes_down")),
-        "Both": human_bytes(_mean(cell, "bytes")),
-        "Times one-shot": f"{mean(row['times_one_shot'] for row in cell):.3g}",
+        "Upload": _bytes(cell, "bytes_up"),
+        "Download": _bytes(cell, "bytes_down"),
+        "Both": _bytes(cell, "bytes"),
+        "Times one-shot": _times(cell),
         head_of(metric): _score(cell),
         "Memory (MiB)": _mib(cell, "memory_mib"),
         "Published (MiB)": _mib(cell, "published_memory_mib"),
     }
 
 
+def _phase(cell: Cells) -> str:
+    """Name the phase, and how many seeds have come to its end where not all have."""
+    name = cell[0]["phase"]
+    shown = _NAMES.get(name, name.replace("_", " "))
+    come = len(_known(cell, "bytes"))
+    return shown if come == len(cell) else f"{shown} ({come} of {len(cell)} seeds)"
+
+
 def _rounds(cell: Cells) -> str:
     """Write how many rounds there are, of seeds that differ the least and the most."""
-    lengths = [int(row["rounds"]) for row in cell]
+    lengths = [int(length) for length in _known(cell, "rounds")] or [0]
     ends = dict.fromkeys((min(lengths), max(lengths)))
     return "–".join(map(str, ends)) if max(lengths) else NOTHING
 
 
-def _mean(cell: Cells, column: str) -> int:
-    return round(mean(float(row[column]) for row in cell))
+def _known(cell: Cells, column: str) -> list[float]:
+    return [row[column] for row in cell if row[column] is not None]
+
+
+def _bytes(cell: Cells, column: str) -> str:
+    known = _known(cell, column)
+    return human_bytes(round(mean(known))) if known else NOTHING
+
+
+def _times(cell: Cells) -> str:
+    known = _known(cell, "times_one_shot")
+    return f"{mean(known):.3g}" if known else NOTHING
 
 
 def _score(cell: Cells) -> str:
-    scores = [row["score"] for row in cell if row["score"] is not None]
+    scores = _known(cell, "score")
     return with_deviation(scores, 2) if scores else NOTHING
 
 
 def _mib(cell: Cells, column: str) -> str:
-    known = [row[column] for row in cell if row[column] is not None]
+    known = _known(cell, column)
     if not known:
         return NOTHING
     size = mean(known)
@@ -169,8 +198,21 @@ def _without_empty(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{name: text for name, text in row.items() if name != column} for row in rows]
 
 
-def legend(metric: Metric, source: str | None) -> dict[str, str]:
-    """Return what each column says."""
-    texts = {name: text.replace("{source}", source or "") for name, text in _LEGEND.items()}
+def legend(metric: Metric, source: str | None, reach: CellsOfTable | None = None) -> dict[str, str]:
+    """Return what each column says; `reach` are the cells whose accuracy others are to reach."""
+    known = {"{source}": source or "", "{reach}": _told(reach)}
+    texts = dict(_LEGEND)
+    for mark, told in known.items():
+        texts = {name: text.replace(mark, told).strip() for name, text in texts.items()}
     score = "at the end of a total's round, mean ± standard deviation (n−1) over seeds."
     return {**texts, head_of(metric): score}
+
+
+def _told(reach: CellsOfTable | None) -> str:
+    if reach is None:
+        return ""
+    cells = ", ".join(f"{axis} = {show_value(value)}" for axis, value in reach.items())
+    return (
+        f"{_NAMES[TO_REACH]}: until the end of the first evaluated round that is as accurate as "
+        f"the end of the run with {cells}, of the same seed, on the same samples."
+    )

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -6,6 +8,7 @@ from fedstage.claims.settings import Claim
 from fedstage.errors import FedstageError
 from fedstage.experiments import Experiment
 
+PUBLISHED = Path(__file__).parents[3] / "workflow/published"
 FORM = {"greater": {"method": "a"}, "than": {"method": "b"}}
 GRID = [
     {"method": method, "seed": 0, "partition.alpha": alpha, "data": "cifar10 train_size 500"}
@@ -24,15 +27,15 @@ def written(folder, name, *claims):
 
 def check(tmp_path, grid=None, **changes):
     written(tmp_path, "fedsdd", raw(**changes))
-    check_claims(load_claims([], tmp_path), {"e": GRID if grid is None else grid})
+    check_claims(load_claims([], tmp_path, PUBLISHED), {"e": GRID if grid is None else grid})
 
 
 def test_claims_of_the_configuration_and_of_files_are_read(tmp_path):
     written(tmp_path, "b", raw(id="two"), raw(id="three"))
     written(tmp_path, "a", raw(id="one"))
-    found = load_claims([Claim(**raw(id="own"))], tmp_path)
+    found = load_claims([Claim(**raw(id="own"))], tmp_path, PUBLISHED)
     assert [one.claim.id for one in found] == ["own", "one", "two", "three"]
-    assert load_claims([], tmp_path / "none") == []
+    assert load_claims([], tmp_path / "none", PUBLISHED) == []
 
 
 def test_an_experiment_has_one_claim_of_an_id(tmp_path):
@@ -41,13 +44,13 @@ def test_an_experiment_has_one_claim_of_an_id(tmp_path):
     with pytest.raises(
         FedstageError, match=r"b\.yaml: id = 'i': e has two claims of this id \(.*a\.yaml and"
     ):
-        load_claims([], tmp_path)
+        load_claims([], tmp_path, PUBLISHED)
 
 
 def test_a_faulty_file_is_named(tmp_path):
     written(tmp_path, "a", raw(greater=None))
     with pytest.raises(FedstageError, match=r"a\.yaml: claims\.0: claim 'i': than: give greater"):
-        load_claims([], tmp_path)
+        load_claims([], tmp_path, PUBLISHED)
 
 
 def test_claims_on_experiments_that_are_not_there_wait(tmp_path):
@@ -98,18 +101,67 @@ def test_what_names_nothing_is_told_in_one_line(tmp_path, changes, told):
         (["table", "round_times"], "round_s", True),
         (["round_times"], "added_s", True),
         (["table"], "bytes_up", True),
+        (["table"], "times_one_shot", False),
+        (["table", "communication"], "times_one_shot", True),
+        (["table", "communication"], "round_s", False),
         (["table"], None, True),
     ],
 )
 def test_seconds_are_claimed_of_experiments_that_measure_them(tmp_path, results, metric, passes):
     written(tmp_path, "fedsdd", raw(metric=metric), raw(experiment="later", metric="round_s"))
     claims, timed = (
-        load_claims([], tmp_path),
+        load_claims([], tmp_path, PUBLISHED),
         Experiment(title="t", results=results, scales={"a": None}),
     )
     if passes:
         check_metrics(claims, {"e": timed})
         return
-    told = "fedsdd.yaml: i: metric = 'round_s': only of experiments with round_times among"
+    needed = "round_times" if metric == "round_s" else "communication"
+    told = f"fedsdd.yaml: i: metric = '{metric}': only of experiments with {needed} among"
     with pytest.raises(FedstageError, match=told):
         check_metrics(claims, {"e": timed})
+
+
+# --- what papers state ----------------------------------------------------------------------------
+
+BOUNDED = {"greater": None, "than": None, "ratio": {"method": "a"}, "to": {"method": "b"}}
+BOUNDED |= {"at_least": 3.6}
+ONE_SHOT = {"quantity": "client_communication_relative_to_one_shot"}
+
+
+def stated(tmp_path, table, where=None):
+    written(tmp_path, "fens", raw(**BOUNDED, stated={"table": table, "where": where or {}}))
+    (one,) = load_claims([], tmp_path, PUBLISHED)
+    return one.claim.stated
+
+
+def test_a_statement_is_a_range_or_a_number_of_the_papers(tmp_path):
+    assert stated(tmp_path, "text_sec3.2", ONE_SHOT) == (3.6, 4.3)
+    assert stated(tmp_path, "text_sec3.1", {"method": "fedavg_stc"}) == (4.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "found"),
+    [
+        ("text_sec3.2", {"quantity": "x"}, "0 rows of text_sec3.2 have quantity = x"),
+        ("text_sec9", None, "0 rows of text_sec9"),
+        ("text_sec3.3", {"method": "fedadam"}, "4 rows of text_sec3.3 have method = fedadam"),
+        ("text_sec3.2", {"bound": "low"}, "1 rows of text_sec3.2 have bound = low"),
+    ],
+    ids=str,
+)
+def test_a_statement_that_is_none_or_several_is_told(tmp_path, table, where, found):
+    with pytest.raises(FedstageError) as caught:
+        stated(tmp_path, table, where)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'fens.yaml'}: i: stated: {found}")
+    assert message.endswith("; name one, or two of bound = low and high")
+
+
+def test_claims_of_the_configuration_state_numbers_themselves(tmp_path):
+    own = Claim(**raw(**BOUNDED, stated=[3.6, 4.3]))
+    assert load_claims([own], tmp_path, PUBLISHED)[0].claim.stated == (3.6, 4.3)
+    named = Claim(**raw(**BOUNDED, stated={"table": "text_sec3.2"}))
+    told = r"^config\.yaml: claims: i: stated\.table = 'text_sec3\.2': only in a file of a paper's"
+    with pytest.raises(FedstageError, match=told):
+        load_claims([named], tmp_path, PUBLISHED)

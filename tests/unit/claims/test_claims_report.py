@@ -18,6 +18,7 @@ CLAIMS = [
     Claim(id="above", greater={"method": "a"}, than={"method": "b"}, **ABOUT),
     Claim(id="ratio", ratio={"method": "a"}, to={"method": "b"}, at_most=1.3, **ABOUT),
     Claim(id="single", less={"method": "c"}, than={"method": "b"}, **ABOUT),
+    Claim(id="stated", value={"method": "c"}, at_least=50, at_most=60, stated=(50, 55), **ABOUT),
     Claim(id="elsewhere", greater={"method": "a"}, than={"method": "d"}, **ABOUT),
 ]
 JUDGED = [judge(claim, CELLS) for claim in CLAIMS]
@@ -44,6 +45,7 @@ def test_the_summary_has_a_line_a_claim():
         ["above", "Table 2", "no (1 of 2)", "undecided"],
         ["ratio", "Table 2", "yes (2 of 2)", "holds"],
         ["single", "Table 2", "–", "undecided"],
+        ["stated", "Table 2", "yes (1 of 1)", "undecided"],
         ["elsewhere", "Table 2", "–", "not measured"],
     ]
 
@@ -57,7 +59,8 @@ def test_comparisons_have_their_interval_and_verdict():
     assert lines[1][2:] == ["−0.50", "+0.17 [−3.83, +4.16]", "3", "undecided"]
     assert lines[2][1:4] == ["a / b at alpha = 1 ≤ 1.3", "1.01", "1.17 [1.14, 1.20]"]
     assert lines[4] == ["single", "c − b < 0", "–", "+0.00", "1", "undecided"]
-    assert len(lines) == 5
+    assert lines[5] == ["stated", "c ≥ 50, ≤ 60", "50.00 to 55.00", "51.00", "1", "undecided"]
+    assert len(lines) == 6
 
 
 def test_the_report_says_what_was_claimed_and_measured():
@@ -77,14 +80,20 @@ def test_the_page_shows_the_same():
 
 def test_rows_have_exact_numbers():
     rows = claim_rows(JUDGED, "top1_accuracy")
-    assert [row["claim"] for row in rows] == ["above", "above", "ratio", "ratio", "single"]
-    first, second, third, _, last = rows
+    names = [row["claim"] for row in rows]
+    assert names == ["above", "above", "ratio", "ratio", "single", "stated"]
+    first, second, third, _, last, stated = rows
     assert first["mean"] == pytest.approx((10 + 11 + 9.5) / 3)
     assert (first["published"], first["published_holds"]) == (0.5, True)
     assert (second["published_holds"], second["claim_published_holds"]) == (False, False)
     assert {row["claim_verdict"] for row in rows[:2]} == {"undecided"}
-    assert (third["effect"], third["side"], third["bound"]) == ("ratio", "below", 1.3)
-    assert (last["effect"], last["side"], last["bound"]) == ("difference", "below", 0.0)
+    bounds = ("effect", "claimed_low", "claimed_high")
+    assert [third[name] for name in bounds] == ["ratio", None, 1.3]
+    assert [last[name] for name in bounds] == ["difference", None, 0.0]
+    assert [first[name] for name in bounds] == ["difference", 0.0, None]
+    assert [stated[name] for name in bounds] == ["value", 50.0, 60.0]
+    assert (stated["stated_low"], stated["stated_high"], stated["published"]) == (50, 55, None)
+    assert (last["stated_low"], last["stated_high"]) == (None, None)
     assert (last["low"], last["high"], last["seeds"]) == (None, None, 1)
     assert {row["metric"] for row in rows} == {"top1_accuracy"}
     assert as_columns(rows).keys() == set(SCHEMA.names)

@@ -18,6 +18,10 @@ BELOW = {"less": {"method": "a"}, "than": {"method": "b"}}
 AT_MOST = {"ratio": {"method": "a"}, "to": {"method": "b"}, "at_most": 1.1}
 AT_LEAST = {"ratio": {"method": "a"}, "to": {"method": "b"}, "at_least": 1.5}
 
+BETWEEN = AT_MOST | {"at_least": 3.6, "at_most": 4.3}
+CLOSE = {"difference": {"method": "a"}, "to": {"method": "b"}, "at_least": -2.0, "at_most": 0.0}
+VALUE = {"value": {"method": "a"}, "at_least": 3.6, "at_most": 4.3}
+
 
 def claim(**form):
     return Claim(id="i", text="t", place="p", experiment="e", **form)
@@ -50,6 +54,15 @@ ABOUT_EQUAL = ([60.0, 63.0, 61.0], [61.0, 61.0, 61.5])
         (([105.0, 115.0], [100.0, 100.0]), AT_MOST, UNDECIDED),
         (([200.0, 201.0], [100.0, 100.0]), AT_LEAST, HOLDS),
         (([120.0, 121.0], [100.0, 100.0]), AT_LEAST, CONTRADICTED),
+        (([400.0, 400.0], [100.0, 100.0]), BETWEEN, HOLDS),
+        (([440.0, 440.0], [100.0, 100.0]), BETWEEN, CONTRADICTED),
+        (([350.0, 350.0], [100.0, 100.0]), BETWEEN, CONTRADICTED),
+        (([430.0, 431.0], [100.0, 100.0]), BETWEEN, UNDECIDED),
+        (([59.5, 59.5], [61.0, 61.0]), CLOSE, HOLDS),
+        (([58.5, 58.5], [61.0, 61.0]), CLOSE, CONTRADICTED),
+        (([62.0, 62.0], [61.0, 61.0]), CLOSE, CONTRADICTED),
+        (([4.0, 4.0], [0.0, 0.0]), VALUE, HOLDS),
+        (([4.4, 4.4], [0.0, 0.0]), VALUE, CONTRADICTED),
     ],
 )
 def test_verdicts(values, form, verdict):
@@ -76,7 +89,10 @@ def test_an_interval_that_touches_the_bound_decides_nothing():
     assert decide(claim(**ABOVE), Interval(1.0, 0.0, 2.0, 3)) == UNDECIDED
     assert decide(claim(**ABOVE), Interval(-1.0, -2.0, 0.0, 3)) == UNDECIDED
     assert decide(claim(**ABOVE), Interval(1.0, 0.01, 2.0, 3)) == HOLDS
-    assert decide(claim(**AT_MOST), Interval(1.0, 0.9, 1.1, 3)) == UNDECIDED
+    assert decide(claim(**AT_MOST), Interval(1.1, 1.1, 1.2, 3)) == UNDECIDED
+    # At most 1.1 is also 1.1, but greater than 0 is not 0.
+    assert decide(claim(**AT_MOST), Interval(1.0, 0.9, 1.1, 3)) == HOLDS
+    assert decide(claim(**ABOVE), Interval(0.0, 0.0, 0.0, 3)) == UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -117,6 +133,27 @@ def test_published_means_say_yes_or_no(published, form, holds, effect):
     judgement = judged(*ABOUT_EQUAL, form, published)
     assert judgement.published_holds is holds
     assert judgement.effects[0].published == (effect if effect is None else pytest.approx(effect))
+
+
+@pytest.mark.parametrize(
+    ("stated", "holds"),
+    [((3.6, 4.3), True), ((3.5, 4.0), False), ((4.0, 4.4), False), (None, None)],
+)
+def test_what_the_text_states_stands_in_for_means_that_are_not_printed(stated, holds):
+    judgement = judged(*ABOUT_EQUAL, BETWEEN | {"stated": stated})
+    assert judgement.published_holds is holds
+    assert judgement.effects[0].published is None
+    # Printed means say more.
+    assert judged(*ABOUT_EQUAL, BETWEEN | {"stated": stated}, (4.0, 1.0)).published_holds is True
+    assert judged(*ABOUT_EQUAL, BETWEEN | {"stated": stated}, (5.0, 1.0)).published_holds is False
+
+
+def test_a_value_is_judged_cell_by_cell():
+    cells = [cell("a", [4.0, 4.0], alpha=1.0), cell("a", [5.0, 5.0], alpha=0.1), cell("b", [9.0])]
+    judgement = judge(claim(**VALUE), cells)
+    assert [effect.label for effect in judgement.effects] == ["a at alpha = 1", "a at alpha = 0.1"]
+    assert [effect.measured.mean for effect in judgement.effects] == [4.0, 5.0]
+    assert [effect.verdict for effect in judgement.effects] == [HOLDS, CONTRADICTED]
 
 
 def two_alphas(published):

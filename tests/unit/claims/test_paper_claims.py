@@ -13,7 +13,7 @@ from fedstage.published.rows import load_rows
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 CATALOGUE = load_catalogue({"targets": ["fedsdd_table2/paper"]}, WORKFLOW)
-CLAIMS = load_claims([], WORKFLOW / "claims")
+CLAIMS = load_claims([], WORKFLOW / "claims", WORKFLOW / "published")
 
 
 def points(name):

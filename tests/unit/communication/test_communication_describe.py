@@ -13,6 +13,7 @@ from fedstage.communication.describe import (
     validation_of,
 )
 from fedstage.communication.settings import CommunicationRuns
+from fedstage.errors import FedstageError
 from fedstage.validation import validate
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -77,6 +78,24 @@ def test_each_run_has_its_parts_and_the_published_memory(load):
     assert lengths == [[1], [5], [1, 3]]
     kinds = [part.one_shot is not None for part in found.runs[2].candidates[0].parts]
     assert kinds == [True, False]
+
+
+def test_the_run_to_keep_up_with_is_passed_on(load):
+    assert described(load()).reach is None
+    assert described(load(communication={"reach": {"method": "fens"}})).reach == {"method": "fens"}
+
+
+@pytest.mark.parametrize(
+    ("reach", "told"),
+    [
+        ({"method": "fedprox"}, "method = 'fedprox': no cell of e; use one of fens, fedadam"),
+        ({"seed": 0}, "seed: no axis of e; use one of method"),
+    ],
+    ids=str,
+)
+def test_a_run_to_keep_up_with_that_is_not_there_is_told(load, reach, told):
+    with pytest.raises(FedstageError, match=f"^e: communication.reach: {told}"):
+        load(communication={"reach": reach})
 
 
 def test_only_runs_with_rounds_and_validation_samples_have_a_best_round(load):

@@ -114,16 +114,30 @@ def test_other_measurements_are_read_from_a_table(runs):
     }
     schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), ("seconds", pa.float64())])
     save_table(path, columns, schema)
-    paths = make(runs, SLOWER, measurements=path)
+    paths = make(runs, SLOWER, measurements=[path])
     (row,) = pq.read_table(paths["parquet"]).to_pylist()
     assert (row["mean"], row["seeds"], row["verdict"]) == (2.05, 2, "holds")
     assert (row["metric"], row["published"]) == ("seconds", None)
     assert "Experiment `e` at scale `mini`: `seconds` of each run." in paths["markdown"].read_text()
     # What the table does not have is read from the runs' metrics.
-    paths = make(runs, ABOVE, SLOWER, name="both", measurements=path)
+    paths = make(runs, ABOVE, SLOWER, name="both", measurements=[path])
     both = pq.read_table(paths["parquet"]).to_pylist()
     assert [one["metric"] for one in both] == ["top1_accuracy", "seconds"]
     assert both[0]["mean"] == pytest.approx((10 + 11 + 9.5) / 3)
+    text = paths["markdown"].read_text()
+    assert "accuracy on test data after round" in text
+    assert "Some claims are about `seconds` of each run." in text
+
+
+def test_each_claim_is_judged_by_the_table_that_has_its_metric(runs):
+    paths = []
+    for name, values in (("seconds", [20.0, 10.0]), ("bytes", [3.0, 1.0])):
+        schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), (name, pa.float64())])
+        columns = {"method": ["fedsdd", "fedavg"], "seed": [0, 0], name: values}
+        paths.append(save_table(path := runs.parent / f"{name}.parquet", columns, schema) or path)
+    heavier = SLOWER | {"id": "heavier", "metric": "bytes"}
+    rows = pq.read_table(make(runs, SLOWER, heavier, measurements=paths)["parquet"]).to_pylist()
+    assert [row["mean"] for row in rows] == [2.0, 3.0]
 
 
 def test_published_seconds_stand_beside_measured_ones(runs):
@@ -134,7 +148,7 @@ def test_published_seconds_stand_beside_measured_ones(runs):
     schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), ("round_s", pa.float64())])
     save_table(path, columns, schema)
     claim = {key: value for key, value in SLOWER.items() if key != "metric"}
-    (row,) = pq.read_table(make(runs, claim, measurements=path)["parquet"]).to_pylist()
+    (row,) = pq.read_table(make(runs, claim, measurements=[path])["parquet"]).to_pylist()
     assert row["published"] == pytest.approx(89.06 / 88.53)
     assert (row["seeds"], row["verdict"]) == (0, "not measured")
     with pytest.raises(FedstageError, match="metric = 'round_s': must be one of top1_accuracy"):

@@ -1,5 +1,7 @@
 """The table and the figure of what clients communicate, of runs made by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from fedstage.communication.phases import Phase
@@ -77,6 +79,40 @@ def test_up_to_the_best_round_costs_less_than_up_to_the_last():
     best = rows["total_to_best"]
     assert (best["rounds"], best["times_one_shot"], best["score"]) == (2, 2.0, 50.0)
     assert "total_to_best" not in by_phase(iterative(0, [10.0, 50.0]))
+
+
+def test_up_to_the_accuracy_of_another_run():
+    run = iterative(0, [10.0, 50.0, 40.0])
+    reached = by_phase(replace(run, target=45.0))["total_to_reach"]
+    assert (reached["rounds"], reached["times_one_shot"], reached["score"]) == (2, 2.0, 50.0)
+    never = by_phase(replace(run, target=60.0))["total_to_reach"]
+    assert {never[name] for name in ("rounds", "bytes", "times_one_shot", "score")} == {None}
+    assert "total_to_reach" not in by_phase(run)
+
+
+def test_people_see_how_many_seeds_are_as_accurate():
+    first, second = iterative(0, [10.0, 50.0]), iterative(1, [10.0, 30.0])
+
+    def shown(*targets):
+        runs = [replace(run, target=t) for run, t in zip((first, second), targets, strict=True)]
+        return shown_rows(table_rows(runs, AXES), AXES, "top1_accuracy")[-1]
+
+    both = shown(10.0, 30.0)
+    assert both["Phase"] == "**total to the same accuracy**"
+    assert (both["Rounds"], both["Times one-shot"], both["Both"]) == ("1–2", "1.5", "3.0 kB")
+    one = shown(40.0, 40.0)
+    assert one["Phase"] == "**total to the same accuracy** (1 of 2 seeds)"
+    assert (one["Rounds"], one["Top-1 accuracy (%)"]) == ("2", "50.00")
+    none = shown(60.0, 60.0)
+    assert none["Phase"] == "**total to the same accuracy** (0 of 2 seeds)"
+    assert {none[name] for name in ("Rounds", "Upload", "Both", "Times one-shot")} == {"–"}
+
+
+def test_the_legend_names_the_run_to_keep_up_with():
+    text = legend("auc", None, {"method": "fens"})["Phase"]
+    assert "**total to the same accuracy**: until the end of the first evaluated round" in text
+    assert "the run with method = fens, of the same seed" in text
+    assert "same accuracy" not in legend("auc", None)["Phase"]
 
 
 def test_columns_are_typed_also_where_nothing_is_known():

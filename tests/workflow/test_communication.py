@@ -104,6 +104,12 @@ def test_starts_are_made_in_every_granularity(project, granularity):
     assert run.jobs["local_training"] == 0
 
 
+def test_claims_are_made_where_nothing_but_bytes_is_wanted(project):
+    names = ("fedavg", "fedavg_os", "fens")
+    jobs = write(project, {name: ALL[name] for name in names}, ["communication"]).plan().jobs
+    assert (jobs["communication"], jobs["claims"], jobs["tables"]) == (1, 1, 0)
+
+
 # --- a real run -----------------------------------------------------------------------------------
 
 

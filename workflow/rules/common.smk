@@ -149,6 +149,7 @@ def results_of(target):
     if claims_on(CATALOGUE, experiment):
         claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
         tables += claims
+        sums += claims
         computed["round_times"] += claims
     computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
     every = {"table": tables, "figures": figures, "communication": sums} | computed

@@ -1,9 +1,10 @@
 """Which cells a claim compares."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fedstage.cells import as_text, selects
+from fedstage.cells import as_text, selects, show_point
 from fedstage.claims.settings import Claim
 from fedstage.config import Axis, Cells
 
@@ -46,11 +47,14 @@ def comparisons(claim: Claim, cells: Sequence[Cell]) -> list[Pair]:
         return [(cell, cell) for cell in _selected(cells, claim.where, claim.value)]
     one, other = sides(claim)
     named = one.keys() | other.keys()
+    others: dict[str, list[Cell]] = defaultdict(list)
+    for cell in _selected(cells, claim.where, other):
+        others[_rest(cell, named)].append(cell)
     return [
         (left, right)
         for left in _selected(cells, claim.where, one)
-        for right in _selected(cells, claim.where, other)
-        if left is not right and _rest(left, named) == _rest(right, named)
+        for right in others[_rest(left, named)]
+        if left is not right
     ]
 
 
@@ -74,5 +78,6 @@ def _selected(cells: Iterable[Cell], where: Cells, side: Cells) -> list[Cell]:
     return [cell for cell in cells if selects(where, cell.axes) and selects(side, cell.axes)]
 
 
-def _rest(cell: Cell, named: Iterable[str]) -> dict[str, str]:
-    return {axis: as_text(value) for axis, value in cell.axes.items() if axis not in named}
+def _rest(cell: Cell, named: Iterable[str]) -> str:
+    """Write a cell's values on all axes that are not named."""
+    return show_point({axis: value for axis, value in cell.axes.items() if axis not in named})

@@ -63,9 +63,10 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
     FedstageError
         If an axis or a value is in no run, or nothing is compared.
     """
-    for one in claims:
-        if one.claim.experiment in grids:
-            _check_claim(one, grids[one.claim.experiment])
+    about = [one for one in claims if one.claim.experiment in grids]
+    cells = {name: _cells(grids[name]) for name in {one.claim.experiment for one in about}}
+    for one in about:
+        _check_claim(one, grids[one.claim.experiment], cells[one.claim.experiment])
 
 
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
@@ -139,18 +140,18 @@ def _check_ids(claims: Iterable[Sourced]) -> None:
             )
 
 
-def _check_claim(one: Sourced, points: Sequence[Point]) -> None:
+def _cells(points: Iterable[Point]) -> list[Cell]:
+    """Return the cells of a grid's points: those that differ in their seed are one."""
+    every = ({axis: value for axis, value in point.items() if axis != "seed"} for point in points)
+    return list({str(axes): Cell(axes) for axes in every}.values())
+
+
+def _check_claim(one: Sourced, points: Sequence[Point], cells: Sequence[Cell]) -> None:
     where = f"{one.where}: {one.claim.id}"
-    for cells in (one.claim.where, *sides(one.claim)):
-        check_cells(where, one.claim.experiment, cells, points)
-    every = [_without_seed(point) for point in points]
-    unique = list({str(axes): Cell(axes) for axes in every}.values())
-    if not comparisons(one.claim, unique):
+    for named in (one.claim.where, *sides(one.claim)):
+        check_cells(where, one.claim.experiment, named, points)
+    if not comparisons(one.claim, cells):
         raise FedstageError(
             f"{where}: compares no cells of {one.claim.experiment}: both sides must agree on all "
             "axes that neither names"
         )
-
-
-def _without_seed(point: Point) -> dict[str, Axis]:
-    return {axis: value for axis, value in point.items() if axis != "seed"}

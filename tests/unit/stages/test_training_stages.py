@@ -1242,7 +1242,7 @@ def test_models_without_federation_train_on_the_focal_loss(world, tmp_path, clie
 def test_class_weights_without_federation_are_of_the_datas_classes(world, tmp_path, client):
     few = {"client": WHOLE | {"loss": {"name": "focal", "class_weights": [1.0] * 9}}}
     line_file = local_line(tmp_path, pooled=client is None, **few)
-    with pytest.raises(FedstageError, match="focal: 9 class_weights: .* the data has 10"):
+    with pytest.raises(FedstageError, match=r"focal: 9 class_weights: .* the data has 10"):
         trained_alone(world, tmp_path, line_file, client)
 
 

@@ -453,6 +453,20 @@ BAD_CONFIGURATIONS = {
     "rate 0": at("b:client/learning_rate", 0, "client.learning_rate = 0", "greater than 0"),
     "momentum 1": at("b:client/momentum", 1.0, "client.momentum = 1.0", "less than 1"),
     "clipped to nothing": at("b:client/clip_norm", 0, "client.clip_norm = 0", "greater than 0"),
+    "focal loss that weakens what is told badly": at(
+        "b:client/loss", {"focal": {"gamma": -1}}, "client.loss.gamma = -1", "or equal to 0"
+    ),
+    "class that does not count": at(
+        "b:client/loss", {"focal": {"class_weights": [1, 0]}}, "loss.class_weights.1 = 0", "than 0"
+    ),
+    "weights of no class": at(
+        "b:client/loss", {"focal": {"class_weights": []}}, "loss.class_weights = []", "at least 1"
+    ),
+    "weight that is no list": at(
+        "b:client/loss", {"focal": {"class_weights": 2.0}}, "client.loss.class_weights = 2.0"
+    ),
+    "unknown loss": at("b:client/loss", "hinge", "client.loss = 'hinge'", "'focal'"),
+    "loss of a server": at("b:server/loss", "focal", "server.loss = ", "unknown key"),
     "batch size 0": at("b:client/batch_size", 0, "client.batch_size = 0", "or equal to 1"),
     "epochs 0": at("b:client/epochs", 0, "client.epochs = 0", "or equal to 1"),
     "steps 0": at("b:server/steps", 0, "server.steps = 0", "or equal to 1"),
@@ -992,6 +1006,12 @@ def write_wrong_line(path):
     assert main(["line", "--settings", settings, "--output", str(path)]) == 0
 
 
+def weigh_two_classes(path):
+    client = SETTINGS["client"] | {"loss": {"focal": {"class_weights": [1.0, 2.0]}}}
+    settings = json.dumps(SETTINGS | {"client": client})
+    assert main(["line", "--settings", settings, "--output", str(path)]) == 0
+
+
 def relabel(path):
     save_tensors(path, {"images": torch.zeros(SAMPLES, 1, 4, 4, dtype=torch.uint8)})
 
@@ -1108,6 +1128,12 @@ BAD_ARTEFACTS = {
         {"model": {"logistic_regression": {"outputs": 1}}, "seed": 0},
         "logistic_regression: outputs = 1: only for 2 classes",
         "has 10",
+    ),
+    "two class weights for ten classes": Damage(
+        "local_training",
+        ("client.loss = focal: 2 class_weights", "each class", "has 10"),
+        "line.yaml",
+        weigh_two_classes,
     ),
     "no data folder": asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),
     "unknown data set": asked("dataset", "--settings", {"name": "mnist"}, "'mnist'", "'cifar10'"),

@@ -240,6 +240,22 @@ def test_ranges_of_a_client(field, good, bad):
             Client.model_validate({**CLIENT, field: value})
 
 
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("gamma", [0, 0.5, 5], [-1e-9, None]),
+        ("class_weights", [None, [1], [0.5, 2e3]], [[], [1, 0], [1, -2], 1, [None]]),
+    ],
+)
+def test_ranges_of_a_focal_loss(field, good, bad):
+    for value in good:
+        client = Client.model_validate({**CLIENT, "loss": {"focal": {field: value}}})
+        assert getattr(client.loss, field) == (tuple(value) if isinstance(value, list) else value)
+    for value in bad:
+        with pytest.raises(ValidationError):
+            Client.model_validate({**CLIENT, "loss": {"focal": {field: value}}})
+
+
 def test_milestones_of_yaml_are_a_list():
     schedule = {"step": {"milestones": [0.5, 0.75]}}
     client = Client.model_validate({**CLIENT, "schedule": schedule})

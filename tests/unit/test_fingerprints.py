@@ -62,6 +62,7 @@ LINES = {
     "fedprox": a_line(local="fedprox"),
     "scaffold": a_line(local="scaffold"),
     "fednova": a_line(local="fednova"),
+    "focal": a_line(client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05, "loss": "focal"}),
     "adam": a_line(aggregation={"server_optimizer": "adam"}),
     "yogi": a_line(aggregation={"server_optimizer": "yogi"}),
     "sparse": a_line(compression="stc"),
@@ -289,6 +290,12 @@ def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
     changes = changed(f"local_trainers/{name}.py", f"def gradient_term(\n    settings: {old},", new)
     stages = ("local_training", "cohort", "aggregation", "segment")
     assert changes == {(stage, name) for stage in stages}
+
+
+def test_a_loss_reaches_its_own_lines_only(changed):
+    changes = changed("losses/focal.py", "missed**gamma", "missed*gamma")
+    stages = ("local_training", "cohort", "segment", "local_model")
+    assert changes == {(stage, "focal") for stage in stages}
 
 
 def test_normalised_averaging_reaches_its_own_lines_only(changed):
@@ -536,6 +543,7 @@ def choices():
         "aggregation_rules": config.Aggregator,
         "aggregator_trainers": config.AggregatorTraining,
         "transfers": config.Transfer,
+        "losses": config.ClientLoss,
     }
     for package, union in unions.items():
         for kind in typing.get_args(typing.get_args(union)[0]):
@@ -585,7 +593,7 @@ def test_parts_are_what_the_code_of_a_stage_depends_on():
         "dataset": ("data.digits",),
         "partition": ("partitions.dirichlet",),
         "initial_model": ("models.resnet",),
-        "local_training": ("local_trainers.scaffold", "models.resnet"),
+        "local_training": ("local_trainers.scaffold", "losses.cross_entropy", "models.resnet"),
         "aggregation": (
             "local_trainers.scaffold",
             "models.resnet",
@@ -653,7 +661,7 @@ def test_parts_of_other_settings_than_lines():
     assert parts_of(initial, "initial_model") == ("models.resnet",)
     divided = PartitionSettings(clients=2, partition=line.partition, validation=0.0, seed=0)
     assert parts_of(divided, "partition") == ("partitions.dirichlet",)
-    assert parts_of(alone(line), "local_model") == ("models.resnet",)
+    assert parts_of(alone(line), "local_model") == ("losses.cross_entropy", "models.resnet")
 
 
 def test_a_part_or_stage_that_does_not_exist_is_named():

@@ -238,6 +238,10 @@ def test_defaults_written_out_or_left_out_are_the_same_line():
         ({"client": {**CLIENT, "learning_rate": 1}}, {"client": {**CLIENT, "learning_rate": 1.0}}),
         ({"client": {**CLIENT, "clip_norm": 2}}, {"client": {**CLIENT, "clip_norm": 2.0}}),
         ({"local": {"fedprox": {"mu": 1}}}, {"local": {"fedprox": {"mu": 1.0}}}),
+        (
+            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1, "class_weights": [2, 3]}}}},
+            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1.0, "class_weights": [2.0, 3.0]}}}},
+        ),
     ],
     ids=str,
 )
@@ -565,7 +569,10 @@ OTHER = {
     "Cyclical": {"cycle": 3, "final": 0.1},
     "Optimiser": OPTIMISER,
     "Client": OPTIMISER
-    | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep", "batches": "continued"},
+    | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep", "batches": "continued"}
+    | {"loss": "focal"},
+    "CrossEntropy": {},
+    "Focal": {"gamma": 1.0, "class_weights": [1.0, 2.0]},
     "Server": OPTIMISER
     | {
         "steps": 3,
@@ -811,6 +818,9 @@ PINNED_DEFAULTS = {
     "Client.round_decay": 1.0,
     "Client.last_batch": "merge_single",
     "Client.batches": "anew",
+    "Client.loss": {"name": "cross_entropy"},
+    "Focal.gamma": 2.0,
+    "Focal.class_weights": None,
     "Server.temperature": 4.0,
     "Server.tau_squared": True,
     "Server.sharpening": 1.0,

@@ -30,6 +30,7 @@ CHOICES = frozenset(
         "global",
         "evaluate",
         "schedule",
+        "loss",
         "aggregator",
         "aggregator_training",
         "distillation",

@@ -68,6 +68,23 @@ class Optimiser(Settings):
         return self
 
 
+class CrossEntropy(Settings):
+    """The mean over a batch of -log p_y."""
+
+    name: Literal["cross_entropy"]
+
+
+class Focal(Settings):
+    """The mean over a batch of w_y (1 - p_y)^gamma (-log p_y); without `class_weights` w_y is 1."""
+
+    name: Literal["focal"]
+    gamma: NonNegative = 2.0
+    class_weights: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = None
+
+
+ClientLoss = Annotated[CrossEntropy | Focal, BY_NAME, IN_SHORT]
+
+
 class Client(Optimiser):
     """A participant's training in one round: `epochs` over its data, or `steps`.
 
@@ -81,6 +98,7 @@ class Client(Optimiser):
     round_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
     batches: Literal["anew", "continued"] = "anew"
+    loss: ClientLoss = CrossEntropy(name="cross_entropy")
 
     @model_validator(mode="after")
     def _one_length(self) -> "Client":

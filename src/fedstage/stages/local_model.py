@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from torch import nn
-
 from fedstage.artefacts import load_tensors, save_tensors
 from fedstage.config import LocalLine
 from fedstage.engine.batches import client_batches
@@ -11,6 +9,7 @@ from fedstage.engine.devices import prepare
 from fedstage.engine.training import train
 from fedstage.errors import FedstageError
 from fedstage.lines import client_model
+from fedstage.losses import client_loss
 from fedstage.randomness import torch_generator
 from fedstage.reading import (
     fill_model,
@@ -56,7 +55,7 @@ def local_model(
         labels,
         client_batches(len(images), settings.client, torch_generator(*key, "batches")),
         settings.client,
-        nn.functional.cross_entropy,
+        client_loss(settings.client.loss, int(about["classes"]), device),
         about,
         torch_generator(*key, "augmentation"),
         settings.numerics,

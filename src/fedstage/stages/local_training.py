@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from fedstage.artefacts import Weights, load_table, load_tensors, save_tensors
 from fedstage.compression import transmit
@@ -17,6 +16,7 @@ from fedstage.engine.training import Outcome, full_gradient, training
 from fedstage.errors import FedstageError
 from fedstage.lines import model_of
 from fedstage.local_trainers import Trained, local_trainer
+from fedstage.losses import client_loss
 from fedstage.randomness import torch_generator
 from fedstage.reading import (
     fill_model,
@@ -103,6 +103,7 @@ def participant(
     client = _client_of(participation, round, slot)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
     notes = read_info(info)
+    loss = client_loss(settings.client.loss, int(notes["classes"]), device)
     model = new_model(model_of(settings, group), notes, device, settings.numerics)
     weights, _ = load_tensors(start)
     known = read_state(state or [], group)
@@ -118,7 +119,7 @@ def participant(
         labels,
         _batches(settings, round, client, len(images)),
         settings.client,
-        nn.functional.cross_entropy,
+        loss,
         notes,
         torch_generator(*key, "augmentation"),
         settings.numerics,
@@ -134,7 +135,6 @@ def participant(
 
     def gradient_at_start() -> Weights:
         fill_model(model, weights, start)
-        loss = nn.functional.cross_entropy
         chosen, numerics = settings.client, settings.numerics
         gradient = full_gradient(model, images, labels, chosen, loss, notes, numerics)
         names = [name for name, _ in model.named_parameters()]

@@ -7,11 +7,12 @@ import sys
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, LogisticRegression, Numerics, Optimiser, Server
+from fedstage.config import CnnSmall, Focal, LogisticRegression, Numerics, Optimiser, Server
 from fedstage.engine.devices import prepare
 from fedstage.engine.passes import arrange
 from fedstage.engine.training import train
 from fedstage.global_trainers.distillation import distillation_loss
+from fedstage.losses import client_loss
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -36,6 +37,12 @@ def model(of):
     return made
 
 
+def focal_loss():
+    """Return a client's loss as each training asks for it."""
+    settings = Focal(name="focal", class_weights=(0.5, 1.0, 4.0))
+    return client_loss(settings, 3, torch.device("cpu"))
+
+
 def trained(numerics, loss=None, batches=None, of="cnn"):
     """Return the trained weights, and how many graphs were made."""
     from torch._dynamo.utils import counters
@@ -43,7 +50,7 @@ def trained(numerics, loss=None, batches=None, of="cnn"):
     images, targets = data()
     if loss is None:
         loss = nn.functional.cross_entropy
-    else:
+    elif loss is not focal_loss():
         targets = torch.randn(20, 3, generator=torch_generator(0, "teacher"))
     torch.set_num_threads(numerics.threads)
     made = arrange(model(of), numerics)
@@ -85,6 +92,7 @@ def report_changes():
     return {
         "linear": compared({}, of="linear"),
         "two_threads": compared({"threads": 2}, of="linear"),
+        "focal": compared({}, focal_loss(), "linear"),
     } | {name: compared({}, loss, "linear") for name, loss in losses.items()}
 
 

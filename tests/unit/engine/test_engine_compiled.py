@@ -51,7 +51,7 @@ def test_compiled_code_is_used_again_by_other_models_and_trainings(cold, precisi
 
 
 def test_another_number_of_threads_or_another_loss_is_compiled_anew(cold):
-    assert len(cold["changes"]) == 8
+    assert len(cold["changes"]) == 9
     assert {part["graphs"] for part in cold["changes"].values()} == {1}
 
 

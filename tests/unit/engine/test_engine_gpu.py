@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from torch import nn
 
-from fedstage.config import Client, Numerics, Optimiser, ResNet
+from fedstage.config import Client, CrossEntropy, Focal, Numerics, Optimiser, ResNet
 from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
 from fedstage.engine.passes import arrange
 from fedstage.engine.streams import take_turns
 from fedstage.engine.training import training
+from fedstage.losses import client_loss
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 INFO = {"mean": [0.5] * 3, "std": [0.5] * 3}
 SGD = {"momentum": 0.9, "weight_decay": 1e-3, "clip_norm": 1.0, "augmentation": "crop_flip"}
+PLAIN = CrossEntropy(name="cross_entropy")
 FORMATS = {
     "fp32": {},
     "tf32": {"precision": "tf32"},
@@ -38,7 +39,7 @@ def leave_the_process_as_it_was(monkeypatch):
     torch.utils.deterministic.fill_uninitialized_memory = True
 
 
-def states(change, at_a_time, **numerics):
+def states(change, at_a_time, loss=PLAIN, **numerics):
     """Train three clients of different sizes; return their weights and outcomes."""
     chosen = Numerics.model_validate({"device": "cuda"} | numerics)
     device, done = prepare(chosen), {}
@@ -56,7 +57,7 @@ def states(change, at_a_time, **numerics):
         settings = Optimiser.model_validate({"learning_rate": 0.05, "batch_size": 16} | change)
         outcome = yield from training(
             model, images.to(device), labels.to(device), batches, settings,
-            nn.functional.cross_entropy, INFO, torch_generator(number, "draws"), chosen,
+            client_loss(loss, 3, device), INFO, torch_generator(number, "draws"), chosen,
         )  # fmt: skip
         state = {name: value.cpu() for name, value in model.state_dict().items()}
         done[number] = outcome, state
@@ -77,6 +78,13 @@ def assert_same(first, second):
 def test_a_graph_gives_the_bytes_of_its_step(change, numerics):
     plain = states(change, 1, **numerics)
     assert_same(plain, states(change, 1, cuda_graphs=True, **numerics))
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3])
+def test_graphs_of_the_focal_loss_read_the_same_class_weights(at_a_time):
+    loss = Focal(name="focal", class_weights=(0.5, 1.0, 4.0))
+    plain = states(SGD, 1, loss)
+    assert_same(plain, states(SGD, at_a_time, loss, cuda_graphs=True))
 
 
 @pytest.mark.parametrize("graphs", [False, True], ids=["steps", "graphs"])

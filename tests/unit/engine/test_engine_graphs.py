@@ -9,12 +9,13 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from fedstage.config import CnnSmall, FedProx, Numerics, Optimiser, ResNet, Scaffold, Server
+from fedstage.config import CnnSmall, FedProx, Focal, Numerics, Optimiser, ResNet, Scaffold, Server
 from fedstage.engine import graphs
 from fedstage.engine.passes import arrange
 from fedstage.engine.training import AHEAD, train
 from fedstage.global_trainers.distillation import distillation_loss
 from fedstage.local_trainers import local_trainer
+from fedstage.losses import client_loss
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -130,9 +131,9 @@ def settings(**changes):
     return Optimiser.model_validate(basic | changes)
 
 
-def trained(model, chosen, numerics, indices=None, **options):
+def trained(model, chosen, numerics, indices=None, *, loss=nn.functional.cross_entropy, **options):
     images, labels = data()
-    loss, generator = nn.functional.cross_entropy, torch_generator(0, "augmentation")
+    generator = torch_generator(0, "augmentation")
     indices = batches() if indices is None else indices
     outcome = train(
         model, images, labels, indices, chosen, loss, INFO, generator, numerics, **options
@@ -175,6 +176,18 @@ def test_a_recorded_step_gives_the_bytes_of_the_step(player, change, name):
     by_graph = trained(network(name), settings(**change), WITH_GRAPHS, rate=0.9)
     assert (player.recorded, player.taken) == (1, 12 - graphs.WARM_UP)
     assert same(by_graph, trained(network(name), settings(**change), Numerics(), rate=0.9))
+
+
+def focal_loss():
+    settings = Focal(name="focal", class_weights=tuple(range(1, CLASSES + 1)))
+    return client_loss(settings, CLASSES, torch.device("cpu"))
+
+
+def test_the_focal_loss_is_part_of_a_recorded_step(player):
+    by_graph = trained(network(), settings(), WITH_GRAPHS, loss=focal_loss())
+    assert player.taken
+    assert same(by_graph, trained(network(), settings(), Numerics(), loss=focal_loss()))
+    assert not same(by_graph, trained(network(), settings(), Numerics()))
 
 
 @pytest.mark.parametrize("name", ["fedprox", "scaffold"])
@@ -240,6 +253,9 @@ def test_divergence_is_found_after_recorded_steps(player):
 
 
 @pytest.mark.parametrize(
+    "loss", [nn.functional.cross_entropy, focal_loss()], ids=["plain", "focal"]
+)
+@pytest.mark.parametrize(
     "change",
     [
         {"momentum": 0.9, "clip_norm": 1.0, "augmentation": "crop_flip"},
@@ -247,7 +263,7 @@ def test_divergence_is_found_after_recorded_steps(player):
     ],
     ids=str,
 )
-def test_the_host_asks_for_no_number_within_the_steps(change):
+def test_the_host_asks_for_no_number_within_the_steps(change, loss):
     """Counted from the first step to the last; divergence is looked for after it."""
     indices = batches(epochs=1)
     watch = Asked()
@@ -265,8 +281,9 @@ def test_the_host_asks_for_no_number_within_the_steps(change):
     watching = []
     try:
         outcome, _ = trained(
-            network(), settings(**change), Numerics(), indices, gradient_term=begin, after_step=end
-        )
+            network(), settings(**change), Numerics(), indices, loss=loss, gradient_term=begin,
+            after_step=end,
+        )  # fmt: skip
     finally:
         while watching:
             watching.pop().__exit__(None, None, None)

@@ -7,6 +7,7 @@ import pytest
 
 from fedstage.catalogue import load_catalogue
 from fedstage.config import Line, OneShotLine
+from fedstage.data.isic2019 import CLASSES
 from fedstage.lines import line_id, local_line
 from fedstage.published.rows import load_rows
 
@@ -215,6 +216,27 @@ def test_aggregators_of_fens_are_trained_as_published(catalogue, name, data):
             found.add((rule.name, hidden, how.learning_rate, server, *steps))
             assert how.server_optimizer.name == "adam"
     assert found == {TRAINED[name, data]}
+
+
+# --- FENS, Fed-ISIC2019 ---------------------------------------------------------------------------
+
+#: Pictures of the training fold in FLamby's table `train_test_split`, by class.
+OF_CLASS = {
+    "MEL": 3332, "NV": 9084, "BCC": 2649, "AK": 712, "BKL": 1950, "DF": 184, "VASC": 201,
+    "SCC": 485,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["fens_table16", "fens_table17"])
+def test_all_clients_train_on_the_loss_of_the_benchmark(catalogue, name):
+    (loss,) = {run.line.client.loss for run in catalogue.runs[name, "paper"]}
+    pictures = [OF_CLASS[label] for label in CLASSES]
+    inverse = [round(sum(pictures) / count, 4) for count in pictures]
+    assert (loss.name, loss.gamma, list(loss.class_weights)) == ("focal", 2.0, inverse)
+
+    # Digits have other classes.
+    (short,) = {run.line.client.loss for run in catalogue.runs[name, "smoke"]}
+    assert (short.name, short.class_weights) == ("focal", None)
 
 
 # --- FENS, Fed-Heart-Disease ----------------------------------------------------------------------

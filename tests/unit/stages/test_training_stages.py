@@ -43,6 +43,8 @@ SPLIT = {"name": "dirichlet", "alpha": 1.0, "min_samples": 8}
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6, "norm": "batch"}
 WHOLE = {"learning_rate": 0.02, "batch_size": 1000, "epochs": 3}  # every batch is all samples
+FOCAL = {"name": "focal", "gamma": 1.5, "class_weights": [0.5, 3, 1, 1, 2, 0.1, 4, 1, 9, 1]}
+FOCUSED = {"client": WHOLE | {"loss": FOCAL}}
 TOO_FAST = {"client": WHOLE | {"learning_rate": 1e38}}
 SETTINGS = {
     "data": DATA,
@@ -246,9 +248,21 @@ def slow_gradient(weights, x, y):
     return [wrong.T @ x, wrong.sum(0)]
 
 
-def slow_training(weights, x, y, steps=3, rate=0.02, correction=(0.0, 0.0)):
+def slow_focal_gradient(weights, x, y):
+    """Of the loss FOCAL: by a sample's logits it is a multiple of the cross entropy's."""
+    p = softmax(slow_logits(weights, x))
+    told, gamma = p[np.arange(len(x)), y], FOCAL["gamma"]
+    scale = (1 - told) ** gamma - gamma * told * (1 - told) ** (gamma - 1) * np.log(told)
+    scale *= np.array(FOCAL["class_weights"])[y]
+    wrong = scale[:, None] * (p - np.eye(10)[y]) / len(x)
+    return [wrong.T @ x, wrong.sum(0)]
+
+
+def slow_training(
+    weights, x, y, steps=3, rate=0.02, correction=(0.0, 0.0), gradient_of=slow_gradient
+):
     for _ in range(steps):
-        gradient = slow_gradient(weights, x, y)
+        gradient = gradient_of(weights, x, y)
         weights = [
             w - rate * (g + c) for w, g, c in zip(weights, gradient, correction, strict=True)
         ]
@@ -321,6 +335,30 @@ def test_update_is_that_of_the_clients_training_samples(world, tmp_path):
         expected = slow_training(weights_in(world.initial(LINEAR)), x, y)
         output = trained(world, tmp_path, line_file, slot)
         assert close(weights_in(output, "model/"), expected)
+
+
+def test_steps_are_those_of_the_focal_loss(world, tmp_path):
+    line_file = written_line(tmp_path, **FOCUSED)
+    start = weights_in(world.initial(LINEAR))
+    for slot in range(PARTICIPANTS):
+        own = own_data(world, client_of(world, 1, slot))
+        update = trained(world, tmp_path, line_file, slot)
+        expected = slow_training(start, *own, gradient_of=slow_focal_gradient)
+        assert close(weights_in(update, "model/"), expected)
+        assert not close(weights_in(update, "model/"), slow_training(start, *own), 1e-3)
+
+
+def test_variates_of_option_1_are_gradients_of_the_focal_loss(world, tmp_path):
+    """In batches, whose gradients add up to that of all samples: the mean has no other divisor."""
+    small = {"client": FOCUSED["client"] | {"batch_size": 5}}
+    scaffold = {"name": "scaffold", "option": "I"}
+    line_file = written_line(tmp_path, local=scaffold, **small)
+    start = weights_in(world.initial(LINEAR))
+    for slot in range(PARTICIPANTS):
+        update = trained(world, tmp_path, line_file, slot)
+        own = own_data(world, client_of(world, 1, slot))
+        # Of the first round's variates, which are zero, it sends the change.
+        assert close(weights_in(update, "payload/"), slow_focal_gradient(start, *own))
 
 
 def test_round_decay_multiplies_once_a_round(world, tmp_path):
@@ -1188,6 +1226,24 @@ def test_client_alone_trains_on_its_samples_only(world, tmp_path):
         notes = load_tensors(output)[1]
         assert notes.pop("loss") > 0
         assert notes == {"client": client, "samples": len(x), "steps": 3}
+
+
+@pytest.mark.parametrize("client", [1, None])
+def test_models_without_federation_train_on_the_focal_loss(world, tmp_path, client):
+    output = trained_alone(
+        world, tmp_path, local_line(tmp_path, pooled=client is None, **FOCUSED), client
+    )
+    start = weights_in(world.initial(LINEAR))
+    expected = slow_training(start, *own_data(world, client), gradient_of=slow_focal_gradient)
+    assert close(weights_in(output), expected)
+
+
+@pytest.mark.parametrize("client", [1, None])
+def test_class_weights_without_federation_are_of_the_datas_classes(world, tmp_path, client):
+    few = {"client": WHOLE | {"loss": {"name": "focal", "class_weights": [1.0] * 9}}}
+    line_file = local_line(tmp_path, pooled=client is None, **few)
+    with pytest.raises(FedstageError, match=r"focal: 9 class_weights: .* the data has 10"):
+        trained_alone(world, tmp_path, line_file, client)
 
 
 def test_pooled_model_trains_on_all_training_samples(world, tmp_path):

@@ -17,15 +17,11 @@ from fedstage.claims.library import Sourced, check_claims, check_metrics, load_c
 from fedstage.config import Data, HeldOut, Line, LocalLine, Model, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
-from fedstage.experiments import (
-    MEASURED,
-    Config,
-    Experiment,
-    Run,
-    load_experiments,
-    load_yaml,
-    resolve,
-)
+from fedstage.experiments.configuration import Config
+from fedstage.experiments.library import load_experiments
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.runs import Run
+from fedstage.experiments.settings import MEASURED, Experiment
 from fedstage.lines import (
     aggregating,
     aggregator_id,
@@ -50,6 +46,7 @@ from fedstage.lines import (
 from fedstage.merging import Raw
 from fedstage.published.library import PublishedTable, find_published
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 T = TypeVar("T")
 

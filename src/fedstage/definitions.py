@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from fedstage.config import Axis, Line, Settings
-from fedstage.experiments import Experiment, Run, RunLength
+from fedstage.experiments.runs import Run, RunLength
+from fedstage.experiments.settings import Experiment
 from fedstage.files import load_json
 from fedstage.lines import canonical
 from fedstage.merging import Raw

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Iterator
 from fedstage import graph
 from fedstage.catalogue import Catalogue, trained_runs
 from fedstage.config import STATEFUL_TRAINERS, Data, Line, LocalLine, Model, OneShotLine
-from fedstage.experiments import Keep, Run
+from fedstage.experiments.configuration import Keep
+from fedstage.experiments.runs import Run
 from fedstage.lines import client_model, local_line, model_of, quantised_line
 from fedstage.models.size import state_size
 from fedstage.segments import files_read, inputs, plan

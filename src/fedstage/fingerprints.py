@@ -75,14 +75,16 @@ DECLARATIONS = frozenset(
         "fedstage.cells",
         "fedstage.errors",
         "fedstage.experiments",
+        "fedstage.experiments.runs",
+        "fedstage.experiments.settings",
         "fedstage.merging",
         "fedstage.validation",
+        "fedstage.yaml_files",
         # Where files are, which lines share them, and which of them a stage reads: its inputs.
         "fedstage.graph",
         "fedstage.lines",
         "fedstage.rounds",
         "fedstage.slots",
-        "fedstage.starts",
     }
 )
 
@@ -90,8 +92,11 @@ DECLARATIONS = frozenset(
 #: cells of a table.
 COMPUTED_FROM = {
     **dict.fromkeys(
-        ("communication", "properties", "simulation", "round_times"),
+        ("properties", "simulation", "round_times"),
         frozenset({"fedstage.graph", "fedstage.lines", "fedstage.slots"}),
+    ),
+    "communication": frozenset(
+        {"fedstage.cells", "fedstage.graph", "fedstage.lines", "fedstage.slots"}
     ),
     "claims": frozenset({"fedstage.cells"}),
 }

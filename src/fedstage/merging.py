@@ -20,6 +20,12 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
     return lay(in_full(base), in_full(overlay))
 
 
+def merge_each(below: Mapping[str, Raw], above: Mapping[str, Raw]) -> dict[str, Raw]:
+    """Lay settings over those of the same names: methods, say."""
+    names = {**below, **above}
+    return {name: merge(below.get(name, {}), above.get(name, {})) for name in names}
+
+
 def in_full(settings: Mapping[str, Any]) -> Raw:
     """Return settings with all choices and numbers written in full."""
     return {key: plain(key, value) for key, value in settings.items()}

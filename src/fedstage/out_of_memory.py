@@ -84,7 +84,7 @@ def _batch_sizes(stage: str, line: Path | None) -> list[str]:
     """Return the batch sizes that the stage has, with their values."""
     if line is None or stage not in BATCHES_OF:
         return []
-    from fedstage.experiments import load_yaml  # slow to import
+    from fedstage.yaml_files import load_yaml  # slow to import
 
     settings = load_yaml(line)["settings"]
     return [

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from fedstage import graph
 from fedstage.config import GlobalModel, Line
 from fedstage.errors import FedstageError
-from fedstage.experiments import RunLength
+from fedstage.experiments.runs import RunLength
 from fedstage.jobs import Edges, Job, job_of, jobs_of, members
 
 

@@ -13,11 +13,11 @@ from fedstage.config import Numerics, Settings
 from fedstage.engine.bags import Bags, Samples
 from fedstage.engine.passes import PLAIN, arrange
 from fedstage.errors import FedstageError
-from fedstage.experiments import load_yaml
 from fedstage.files import load_json
 from fedstage.lines import SCHEMA_VERSION, digest
 from fedstage.models.build import build
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 S = TypeVar("S", bound=Settings)
 

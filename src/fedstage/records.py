@@ -8,12 +8,12 @@ from typing import Any
 
 from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
-from fedstage.experiments import load_yaml
 from fedstage.files import load_json
 from fedstage.graph import RESULTS
 from fedstage.origins import find_origin, made_in_segment
 from fedstage.provenance import SUFFIX
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from pydantic import BaseModel
 
 from fedstage.claims.settings import ClaimFile
 from fedstage.config import Line, OneShot
-from fedstage.experiments import Config, Experiment, RunLength
+from fedstage.experiments.configuration import Config
+from fedstage.experiments.runs import RunLength
+from fedstage.experiments.settings import Experiment
 
 Schema = dict[str, Any]
 

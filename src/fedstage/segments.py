@@ -21,7 +21,8 @@ from itertools import chain, product
 
 from fedstage import graph
 from fedstage.config import EnsembleTrainer, GlobalModel, Line
-from fedstage.experiments import Keep, Run, RunLength
+from fedstage.experiments.configuration import Keep
+from fedstage.experiments.runs import Run, RunLength
 from fedstage.kinds import checkpoints, member_kinds
 from fedstage.lines import (
     first_distillation,

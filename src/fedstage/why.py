@@ -9,7 +9,6 @@ import yaml
 
 from fedstage.config import Int8, Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
-from fedstage.experiments import load_yaml
 from fedstage.files import load_json
 from fedstage.fingerprints import module_of, parts_of, source_of, stage_fingerprint
 from fedstage.models.settings import InitialModel
@@ -18,6 +17,7 @@ from fedstage.partitions.settings import PartitionSettings
 from fedstage.provenance import content_digest
 from fedstage.records import Artefact, by_path, find_artefact, read_settings
 from fedstage.validation import validate_json
+from fedstage.yaml_files import load_yaml
 
 #: How many unchanged files of an option are listed.
 SHOWN = 8

@@ -31,12 +31,15 @@ from fedstage.engine.batches import client_batches
 from fedstage.engine.devices import prepare
 from fedstage.engine.passes import arrange
 from fedstage.engine.training import train
-from fedstage.experiments import Config, load_experiments, load_yaml, resolve
+from fedstage.experiments.configuration import Config
+from fedstage.experiments.library import load_experiments
+from fedstage.experiments.resolution import resolve
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.validation import validate
 from fedstage.warm.pool import as_a_worker
+from fedstage.yaml_files import load_yaml
 
 LIKE = "fedsdd_table2"
 

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 SNAKEFILE = """
 import os
 from pathlib import Path
-from fedstage.experiments import Execution
+from fedstage.experiments.configuration import Execution
 from fedstage.warm.environment import prepare
 
 prepare(os.environ, Path("{repository}/workflow/bin"), Execution())

@@ -4,7 +4,8 @@ import pytest
 
 from fedstage.catalogue import cohorts_of
 from fedstage.config import Line
-from fedstage.experiments import Execution, Run, RunLength
+from fedstage.experiments.configuration import Execution
+from fedstage.experiments.runs import Run, RunLength
 from fedstage.lines import alone, cohorts, group_slots, line_id, undistilled
 
 BASE = {

@@ -25,7 +25,7 @@ from fedstage.config import (
     has_batch_norm,
     re_estimates,
 )
-from fedstage.experiments import RunLength
+from fedstage.experiments.runs import RunLength
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}

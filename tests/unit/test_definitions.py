@@ -5,7 +5,8 @@ import pytest
 from fedstage.config import Line
 from fedstage.definitions import define, read_definition
 from fedstage.errors import FedstageError
-from fedstage.experiments import Experiment, resolve
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.settings import Experiment
 from fedstage.lines import line_id
 from fedstage.validation import validate
 

@@ -6,17 +6,14 @@ import yaml
 from fedstage import graph
 from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
-from fedstage.experiments import (
-    Config,
-    Experiment,
-    RunLength,
-    Table,
-    load_experiments,
-    load_yaml,
-    resolve,
-)
+from fedstage.experiments.configuration import Config
+from fedstage.experiments.library import load_experiments
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.runs import RunLength
+from fedstage.experiments.settings import Experiment, Table
 from fedstage.lines import line_id
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 BASE = {
     "data": "digits",

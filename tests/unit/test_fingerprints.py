@@ -232,7 +232,7 @@ def test_no_comment_docstring_or_formatting_of_any_module_counts(package):
         ("cli.py", "return 0\n", "return 3\n"),
         ("warm/pool.py", "IDLE_SECONDS = 300.0", "IDLE_SECONDS = 30.0"),
         ("timings.py", "1024", "1000"),
-        ("experiments.py", "like: str | None", "alike: str | None"),
+        ("experiments/settings.py", "like: str | None", "alike: str | None"),
         ("validation.py", "unknown key", "no such key"),
         ("fingerprints.py", "[:12]", "[:16]"),
     ],

@@ -3,10 +3,13 @@ from pathlib import Path
 import pytest
 
 from fedstage.config import Line
-from fedstage.experiments import Experiment, RunLength, load_yaml, resolve
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.runs import RunLength
+from fedstage.experiments.settings import Experiment
 from fedstage.jobs import Job
 from fedstage.properties import Cost, free_share, properties
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[2] / "workflow/methods.yaml")
 FEDERATED = [name for name, settings in METHODS.items() if "training" not in settings]

@@ -2,7 +2,7 @@ import pytest
 
 from fedstage import graph, segments
 from fedstage.config import Line
-from fedstage.experiments import Run, RunLength
+from fedstage.experiments.runs import Run, RunLength
 from fedstage.lines import alone, owner, undistilled
 
 BASE = {

@@ -4,7 +4,7 @@ import pytest
 
 from fedstage.config import Client, Line
 from fedstage.errors import FedstageError
-from fedstage.experiments import Config
+from fedstage.experiments.configuration import Config
 from fedstage.validation import validate, validate_json
 
 RAW = {

@@ -10,9 +10,10 @@ from fedstage.claims.comparisons import Cell, comparisons, sides
 from fedstage.claims.settings import Claim, ClaimFile, StatedRows
 from fedstage.config import COMMUNICATED, SECONDS, Axis
 from fedstage.errors import FedstageError
-from fedstage.experiments import Experiment, Result, load_yaml
+from fedstage.experiments.settings import Experiment, Result
 from fedstage.published.rows import Row, load_rows
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 Point = Mapping[str, Axis]
 

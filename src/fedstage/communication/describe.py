@@ -6,7 +6,7 @@ from fedstage import graph
 from fedstage.catalogue import Catalogue, choice_id, metrics_of
 from fedstage.communication.files import read_files, traffic_files
 from fedstage.config import Line, OneShotLine
-from fedstage.experiments import Run
+from fedstage.experiments.runs import Run
 from fedstage.lines import canonical
 from fedstage.merging import Raw
 

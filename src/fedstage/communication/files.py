@@ -8,7 +8,7 @@ from itertools import product
 
 from fedstage import graph
 from fedstage.config import Evaluated, GlobalModel, Line, LocalLine, OneShotLine
-from fedstage.experiments import RunLength
+from fedstage.experiments.runs import RunLength
 from fedstage.kinds import member_kinds, parse_sampled
 from fedstage.lines import group_slots, local_line, members, quantised_line
 

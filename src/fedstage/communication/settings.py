@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fedstage.config import Axis, Cells, Line, LocalLine, Metric, OneShotLine, Settings
-from fedstage.experiments import RunLength
+from fedstage.experiments.runs import RunLength
 
 
 class Part(Settings):

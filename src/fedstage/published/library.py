@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedstage.errors import FedstageError
-from fedstage.experiments import Experiment, Run, load_yaml
+from fedstage.experiments.runs import Run
+from fedstage.experiments.settings import Experiment
 from fedstage.published.matching import counterparts
 from fedstage.published.rows import Paper, Row, check_papers, load_rows
 from fedstage.published.scale import measured_at, name_source, published_at
 from fedstage.published.settings import Published
+from fedstage.yaml_files import load_yaml
 
 #: The parts of an experiment that may have a published counterpart.
 Place = Literal["table", "communication"]

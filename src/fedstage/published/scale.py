@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fedstage.config import Data, Line
-from fedstage.experiments import Run
+from fedstage.experiments.runs import Run
 from fedstage.lines import canonical
 from fedstage.published.rows import Paper, Row
 from fedstage.published.settings import Published

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 import fedstage
-from fedstage.experiments import Execution
+from fedstage.experiments.configuration import Execution
 from fedstage.source import fingerprint
 from fedstage.warm.processes import alive
 

@@ -63,7 +63,7 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     if line is None or arguments[0] not in ON_DEVICE:
         return "cpu"
     from fedstage.config import Numerics  # slow to import: the pool listens before that
-    from fedstage.experiments import load_yaml
+    from fedstage.yaml_files import load_yaml
 
     try:
         content = load_yaml(folder / line)

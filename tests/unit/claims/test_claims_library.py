@@ -6,7 +6,7 @@ import yaml
 from fedstage.claims.library import check_claims, check_metrics, load_claims
 from fedstage.claims.settings import Claim
 from fedstage.errors import FedstageError
-from fedstage.experiments import Experiment
+from fedstage.experiments.settings import Experiment
 
 PUBLISHED = Path(__file__).parents[3] / "workflow/published"
 FORM = {"greater": {"method": "a"}, "than": {"method": "b"}}

@@ -7,7 +7,7 @@ import pytest
 from fedstage import graph
 from fedstage.communication.files import client_models, held_files, holds_one, traffic_files
 from fedstage.config import Line, OneShotLine
-from fedstage.experiments import RunLength
+from fedstage.experiments.runs import RunLength
 from fedstage.lines import alone, local_line, quantised_line
 
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}

@@ -18,7 +18,7 @@ from fedstage.communication.phases import (
 from fedstage.communication.settings import Part
 from fedstage.config import Line, OneShotLine
 from fedstage.errors import FedstageError
-from fedstage.experiments import RunLength
+from fedstage.experiments.runs import RunLength
 from fedstage.lines import local_line
 from fedstage.one_shot_traffic import ROUNDS_SCHEMA
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA

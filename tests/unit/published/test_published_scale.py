@@ -1,5 +1,5 @@
 from fedstage.config import Line
-from fedstage.experiments import Run, RunLength
+from fedstage.experiments.runs import Run, RunLength
 from fedstage.lines import alone
 from fedstage.published.rows import Paper, Row
 from fedstage.published.scale import measured_at, name_source, published_at

@@ -6,10 +6,12 @@ import pytest
 
 from fedstage.cli import main
 from fedstage.definitions import define
-from fedstage.experiments import Experiment, load_yaml, resolve
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.settings import Experiment
 from fedstage.properties import Cost
 from fedstage.stages.properties import as_function, properties
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 

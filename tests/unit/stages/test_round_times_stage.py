@@ -9,10 +9,12 @@ import pytest
 from fedstage.cli import main
 from fedstage.config import SECONDS as SECONDS_OF_A_ROUND
 from fedstage.definitions import define
-from fedstage.experiments import Experiment, load_yaml, resolve
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.settings import Experiment
 from fedstage.jobs import jobs_of
 from fedstage.stages.round_times import round_times
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillation": 200.0}

@@ -9,7 +9,7 @@ from fedstage import graph, segments
 from fedstage.artefacts import load_tensors
 from fedstage.cli import main
 from fedstage.config import Line
-from fedstage.experiments import Run, RunLength
+from fedstage.experiments.runs import Run, RunLength
 from fedstage.lines import as_json, canonical, normalised, partition_settings, undistilled
 
 BASE = {

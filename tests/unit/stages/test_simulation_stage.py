@@ -9,10 +9,12 @@ from PIL import Image
 
 from fedstage.cli import main
 from fedstage.definitions import define, read_definition
-from fedstage.experiments import Experiment, load_yaml, resolve
+from fedstage.experiments.resolution import resolve
+from fedstage.experiments.settings import Experiment
 from fedstage.simulation.schedule import schedule
 from fedstage.stages.simulation import choose_panels, simulation
 from fedstage.validation import validate
+from fedstage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 SIMULATION = {

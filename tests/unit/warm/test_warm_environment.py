@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.experiments import Execution
+from fedstage.experiments.configuration import Execution
 from fedstage.warm.environment import prepare
 
 HOST = socket.gethostname()

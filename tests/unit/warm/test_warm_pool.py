@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.experiments import Execution
+from fedstage.experiments.configuration import Execution
 from fedstage.warm import client, gpus, pool, worker
 from fedstage.warm.environment import prepare
 from fedstage.warm.processes import alive

@@ -75,6 +75,7 @@ DECLARATIONS = frozenset(
         "fedstage.cells",
         "fedstage.errors",
         "fedstage.experiments",
+        "fedstage.experiments.grid",
         "fedstage.experiments.runs",
         "fedstage.experiments.settings",
         "fedstage.merging",

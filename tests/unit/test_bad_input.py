@@ -426,6 +426,8 @@ BAD_CONFIGURATIONS = {
     ),
     "targets as text": at("targets", "e", "targets = 'e'", "list"),
     "axis without a list": at("e:grid/seed", 0, "grid.seed = 0", "list"),
+    "axis without a value": at("e:grid/seed", {}, "grid.seed = {}", "with at least 1 item"),
+    "names of seeds": at("e:grid/seed", {"one": 1}, "grid.seed", "must be a list"),
     "client as text": at("b:client", "sgd", "client = 'sgd'", "mapping"),
     "client as null": at("b:client", None, "client = None", "mapping"),
     "base as list": at("e:base", [1], "experiments.e.base = [1]"),

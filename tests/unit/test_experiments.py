@@ -144,6 +144,33 @@ def test_values_of_a_list_axis_are_plain_too():
     assert len(set(labels)) == 2
 
 
+def test_values_of_axes_may_have_names():
+    half = {"parquet": {"folder": "cifar10", "train_size": 25000}}
+    found = runs(
+        grid={"data": {"half": half, "digits": "digits"}, "seed": [0, 1]},
+        implies={"data": {"half": {"public": "cifar100"}, "digits": {"public": "held_out"}}},
+        scales={
+            "default": {"cells": [{"at": {"data": "half"}, "settings": {"server": {"steps": 7}}}]}
+        },
+    )
+    assert [run.axes["data"] for run in found] == ["half", "half", "digits", "digits"]
+    assert [run.line.data.name for run in found[1:3]] == ["parquet", "digits"]
+    assert [run.line.public.name for run in found[1:3]] == ["cifar100", "held_out"]
+    assert [run.line.server.steps for run in found[1:3]] == [7, 20]
+    unnamed = runs(grid={"data": [half], "seed": [0]}, base={"public": "cifar100"})
+    assert unnamed[0].axes["data"] == "parquet folder cifar10 train_size 25000"
+    # What comes with a choice comes with it under any name.
+    implied = {"data": {"parquet": {"public": "cifar100"}}}
+    (named,) = runs(grid={"data": {"half": half}}, implies=implied)
+    assert named.line == unnamed[0].line
+
+
+@pytest.mark.parametrize("axis", ["method", "seed"])
+def test_methods_and_seeds_have_no_other_names(axis):
+    with pytest.raises(FedstageError, match=f"^a/default: grid.{axis}: must be a list; names are"):
+        runs(grid={axis: {"ours": {"method": "fedavg", "seed": 0}[axis]}})
+
+
 def test_number_with_an_exponent_is_a_number_in_settings_and_axes():
     raw = yaml.safe_load("{client.learning_rate: [1e-3, 0.01]}")
     found = runs(grid=raw)

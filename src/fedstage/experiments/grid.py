@@ -1,15 +1,63 @@
 """The values of a grid's axes, as tables and messages show them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
 from typing import Any, cast
 
 from fedstage.config import Axis
 from fedstage.merging import plain
 
+#: The values of an axis: a list, or a mapping from the names that tables show to the values.
+Values = list[Any] | dict[str, Any]
 
-def labels(point: Mapping[str, Any]) -> dict[str, Axis]:
-    """Return the values of a point of the grid as tables show them."""
-    return {axis: label(value) for axis, value in point.items()}
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a grid.
+
+    Attributes
+    ----------
+    values : dict
+        Of each axis, as settings.
+    shown : dict
+        Of each axis, as tables, claims and cells know it.
+    """
+
+    values: dict[str, Any]
+    shown: dict[str, Axis]
+
+    def without(self, setting: str) -> "Point":
+        """Return the point without the axes of a setting and of what is in it."""
+        kept = [axis for axis in self.values if axis.partition(".")[0] != setting]
+        return Point(
+            {axis: self.values[axis] for axis in kept}, {axis: self.shown[axis] for axis in kept}
+        )
+
+    def at(self, axis: str, value: str) -> "Point":
+        """Return the point with another value of an axis, if it has that axis."""
+        if axis not in self.values:
+            return self
+        return Point({**self.values, axis: value}, {**self.shown, axis: value})
+
+
+def points(grid: Mapping[str, Values]) -> list[Point]:
+    """Return all points of a grid, the last axis the fastest."""
+    axes = [named(values) for values in grid.values()]
+    return [
+        Point(
+            {axis: value for axis, (_, value) in zip(grid, pairs, strict=True)},
+            {axis: name for axis, (name, _) in zip(grid, pairs, strict=True)},
+        )
+        for pairs in product(*axes)
+    ]
+
+
+def named(values: Values) -> list[tuple[Axis, Any]]:
+    """Return the values of an axis, each behind its name, or what it is called without one."""
+    if isinstance(values, Mapping):
+        return list(values.items())
+    return [(label(value), value) for value in values]
 
 
 def label(value: Any) -> Axis:

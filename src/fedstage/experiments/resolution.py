@@ -8,7 +8,7 @@ from typing import Any
 from fedstage.cells import selects
 from fedstage.config import WITH_OWN_TEST, Axis, Line, LocalLine, OneShot, OneShotLine, Settings
 from fedstage.errors import FedstageError
-from fedstage.experiments.grid import labels, short_name
+from fedstage.experiments.grid import Point, label, points, short_name
 from fedstage.experiments.runs import Choose, Run, RunLength
 from fedstage.experiments.settings import OF_ANY_RUN, CellSettings, Experiment, Result, Scale, Table
 from fedstage.lines import alone
@@ -40,13 +40,12 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
     grid = {**experiment.grid, **change.grid}
     methods = merge_each(merge_each(library, experiment.methods), change.methods)
     _check_methods(name, methods)
-    _check_table(f"{name}/{scale}", experiment.table, grid)
+    _check_axes(f"{name}/{scale}", experiment.table, grid)
     for axis in experiment.implies.keys() - grid:
         raise FedstageError(f"{name}: implies.{axis}: must be an axis of the grid")
-    points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
     where, implies = f"{name}/{scale}", _implied_in_full(experiment.implies)
     cells = [one.model_copy(update={"settings": in_full(one.settings)}) for one in change.cells]
-    runs = [_run(where, base, methods, implies, cells, point) for point in points]
+    runs = [_run(where, base, methods, implies, cells, point) for point in points(grid)]
     _check_results(where, experiment.results, runs)
     return runs
 
@@ -76,13 +75,15 @@ def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
             raise FedstageError(f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key")
 
 
-def _check_table(where: str, table: Table, grid: Mapping[str, Any]) -> None:
+def _check_axes(where: str, table: Table, grid: Mapping[str, Any]) -> None:
     axes = [*table.rows, *table.columns]
     allowed = {"method", *grid} - {"seed"}
     for axis in axes:
         if axis not in allowed:
             raise FedstageError(f"{where}: table: {axis!r}: must be one of {', '.join(allowed)}")
     for axis, values in grid.items():
+        if axis in ("method", "seed") and not isinstance(values, list):
+            raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")
         if axis not in axes and axis != "seed" and len(values) > 1:
             raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
 
@@ -93,21 +94,20 @@ def _run(
     methods: Mapping[str, Raw],
     implies: Implied,
     cells: Sequence[CellSettings],
-    point: dict[str, Any],
+    point: Point,
 ) -> Run:
-    method = str(point.get("method", base.get("method", "fedavg")))
+    method = str(point.values.get("method", base.get("method", "fedavg")))
 
     def laid(where: str, method: str) -> Raw:
         """Return another method's settings, for which a start is only what it says itself."""
-        at = {key: value for key, value in point.items() if key.partition(".")[0] != "start"}
-        at |= {"method": method} if "method" in point else {}
+        at = point.without("start").at("method", method)
         common = {key: value for key, value in base.items() if key != "start"}
         return _laid(where, common, methods, implies, cells, at, method)
 
     settings = _laid(where, base, methods, implies, cells, point, method)
     run = _resolved(f"{where}, method {method}", settings, laid, (method,))
     axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
-    return replace(run, axes=axes | labels(point))
+    return replace(run, axes=axes | point.shown)
 
 
 def _laid(
@@ -116,7 +116,7 @@ def _laid(
     methods: Mapping[str, Raw],
     implies: Implied,
     cells: Sequence[CellSettings],
-    point: Mapping[str, Any],
+    point: Point,
     method: str,
 ) -> Raw:
     """Return the settings of a method at a point of the grid; all are given in full."""
@@ -124,17 +124,22 @@ def _laid(
         known = ", ".join(sorted(methods))
         raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
     settings = lay(base, methods[method])
-    for path, value in point.items():
+    for path, value in point.values.items():
         if path in implies:
-            settings = lay(settings, implies[path].get(short_name(value), {}))
-    shown: dict[str, Axis] = {"method": method, **labels(point)} if cells else {}
+            settings = lay(settings, _implied(implies[path], point.shown[path], value))
+    shown: dict[str, Axis] = {"method": method, **point.shown}
     for cell in cells:
         if selects(cell.at, shown):
             settings = lay(settings, cell.settings)
-    for path, value in point.items():
+    for path, value in point.values.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
     return settings
+
+
+def _implied(implies: Mapping[str | int | float, Raw], name: Any, value: Any) -> Raw:
+    """Return what comes with a value of an axis, by its name or that of the choice that it is."""
+    return implies.get(name, implies.get(short_name(value), {}))
 
 
 def _resolved(where: str, settings: Raw, laid: Laid, methods: tuple[str, ...]) -> Run:
@@ -220,7 +225,7 @@ def _candidates(
         run = _resolved(f"{where}, choose", changed, laid, methods)
         if not run.line.validation:
             raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
-        axes = labels(point)
+        axes = {path: label(value) for path, value in point.items()}
         tried.append(replace(run, axes=axes))
     return tuple(tried)
 

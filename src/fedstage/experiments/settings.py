@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from fedstage.config import SECONDS, Cells, Metric, Name, Settings
+from fedstage.experiments.grid import Values
 from fedstage.merging import Raw
 from fedstage.published.settings import Published
 from fedstage.simulation.settings import Simulation
@@ -62,6 +64,17 @@ class Communication(Settings):
         return {**raw, "published": {"metric": "memory_mib", **raw["published"]}}
 
 
+def _some_values(values: Any) -> Any:
+    if isinstance(values, list | dict) and values:
+        return values
+    allowed = "must be a list, or a mapping of names to values, with at least 1 item"
+    raise PydanticCustomError("axis_values", allowed)
+
+
+#: The values of an axis of the grid, or values by the names that tables are to show.
+AxisValues = Annotated[Values, BeforeValidator(_some_values)]
+
+
 class CellSettings(Settings):
     """Settings of some cells of the grid: of those that have these values, on all these axes."""
 
@@ -78,7 +91,7 @@ class Scale(Settings):
 
     base: Raw = {}
     methods: dict[str, Raw] = {}
-    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    grid: dict[str, AxisValues] = {}
     cells: list[CellSettings] = []
 
 
@@ -95,7 +108,7 @@ class Experiment(Settings):
     title: str
     like: str | None = None
     base: Raw = {}
-    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    grid: dict[str, AxisValues] = {}
     methods: dict[str, Raw] = {}
     implies: dict[str, dict[str | int | float, Raw]] = {}
     table: Table = Table()

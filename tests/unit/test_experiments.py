@@ -150,13 +150,19 @@ def test_values_of_axes_may_have_names():
         grid={"data": {"half": half, "digits": "digits"}, "seed": [0, 1]},
         implies={"data": {"half": {"public": "cifar100"}, "digits": {"public": "held_out"}}},
         scales={
-            "default": {"cells": [{"at": {"data": "half"}, "settings": {"server": {"steps": 7}}}]}
+            "default": {
+                "cells": [
+                    {"at": {"data": "half"}, "settings": {"server": {"steps": 7}}},
+                    {"at": {"data": "parquet"}, "settings": {"client": {"epochs": 3}}},
+                ]
+            }
         },
     )
     assert [run.axes["data"] for run in found] == ["half", "half", "digits", "digits"]
     assert [run.line.data.name for run in found[1:3]] == ["parquet", "digits"]
     assert [run.line.public.name for run in found[1:3]] == ["cifar100", "held_out"]
     assert [run.line.server.steps for run in found[1:3]] == [7, 20]
+    assert [run.line.client.epochs for run in found[1:3]] == [3, 1]
     unnamed = runs(grid={"data": [half], "seed": [0]}, base={"public": "cifar100"})
     assert unnamed[0].axes["data"] == "parquet folder cifar10 train_size 25000"
     # What comes with a choice comes with it under any name.

@@ -7,7 +7,7 @@ from fedstage.cells import as_text, names_of
 from fedstage.config import Cells
 from fedstage.errors import FedstageError
 from fedstage.experiments.configuration import Config
-from fedstage.experiments.grid import named
+from fedstage.experiments.grid import label, named
 from fedstage.experiments.settings import Experiment, Scale
 from fedstage.merging import merge, merge_each
 from fedstage.validation import validate
@@ -63,7 +63,8 @@ def _values_of_axes(family: Iterable[Experiment]) -> dict[str, dict[str, None]]:
     )
     for grid in grids:
         for axis, values in grid.items():
-            texts = (text for name, _ in named(values) for text in names_of(axis, name))
+            called = (name for pair in named(values) for name in (pair[0], label(pair[1])))
+            texts = (text for name in called for text in names_of(axis, name))
             known.setdefault(axis, {}).update(dict.fromkeys(texts))
     return known
 

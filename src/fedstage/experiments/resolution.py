@@ -6,7 +6,16 @@ from itertools import product
 from typing import Any
 
 from fedstage.cells import selects
-from fedstage.config import WITH_OWN_TEST, Axis, Line, LocalLine, OneShot, OneShotLine, Settings
+from fedstage.config import (
+    WITH_OWN_TEST,
+    Axis,
+    Cells,
+    Line,
+    LocalLine,
+    OneShot,
+    OneShotLine,
+    Settings,
+)
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import Point, label, points, short_name
 from fedstage.experiments.runs import Choose, Run, RunLength
@@ -127,14 +136,22 @@ def _laid(
     for path, value in point.values.items():
         if path in implies:
             settings = lay(settings, _implied(implies[path], point.shown[path], value))
-    shown: dict[str, Axis] = {"method": method, **point.shown}
     for cell in cells:
-        if selects(cell.at, shown):
+        if _is_at(point, method, cell.at):
             settings = lay(settings, cell.settings)
     for path, value in point.values.items():
         settings = assign(settings, path, value)
     settings.pop("method", None)
     return settings
+
+
+def _is_at(point: Point, method: str, at: Cells) -> bool:
+    """Whether a point is one of the cells, by the names of its values or what these are."""
+    return all(
+        selects({axis: wanted}, {"method": method, **point.shown})
+        or (axis in point.values and selects({axis: wanted}, {axis: label(point.values[axis])}))
+        for axis, wanted in at.items()
+    )
 
 
 def _implied(implies: Mapping[str | int | float, Raw], name: Any, value: Any) -> Raw:

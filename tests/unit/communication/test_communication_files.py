@@ -39,7 +39,9 @@ def held(evaluate, rounds=3):
 def test_a_federated_run_is_read_round_by_round_and_group_by_group():
     files = traffic_files(GROUPS, 3)
     assert files == [graph.participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
-    assert client_models(GROUPS, RunLength(rounds=3)) == [graph.aggregated_model(GROUPS, 3, k) for k in (0, 1)]
+    assert client_models(GROUPS, RunLength(rounds=3)) == [
+        graph.aggregated_model(GROUPS, 3, k) for k in (0, 1)
+    ]
 
 
 def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():

@@ -18,6 +18,7 @@ from fedstage.config import Data, HeldOut, Line, LocalLine, Model, OneShotLine
 from fedstage.errors import FedstageError
 from fedstage.evaluated import evaluated_name
 from fedstage.experiments.configuration import Config
+from fedstage.experiments.head import head_of
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.experiments.runs import Run
@@ -175,7 +176,6 @@ def choice_id(run: Run) -> str:
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return what tables and figures need to know of an experiment, ready for JSON."""
     definition = find(catalogue.experiments, experiment, "experiment")
-    table = definition.table
     runs = [
         {
             "settings": run.axes,
@@ -184,15 +184,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         }
         for run in catalogue.runs[experiment, scale]
     ]
-    about = {
-        "experiment": experiment,
-        "scale": scale,
-        "title": definition.title,
-        "rows": table.rows,
-        "columns": table.columns,
-        "metric": table.metric,
-        **({"also": table.also} if table.also else {}),
-    }
+    about = head_of(experiment, scale, definition)
+    if definition.table.also:
+        about["also"] = definition.table.also
     published = catalogue.published.get((experiment, scale))
     if published is None:
         return {**about, "runs": runs}

@@ -42,7 +42,7 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
 
 def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, int]]:
     if not isinstance(run.line, Line):
-        yield from _without_rounds(run.line)
+        yield from _without_rounds(run.line, run.length.evaluate_client)
         return
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
@@ -58,17 +58,23 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             yield from ((path, update) for path in updates if keep == "all" or path in read)
 
 
-def _without_rounds(line: LocalLine | OneShotLine) -> Iterator[tuple[str, int]]:
-    """Yield the models of clients that train to the end, and of a student that they teach."""
+def _without_rounds(
+    line: LocalLine | OneShotLine, client: int | None = None
+) -> Iterator[tuple[str, int]]:
+    """Yield the models of clients that train to the end, and of a student that they teach.
+
+    Where only one `client` is scored, no other trains.
+    """
     if isinstance(line, OneShotLine) and line.distillation is not None:
         yield graph.student_file(line), _model_size(line.data, line.student or line.model)
     local = local_line(line) if isinstance(line, OneShotLine) else line
-    for client, path in enumerate(graph.local_models(local)):
-        yield path, _model_size(local.data, client_model(local, client))
     quantised = quantised_line(line) if isinstance(line, OneShotLine) else line
-    if quantised.quantisation.name != "none":
-        for client, path in enumerate(graph.asked_models(quantised)):
-            yield path, _model_size(local.data, client_model(local, client)) // QUANTISED
+    models, asked = graph.local_models(local), graph.asked_models(quantised)
+    for one in range(len(models)) if client is None else [client]:
+        size = _model_size(local.data, client_model(local, one))
+        yield models[one], size
+        if asked[one] != models[one]:
+            yield asked[one], size // QUANTISED
 
 
 def _update_parts(line: Line) -> int:

@@ -339,12 +339,12 @@ def local_models(line: LocalLine) -> list[str]:
 def local_metrics_file(line: LocalLine, role: str, rounds: int, client: int | None = None) -> str:
     """Return the metrics of unfederated models, booked under the round they are compared with.
 
-    They are of all clients, as means, or of one, who is not quantised.
+    They are of all clients, as means, or of one; in the precision of the line.
     """
-    quantised = line.quantisation.name != "none"
-    precision = f"{quantisation_id(line.quantisation)}/" if quantised else ""
-    whose = "" if client is None else f"client_{client}-"
-    return f"{local_folder(line)}/metrics/{precision}{whose}{role}-rounds_{rounds:04d}.parquet"
+    everybody = "pooled" if line.pooled else "each_client"
+    who = everybody if client is None else f"client_{client}"
+    folder = f"{local_folder(line)}/metrics/{quantisation_id(line.quantisation)}"
+    return f"{folder}/{who}-{role}-rounds_{rounds:04d}.parquet"
 
 
 def local_start(line: LocalLine, client: int | None) -> str:
@@ -375,6 +375,18 @@ def asked_models(line: LocalLine) -> list[str]:
         return local_models(line)
     folder = f"{local_folder(line)}/quantised/{quantisation_id(line.quantisation)}"
     return [f"{folder}/client_{client}.safetensors" for client in range(line.clients)]
+
+
+def scored_models(line: LocalLine) -> dict[str, list[str]]:
+    """Return whose models can be scored, in the precision of the line, with their files.
+
+    That are ``each_client`` (the mean over all) and ``client_0`` and so on, or ``pooled``.
+    """
+    models = asked_models(line)
+    if line.pooled:
+        return {"pooled": models}
+    alone = {f"client_{client}": [path] for client, path in enumerate(models)}
+    return {"each_client": models} | alone
 
 
 def client_logits(line: LocalLine, client: int, images: str) -> str:

@@ -723,11 +723,6 @@ BAD_CONFIGURATIONS = {
         "clients = 10",
         name="own",
     ),
-    "one client's score in INT8": method(
-        {"training": "alone", "evaluate_client": 1, "quantisation": "int8"},
-        "evaluate_client = 1: only for quantisation = none, not int8",
-        name="own",
-    ),
     "settings of cells on an axis that is none": at(
         "e:scales/default",
         {"cells": [{"at": {"partition.alpa": 0.1}, "settings": {}}]},

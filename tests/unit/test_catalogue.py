@@ -214,14 +214,18 @@ def test_metrics_of_runs(catalogue):
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(local) == (
-        f"results/local_models/{local_id(local.line)}/metrics/test-rounds_0003.parquet"
+        f"results/local_models/{local_id(local.line)}/metrics/fp32/"
+        "each_client-test-rounds_0003.parquet"
     )
 
 
 def test_names_of_metrics_fit_the_workflow(catalogue):
     # The constraints of the wildcards in workflow/rules/evaluation.smk.
     federated = r"results/training/[^/]+/metrics/\w+-(test|validation)/rounds_\d{4}_every_\d+"
-    local = r"results/local_models/[^/]+/metrics/(test|validation)-rounds_\d{4}"
+    local = (
+        r"results/local_models/[^/]+/metrics/fp32/(each_client|pooled)-(test|validation)"
+        r"-rounds_\d{4}"
+    )
     for run in every_run(catalogue):
         assert re.fullmatch(rf"(?:{federated}|{local})\.parquet", metrics_of(run))
 
@@ -250,7 +254,7 @@ def test_role_of_unfederated_models_is_in_the_name_of_their_metrics(tmp_path):
     base = {**BASE, "role": "validation", "validation": 0.1}
     content = experiment(base=base, grid={"method": ["centralised"], "seed": [0]})
     (run,) = load(tmp_path, experiments={"a": content}).runs["a", "mini"]
-    assert metrics_of(run).endswith("/metrics/validation-rounds_0003.parquet")
+    assert metrics_of(run).endswith("/metrics/fp32/pooled-validation-rounds_0003.parquet")
 
 
 def test_description_of_runs_is_json_and_complete(tmp_path):

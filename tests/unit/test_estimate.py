@@ -51,6 +51,13 @@ def catalogue(methods=("fedavg",), **changes):
         ({"methods": ["fedavg_stc"]}, 9, 3 * LINEAR + 6 * 2 * LINEAR),
         ({"methods": ["fedavg", "feddf"]}, 9 + 1 + 2 * 4, None),
         ({"methods": ["local_only"]}, 4, 4 * LINEAR),
+        ({"methods": ["local_only"], "quantisation": "int8"}, 8, 4 * (LINEAR + LINEAR // 4)),
+        ({"methods": ["local_only"], "evaluate_client": 1}, 1, LINEAR),
+        (
+            {"methods": ["local_only"], "evaluate_client": 1, "quantisation": "int8"},
+            2,
+            LINEAR + LINEAR // 4,
+        ),
         ({"methods": ["centralised"]}, 1, LINEAR),
     ],
 )

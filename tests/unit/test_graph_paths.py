@@ -631,11 +631,25 @@ def test_unfederated_models():
         f"results/local_models/{local_id(pooled)}/pooled.safetensors"
     ]
     assert graph.local_metrics_file(separate, "test", 4) == (
-        f"{folder}/metrics/test-rounds_0004.parquet"
+        f"{folder}/metrics/fp32/each_client-test-rounds_0004.parquet"
     )
     assert graph.local_metrics_file(separate, "test", 4, client=0) == (
-        f"{folder}/metrics/client_0-test-rounds_0004.parquet"
+        f"{folder}/metrics/fp32/client_0-test-rounds_0004.parquet"
     )
+    assert graph.local_metrics_file(pooled, "validation", 4) == (
+        f"{graph.local_folder(pooled)}/metrics/fp32/pooled-validation-rounds_0004.parquet"
+    )
+
+
+def test_all_clients_or_one_are_scored_or_the_pooled_model():
+    separate, pooled = (alone(line(), 4, pooled=pooled) for pooled in (False, True))
+    models = graph.local_models(separate)
+    scored = graph.scored_models(separate)
+    assert scored == {
+        "each_client": models,
+        **{f"client_{client}": [models[client]] for client in range(10)},
+    }
+    assert graph.scored_models(pooled) == {"pooled": graph.local_models(pooled)}
 
 
 def test_every_path_is_one_that_needs_no_quotes():

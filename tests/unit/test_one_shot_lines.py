@@ -373,7 +373,11 @@ def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
     assert unquantised(quantised) == plain == local_line(one_shot())
     assert graph.asked_models(plain) == graph.local_models(quantised)
     assert graph.asked_models(quantised) == graph.members_quantised(one_shot(quantisation="int8"))
-    files = [graph.local_metrics_file(line, "test", 1) for line in (plain, quantised)]
     precision = quantisation_id(quantised.quantisation)
-    assert files[1] == files[0].replace("/metrics/", f"/metrics/{precision}/")
+    for client in (None, 3):
+        files = [graph.local_metrics_file(one, "test", 1, client) for one in (plain, quantised)]
+        assert files[1] == files[0].replace("/metrics/fp32/", f"/metrics/{precision}/")
+    models = graph.asked_models(quantised)
+    scored = graph.scored_models(quantised)
+    assert (scored["each_client"], scored["client_3"]) == (models, [models[3]])
     assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)

@@ -51,8 +51,14 @@ def configured(project):
 
 
 INT8 = {"quantisation": "int8"}
+ALONE = {"training": "alone", "rounds": 1}
 #: Of the extra `int8`, which may not be installed.
-ROUGH = {"fens_int8": rule("mlp", **INT8)} if find_spec("torchao") else {}
+ROUGH = {
+    "fens_int8": rule("mlp", **INT8),
+    "clients_int8": ALONE | INT8,
+    "client_1_int8": ALONE | INT8 | {"evaluate_client": 1},
+}
+ROUGH = ROUGH if find_spec("torchao") else {}
 MIXED = {"architectures": ["logistic_regression", {"cnn_small": {"width": 2, "hidden": 4}}]}
 EVERYTHING = (
     SEVEN
@@ -60,7 +66,7 @@ EVERYTHING = (
     | {
         "fedavg": {"local": "fedavg"},
         "mixed": rule("mlp", initialisation="own", **MIXED),
-        "local_only": {"training": "alone", "rounds": 1},
+        "local_only": ALONE,
         "without_3": rule("voting", forget=[3]),
         "fedkd": ONE_SHOT
         | {
@@ -109,19 +115,36 @@ def test_rivals_on_all_samples_train_as_many_clients_again(configured):
 
 
 def test_clients_that_train_alone_are_those_of_the_ensemble(configured):
-    alone = {"training": "alone", "rounds": 1}
-    run = configured({"mlp": rule("mlp"), "clients": alone}).plan()
+    run = configured({"mlp": rule("mlp"), "clients": ALONE}).plan()
     assert run.jobs["local_model"] == CLIENTS
-    run = configured({"mlp": rule("mlp"), "clients": alone | {"local_fraction": 1.0}}).plan()
+    run = configured({"mlp": rule("mlp"), "clients": ALONE | {"local_fraction": 1.0}}).plan()
     assert run.jobs["local_model"] == 2 * CLIENTS
 
 
 def test_a_client_that_is_scored_by_itself_is_one_of_the_ensemble(configured):
-    row = {"training": "alone", "rounds": 1, "evaluate_client": 2}
+    row = ALONE | {"evaluate_client": 2}
     run = configured({"client_2": row}).plan()
-    assert run.jobs["local_model"] == run.jobs["client_evaluation"] == 1
+    assert run.jobs["local_model"] == run.jobs["local_evaluation"] == 1
     run = configured({"mlp": rule("mlp"), "client_2": row}).plan()
     assert run.jobs["local_model"] == CLIENTS
+
+
+def test_a_client_that_is_scored_in_int8_is_the_only_one_that_is_trained(configured):
+    row = ALONE | INT8 | {"evaluate_client": 1}
+    run = configured({"client_1": row}).plan()
+    assert run.jobs["local_model"] == run.jobs["quantised_model"] == 1
+    assert run.jobs["local_evaluation"] == 1
+    assert "client_1 trains without federation" in run.output
+    assert "client_1 is quantised to int8-" in run.output
+
+
+def test_scores_of_all_and_of_one_in_both_precisions_share_models(configured):
+    rows = {"clients": ALONE, "client_1": ALONE | {"evaluate_client": 1}}
+    rows |= {f"{name}_int8": row | INT8 for name, row in rows.items()}
+    run = configured(rows | {"pooled": {"training": "pooled", "rounds": 1}}).plan()
+    assert run.jobs["local_model"] == CLIENTS + 1
+    assert run.jobs["quantised_model"] == CLIENTS
+    assert run.jobs["local_evaluation"] == 5
 
 
 SERVER = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
@@ -151,13 +174,12 @@ def test_all_methods_of_the_paper_train_each_client_once(configured):
 
 def test_precisions_share_all_models_of_clients(configured):
     """FENS in both precisions, and the mean of client models in both: App. B.3."""
-    alone = {"training": "alone", "rounds": 1}
-    rows = {"fens": rule("mlp"), "clients": alone}
+    rows = {"fens": rule("mlp"), "clients": ALONE}
     run = configured(rows | {f"{name}_int8": row | INT8 for name, row in rows.items()}).plan()
     assert run.jobs["local_model"] == run.jobs["quantised_model"] == CLIENTS
     assert run.jobs["client_logits"] == 2 * 2 * CLIENTS  # test and aggregator, both precisions
     assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 2
-    assert run.jobs["local_evaluation"] == run.jobs["quantised_evaluation"] == 1
+    assert run.jobs["local_evaluation"] == 2
 
 
 def test_quantising_finished_models_trains_no_client(again):
@@ -245,6 +267,28 @@ def test_an_ensemble_in_int8_is_sent_in_a_quarter_of_the_bytes_and_is_as_good(ma
     assert abs(rough["top1_accuracy"] - exact["top1_accuracy"]) < 5
 
 
+@pytest.mark.skipif(not ROUGH, reason="torchao, of the extra `int8`, is not installed")
+def test_a_client_is_scored_in_int8_as_the_one_of_all_whose_logits_the_ensemble_reads(made):
+    (local,) = made.files("results/local_models/*-logistic_regression-alone-*")
+    (data,) = made.files("results/data/*/test.safetensors")
+    labels = load_tensors(made.path / data)[0]["labels"]
+
+    def scored(who):
+        (path,) = made.files(f"{local}/metrics/int8-*/{who}-test-rounds_0001.parquet")
+        (row,) = load_table(made.path / path).to_pylist()
+        assert row["evaluated"] == who
+        return row["top1_accuracy"]
+
+    accuracies = []
+    for client in range(CLIENTS):
+        (said,) = made.files(f"{local}/logits/int8-*/client_{client}-test.safetensors")
+        logits = load_tensors(made.path / said)[0]["logits"]
+        accuracies.append(100 * (logits.argmax(1) == labels).double().mean().item())
+    assert scored("client_1") == pytest.approx(accuracies[1])
+    assert scored("each_client") == pytest.approx(sum(accuracies) / CLIENTS)
+    assert len(set(accuracies)) == CLIENTS  # no score would pass for another's
+
+
 def test_clients_of_different_architectures_speak_to_one_aggregator(made):
     (mixed,) = made.files("results/local_models/*and_others*")
     linear, small = (
@@ -276,6 +320,7 @@ def test_why_knows_the_stages_of_a_one_shot_run(made, capsys):
         "results/forgetting/tiny/default.md",
         folder / "metrics/test.parquet",
         local / "logits/fp32/client_1-aggregator.safetensors",
+        *made.files("results/local_models/*/metrics/*/*-test-rounds_0001.parquet"),
         *made.files("results/local_models/*/quantised/*/client_1.safetensors"),
         *made.files("results/local_models/*/logits/int8-*/client_1-test.safetensors"),
         *made.files("results/distilled_models/*/model.safetensors"),

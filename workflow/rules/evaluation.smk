@@ -1,4 +1,4 @@
-"""Evaluation: all rounds of a line in one job."""
+"""Evaluation: all rounds of a line in one job; models without federation, of all clients or one."""
 
 
 rule evaluation:
@@ -37,44 +37,17 @@ rule evaluation:
 rule local_evaluation:
     input:
         line="results/local_models/{line}/line.yaml",
-        models=lambda w: graph.local_models(local_line_of(w)),
+        models=scored_models,
         data=lambda w: graph.evaluation_data(local_line_of(w), w.role),
         info=lambda w: graph.data_file(local_line_of(w).data, "info"),
         clients=lambda w: graph.clients_table(local_line_of(w)),
         histogram=lambda w: graph.label_histogram(local_line_of(w)),
     output:
-        "results/local_models/{line}/metrics/{role}-rounds_{rounds}.parquet",
+        "results/local_models/{line}/metrics/{precision}/{who}-{role}-rounds_{rounds}.parquet",
     log:
-        "results/logs/local_evaluation/{line}/{role}-rounds_{rounds}.log",
+        "results/logs/local_evaluation/{line}/{precision}/{who}-{role}-rounds_{rounds}.log",
     wildcard_constraints:
-        rounds=r"\d{4}",
-    threads: lambda w: local_line_of(w).numerics.threads
-    resources:
-        gpu=lambda w: gpus(local_line_of(w)),
-    params:
-        source=lambda w: source_of(local_line_of(w), "local_evaluation"),
-    message:
-        "evaluation of {wildcards.line} on {wildcards.role} data"
-    shell:
-        "fedstage local_evaluation --log {log} --fingerprint {params.source}"
-        " --line {input.line} --rounds {wildcards.rounds}"
-        " --role {wildcards.role} --models {input.models} --data {input.data} --info {input.info}"
-        " --clients {input.clients} --histogram {input.histogram} --output {output}"
-
-
-rule quantised_evaluation:
-    input:
-        line="results/local_models/{line}/line.yaml",
-        models=lambda w: graph.asked_models(asked_line_of(w)),
-        data=lambda w: graph.evaluation_data(local_line_of(w), w.role),
-        info=lambda w: graph.data_file(local_line_of(w).data, "info"),
-        clients=lambda w: graph.clients_table(local_line_of(w)),
-        histogram=lambda w: graph.label_histogram(local_line_of(w)),
-    output:
-        "results/local_models/{line}/metrics/{precision}/{role}-rounds_{rounds}.parquet",
-    log:
-        "results/logs/quantised_evaluation/{line}/{precision}/{role}-rounds_{rounds}.log",
-    wildcard_constraints:
+        who=r"each_client|client_\d+|pooled",
         rounds=r"\d{4}",
     threads: lambda w: local_line_of(w).numerics.threads
     resources:
@@ -83,39 +56,11 @@ rule quantised_evaluation:
         source=lambda w: source_of(asked_line_of(w), "local_evaluation"),
         quantisation=lambda w: quantisation_of(asked_line_of(w)),
     message:
-        "evaluation of {wildcards.line} in {wildcards.precision} on {wildcards.role} data"
+        "evaluation of {wildcards.who} on {wildcards.role} data in {wildcards.precision}"
+        " ({wildcards.line})"
     shell:
         "fedstage local_evaluation --log {log} --fingerprint {params.source}"
-        " --line {input.line} --rounds {wildcards.rounds}"
-        " --role {wildcards.role} --models {input.models}"
-        " --quantisation {params.quantisation:q} --data {input.data} --info {input.info}"
-        " --clients {input.clients} --histogram {input.histogram} --output {output}"
-
-
-rule client_evaluation:
-    input:
-        line="results/local_models/{line}/line.yaml",
-        models="results/local_models/{line}/client_{client}.safetensors",
-        data=lambda w: graph.evaluation_data(local_line_of(w), w.role),
-        info=lambda w: graph.data_file(local_line_of(w).data, "info"),
-        clients=lambda w: graph.clients_table(local_line_of(w)),
-        histogram=lambda w: graph.label_histogram(local_line_of(w)),
-    output:
-        "results/local_models/{line}/metrics/client_{client}-{role}-rounds_{rounds}.parquet",
-    log:
-        "results/logs/local_evaluation/{line}/client_{client}-{role}-rounds_{rounds}.log",
-    wildcard_constraints:
-        client=r"\d+",
-        rounds=r"\d{4}",
-    threads: lambda w: local_line_of(w).numerics.threads
-    resources:
-        gpu=lambda w: gpus(local_line_of(w)),
-    params:
-        source=lambda w: source_of(local_line_of(w), "local_evaluation"),
-    message:
-        "evaluation of client {wildcards.client} of {wildcards.line} on {wildcards.role} data"
-    shell:
-        "fedstage local_evaluation --log {log} --fingerprint {params.source}"
-        " --line {input.line} --rounds {wildcards.rounds} --client {wildcards.client}"
-        " --role {wildcards.role} --models {input.models} --data {input.data} --info {input.info}"
-        " --clients {input.clients} --histogram {input.histogram} --output {output}"
+        " --line {input.line} --rounds {wildcards.rounds} --role {wildcards.role}"
+        " --who {wildcards.who} --models {input.models} --quantisation {params.quantisation:q}"
+        " --data {input.data} --info {input.info} --clients {input.clients}"
+        " --histogram {input.histogram} --output {output}"

@@ -149,6 +149,15 @@ def asked_model(wildcards):
     return graph.asked_models(asked_line_of(wildcards))[local_client(wildcards)]
 
 
+def scored_models(wildcards):
+    """Return the models that are scored, in a precision: of all clients, of one, of pooled data."""
+    try:
+        models = graph.scored_models(asked_line_of(wildcards))
+        return find(models, wildcards.who, f"scores of {wildcards.line}:")
+    except FedstageError as error:
+        raise WorkflowError(str(error)) from None
+
+
 def aggregated_models(wildcards):
     """Return the models of the clients whose logits are aggregated."""
     line = aggregator_of(wildcards)

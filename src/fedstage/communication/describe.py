@@ -6,6 +6,7 @@ from fedstage import graph
 from fedstage.catalogue import Catalogue, choice_id, metrics_of
 from fedstage.communication.files import read_files, traffic_files
 from fedstage.config import Line, OneShotLine
+from fedstage.experiments.head import head_of
 from fedstage.experiments.runs import Run
 from fedstage.lines import canonical
 from fedstage.merging import Raw
@@ -15,15 +16,9 @@ def describe_communication(catalogue: Catalogue, experiment: str, scale: str) ->
     """Return what the table and figure of an experiment's communication need to know."""
     definition = catalogue.experiments[experiment]
     runs = catalogue.runs[experiment, scale]
-    about = {
-        "experiment": experiment,
-        "scale": scale,
-        "title": definition.title,
-        "rows": definition.table.rows,
-        "columns": definition.table.columns,
-        "metric": definition.table.metric,
-        **({"reach": reach} if (reach := definition.communication.reach) else {}),
-    }
+    about = head_of(experiment, scale, definition)
+    if reach := definition.communication.reach:
+        about["reach"] = reach
     published = catalogue.published_memory.get((experiment, scale))
     if published is None:
         return {**about, "runs": [_described(run) for run in runs]}

@@ -25,14 +25,17 @@ def traffic_files(line: AnyLine, rounds: int) -> list[str]:
     return [graph.participants_table(line, round, group) for round, group in places]
 
 
-def client_models(line: AnyLine, rounds: int) -> list[str]:
-    """Return the models that travel in one round: the largest is a unit of what a round costs."""
+def client_models(line: AnyLine, length: RunLength) -> list[str]:
+    """Return the models that travel in one round: the largest is a unit of what a round costs.
+
+    Of clients that train alone, of whom only one may be scored, they are those that are trained.
+    """
     if isinstance(line, Line):
         groups = range(line.global_models)
-        return [graph.aggregated_model(line, rounds, group) for group in groups]
+        return [graph.aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
         return _members_models(line)
-    return graph.local_models(line)
+    return _of_scored(graph.local_models(line), length)
 
 
 def held_files(line: AnyLine, length: RunLength) -> list[str]:
@@ -41,7 +44,7 @@ def held_files(line: AnyLine, length: RunLength) -> list[str]:
     Of clients that train alone it is the models of all, of which each holds one: see `holds_one`.
     """
     if isinstance(line, LocalLine):
-        return graph.asked_models(line)
+        return _of_scored(graph.asked_models(line), length)
     if isinstance(line, Line):
         return list(_of_rounds(line, length.rounds, length.evaluate))
     if line.distillation is not None:
@@ -53,6 +56,12 @@ def held_files(line: AnyLine, length: RunLength) -> list[str]:
 def holds_one(line: AnyLine) -> bool:
     """Whether a client predicts with one of the files alone."""
     return isinstance(line, LocalLine)
+
+
+def _of_scored(models: list[str], length: RunLength) -> list[str]:
+    """Return those of a model a client whose client is scored: all, or one."""
+    client = length.evaluate_client
+    return models if client is None else [models[client]]
 
 
 def _members_models(line: OneShotLine) -> list[str]:
@@ -77,7 +86,7 @@ def read_files(line: AnyLine, length: RunLength) -> list[str]:
     """Return all that is read of a line, each file once."""
     read = [
         *traffic_files(line, length.rounds),
-        *client_models(line, length.rounds),
+        *client_models(line, length),
         *held_files(line, length),
     ]
     return list(dict.fromkeys(read))

@@ -98,7 +98,7 @@ def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
 
 def model_bytes(part: Part) -> int:
     """Return the bytes of a client's model, the largest where they differ."""
-    return max(map(tensor_bytes, client_models(part.line, part.length.rounds)))
+    return max(map(tensor_bytes, client_models(part.line, part.length)))
 
 
 def one_shot_bytes(part: Part) -> int:

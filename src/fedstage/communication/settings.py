@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedstage.config import Axis, Cells, Line, LocalLine, Metric, OneShotLine, Settings
+from fedstage.config import Axis, Cells, Line, LocalLine, OneShotLine, Settings
+from fedstage.experiments.head import ExperimentHead
 from fedstage.experiments.runs import RunLength
 
 
@@ -49,21 +50,8 @@ class CommunicationRun(Settings):
     memory_mib: float | None = None
 
 
-class CommunicationRuns(Settings):
+class CommunicationRuns(ExperimentHead):
     """What is known of an experiment's communication before anything is trained."""
 
-    experiment: str
-    scale: str
-    title: str
-    rows: Annotated[list[str], Field(min_length=1)]
-    columns: list[str] = []
-    metric: Metric = "top1_accuracy"
     reach: Cells | None = None
-    published: str | None = None
-    notes: list[str] = []
     runs: Annotated[list[CommunicationRun], Field(min_length=1)]
-
-    @property
-    def axes(self) -> list[str]:
-        """The axes of the table: rows, then columns."""
-        return [*self.rows, *self.columns]

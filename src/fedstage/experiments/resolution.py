@@ -199,8 +199,6 @@ def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunL
     told = f"{where}: evaluate_client = {length.evaluate_client}"
     if length.training != "alone":
         raise FedstageError(f"{told}: only for training = alone, not {length.training}")
-    if isinstance(line, LocalLine) and line.quantisation.name != "none":
-        raise FedstageError(f"{told}: only for quantisation = none, not {line.quantisation.name}")
     if length.evaluate_client >= line.clients:
         last = f"the last of clients = {line.clients}"
         raise FedstageError(f"{told}: at most {line.clients - 1}, {last}")

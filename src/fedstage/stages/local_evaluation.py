@@ -17,7 +17,7 @@ def local_evaluation(
     line: Path,
     rounds: int,
     role: str,
-    client: int | None = None,
+    who: str,
     models: list[Path],
     quantisation: str | None = None,
     data: Path,
@@ -32,10 +32,10 @@ def local_evaluation(
     ----------
     rounds : int
         The round to book the row under: as many local epochs as that many rounds have.
-    client : int, optional
-        The one whose model alone is scored.
+    who : str
+        Whose models they are: ``each_client``, ``client_3`` or another by itself, or ``pooled``.
     models : list of Path
-        One a client, in the order of clients; the one of the pooled data; or that of `client`.
+        One a client, in the order of clients; or the one.
     quantisation : str, optional
         How the models are quantised, if they are: JSON.
     """
@@ -52,7 +52,7 @@ def local_evaluation(
     areas = [one.auc for one in scores if one.auc is not None]
     row = {
         "round": rounds,
-        "evaluated": _name(settings, client),
+        "evaluated": who,
         "role": role,
         "top1_accuracy": statistics.fmean(one.accuracy for one in scores),
         "balanced_accuracy": statistics.fmean(one.balanced_accuracy for one in scores),
@@ -67,9 +67,3 @@ def local_evaluation(
         "participants": settings.clients,
     }
     save_table(output, {name: [value] for name, value in row.items()}, METRICS_SCHEMA)
-
-
-def _name(settings: LocalLine, client: int | None) -> str:
-    if client is not None:
-        return f"client_{client}"
-    return "pooled" if settings.pooled else "each_client"

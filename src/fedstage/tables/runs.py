@@ -11,6 +11,7 @@ from pydantic import Field
 from fedstage.artefacts import load_table
 from fedstage.config import SECONDS, Metric, Settings
 from fedstage.errors import FedstageError
+from fedstage.experiments.head import ExperimentHead
 from fedstage.files import load_json
 from fedstage.metrics import METRICS_SCHEMA
 from fedstage.validation import validate
@@ -55,28 +56,11 @@ class ResultRun(Settings):
     published: PublishedNumber | None = None
 
 
-class ResultRuns(Settings):
-    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes.
+class ResultRuns(ExperimentHead):
+    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes."""
 
-    `published` names the paper and table whose numbers stand beside the runs, `notes` say at which
-    scales both were measured.
-    """
-
-    experiment: str
-    scale: str
-    title: str
-    rows: Annotated[list[str], Field(min_length=1)]
-    columns: list[str] = []
-    metric: Metric = "top1_accuracy"
     also: list[Literal["maximum"]] = []
-    published: str | None = None
-    notes: list[str] = []
     runs: Annotated[list[ResultRun], Field(min_length=1)]
-
-    @property
-    def axes(self) -> list[str]:
-        """The axes of the table: rows, then columns."""
-        return [*self.rows, *self.columns]
 
 
 def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:

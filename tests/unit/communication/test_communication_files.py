@@ -5,8 +5,14 @@ from collections import Counter
 import pytest
 
 from fedstage import graph
-from fedstage.communication.files import client_models, held_files, holds_one, traffic_files
-from fedstage.config import Line, OneShotLine
+from fedstage.communication.files import (
+    client_models,
+    held_files,
+    holds_one,
+    read_files,
+    traffic_files,
+)
+from fedstage.config import Line, OneShot, OneShotLine
 from fedstage.experiments.runs import RunLength
 from fedstage.lines import alone, local_line, quantised_line
 
@@ -33,7 +39,9 @@ def held(evaluate, rounds=3):
 def test_a_federated_run_is_read_round_by_round_and_group_by_group():
     files = traffic_files(GROUPS, 3)
     assert files == [graph.participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
-    assert client_models(GROUPS, 3) == [graph.aggregated_model(GROUPS, 3, k) for k in (0, 1)]
+    assert client_models(GROUPS, RunLength(rounds=3)) == [
+        graph.aggregated_model(GROUPS, 3, k) for k in (0, 1)
+    ]
 
 
 def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
@@ -72,7 +80,7 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     line, length = one_shot(forget=[2]), RunLength(rounds=1)
     models = graph.local_models(local_line(line))
     assert held_files(line, length) == [*models[:2], *models[3:], graph.aggregator_file(line)]
-    assert client_models(line, 1) == [*models[:2], *models[3:]]
+    assert client_models(line, length) == [*models[:2], *models[3:]]
 
 
 def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
@@ -81,7 +89,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     models = graph.asked_models(quantised_line(line))
     assert held_files(line, length) == [*models[:2], *models[3:], graph.aggregator_file(line)]
     trained = graph.local_models(local_line(line))
-    assert client_models(line, 1) == [*trained[:2], *trained[3:]]
+    assert client_models(line, length) == [*trained[:2], *trained[3:]]
 
 
 def test_a_student_is_held_alone():
@@ -94,3 +102,14 @@ def test_of_clients_alone_each_holds_its_own():
     assert held_files(line, RunLength(rounds=3)) == graph.local_models(line)
     assert (holds_one(line), holds_one(GROUPS)) == (True, False)
     assert traffic_files(line, 3) == []
+
+
+@pytest.mark.parametrize("precision", ["none", "int8"])
+def test_of_one_client_that_is_scored_no_other_model_is_read(precision):
+    own = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": precision})
+    line = alone(GROUPS, 1, pooled=False, own=own)
+    length = RunLength(rounds=1, evaluate_client=2)
+    trained, asked = graph.local_models(line)[2], graph.asked_models(line)[2]
+    assert held_files(line, length) == [asked]
+    assert client_models(line, length) == [trained]
+    assert read_files(line, length) == list(dict.fromkeys([trained, asked]))

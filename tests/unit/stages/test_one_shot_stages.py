@@ -644,14 +644,23 @@ def test_the_ensemble_travels_in_int8_and_the_clients_own_models_do_not(world, r
 
 @needs_torchao
 def test_single_quantised_models_are_scored_as_they_are(world, rough, tmp_path):
-    output = tmp_path / "metrics.parquet"
-    local_evaluation(
-        line=world.folder / "local.yaml", rounds=1, role="test", models=rough,
-        quantisation=json_of(), data=world.data("test"), info=world.info, clients=world.clients,
-        histogram=world.histogram, output=output,
-    )  # fmt: skip
-    (row,) = load_table(output).to_pylist()
+    row = rough_scores(world, tmp_path, "each_client", rough)
     said = [rough_logits(world, path, tmp_path / "l")[0]["logits"].numpy() for path in rough]
     own = [accuracy(logits, world.labels("test")) for logits in said]
     assert row["top1_accuracy"] == pytest.approx(np.mean(own))
     assert row["evaluated"] == "each_client"
+    for client, path in enumerate(rough):
+        alone = rough_scores(world, tmp_path, f"client_{client}", [path])
+        assert alone["top1_accuracy"] == pytest.approx(own[client])
+        assert (alone["evaluated"], alone["client_std"]) == (f"client_{client}", None)
+
+
+def rough_scores(world, folder, who, models):
+    output = folder / "metrics.parquet"
+    local_evaluation(
+        line=world.folder / "local.yaml", rounds=1, role="test", who=who, models=models,
+        quantisation=json_of(), data=world.data("test"), info=world.info, clients=world.clients,
+        histogram=world.histogram, output=output,
+    )  # fmt: skip
+    (row,) = load_table(output).to_pylist()
+    return row

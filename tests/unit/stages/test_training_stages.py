@@ -1264,10 +1264,10 @@ def test_local_divergence_is_named(world, tmp_path, client):
         trained_alone(world, tmp_path, line_file, client)
 
 
-def locally_evaluated(world, folder, line_file, models, role="test", client=None):
+def locally_evaluated(world, folder, line_file, models, role="test", who="each_client"):
     output = folder / f"local-{role}.parquet"
     local_evaluation(
-        line=line_file, rounds=20, role=role, client=client, models=models, info=world.info,
+        line=line_file, rounds=20, role=role, who=who, models=models, info=world.info,
         data=world.test if role == "test" else world.train, clients=world.clients,
         histogram=world.histogram, output=output,
     )  # fmt: skip
@@ -1312,7 +1312,7 @@ def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
     line_file = local_line(tmp_path, pooled=True)
     assert read_line(line_file, LocalLine).pooled
     model = trained_alone(world, tmp_path, line_file, None)
-    row = locally_evaluated(world, tmp_path, line_file, [model])
+    row = locally_evaluated(world, tmp_path, line_file, [model], who="pooled")
     answers = slow_logits(weights_in(model), pixels(world, "test"))
     assert_scores(row, world, answers, labels(world, "test"))
     assert (row["evaluated"], row["client_std"], row["participants"]) == ("pooled", None, CLIENTS)
@@ -1322,7 +1322,7 @@ def test_evaluation_of_one_client_by_hand(world, tmp_path):
     """The client has an architecture of its own, and is not the first."""
     line_file = local_line(tmp_path, architectures=[CNN, LINEAR])
     model = trained_alone(world, tmp_path, line_file, 1)
-    row = locally_evaluated(world, tmp_path, line_file, [model], client=1)
+    row = locally_evaluated(world, tmp_path, line_file, [model], who="client_1")
     answers = slow_logits(weights_in(model), pixels(world, "test"))
     assert_scores(row, world, answers, labels(world, "test"))
     assert (row["evaluated"], row["client_std"], row["participants"]) == ("client_1", None, CLIENTS)
@@ -1451,8 +1451,8 @@ def calls(world, tmp_path_factory):
         ),
         "local_evaluation": (
             local_evaluation,
-            {"line": alone, "rounds": 1, "role": "validation", "models": local_models}
-            | labelled | {"data": world.train},
+            {"line": alone, "rounds": 1, "role": "validation", "who": "each_client"}
+            | {"models": local_models} | labelled | {"data": world.train},
         ),
     }  # fmt: skip
 

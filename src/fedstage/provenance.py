@@ -46,7 +46,7 @@ OUTPUTS = {
     "tables": ("csv", "parquet", "markdown", "html", "latex"),
     "figures": ("accuracy", "partition"),
     "comparison": ("figure",),
-    "communication": ("csv", "parquet", "markdown", "html", "figure"),
+    "communication": ("csv", "parquet", "by_run", "markdown", "html", "figure"),
     "claims": ("csv", "parquet", "markdown", "html"),
     "properties": ("markdown", "csv"),
     "simulation": ("markdown", "csv", "jobs", "figure"),

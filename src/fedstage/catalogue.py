@@ -185,8 +185,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         for run in catalogue.runs[experiment, scale]
     ]
     about = head_of(experiment, scale, definition)
-    if definition.table.also:
-        about["also"] = definition.table.also
+    for key in ("also", "over"):
+        if value := getattr(definition.table, key):
+            about[key] = value
     published = catalogue.published.get((experiment, scale))
     if published is None:
         return {**about, "runs": runs}

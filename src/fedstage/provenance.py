@@ -46,6 +46,7 @@ OUTPUTS = {
     "tables": ("csv", "parquet", "markdown", "html", "latex"),
     "figures": ("accuracy", "partition"),
     "comparison": ("figure",),
+    "sweep": ("figure",),
     "communication": ("csv", "parquet", "by_run", "markdown", "html", "figure"),
     "claims": ("csv", "parquet", "markdown", "html"),
     "properties": ("markdown", "csv"),

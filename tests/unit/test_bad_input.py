@@ -425,6 +425,9 @@ BAD_CONFIGURATIONS = {
         "keep", "some", "keep = 'some'", "must be 'all', 'models' or 'needed'"
     ),
     "targets as text": at("targets", "e", "targets = 'e'", "list"),
+    "figure over no axis of the table": at(
+        "e:table", {"over": "rounds"}, "table.over = 'rounds'", "use one of"
+    ),
     "axis without a list": at("e:grid/seed", 0, "grid.seed = 0", "list"),
     "axis without a value": at("e:grid/seed", {}, "grid.seed = {}", "with at least 1 item"),
     "names of seeds": at("e:grid/seed", {"one": 1}, "grid.seed", "must be a list"),

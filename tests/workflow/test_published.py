@@ -49,7 +49,8 @@ def compared(new_project):
     experiment = config["experiments"]["tiny"]
     experiment["grid"] |= {"partition.alpha": [1.0, 0.1], "seed": [0, 1]}
     experiment["methods"]["linear"] = {"local": "fedavg", "client": {"learning_rate": 0.1}}
-    experiment["table"] = {"rows": ["method"], "columns": ["partition.alpha"]}
+    axes = {"rows": ["method"], "columns": ["partition.alpha"]}
+    experiment["table"] = axes | {"over": "partition.alpha"}
     experiment["table"]["published"] = PUBLISHED
     path.write_text(yaml.safe_dump(config | {"claims": CLAIMS}))
     project.make()
@@ -75,7 +76,8 @@ def test_tables_have_measured_and_published_numbers_side_by_side(compared):
 
 
 def test_the_figure_is_among_the_results(compared):
-    assert (compared.path / "results/figures/tiny/default_published.png").is_file()
+    for name in ("published", "over"):
+        assert (compared.path / f"results/figures/tiny/default_{name}.png").is_file()
 
 
 def test_claims_are_judged(compared):
@@ -99,6 +101,7 @@ def test_report_holds_comparison_and_claims(compared):
     compared.make("--report", "report.html")
     report = (compared.path / "report.html").read_text(encoding="utf-8")
     assert "tiny/default_published.png" in report
+    assert "tiny/default_over.png" in report
     assert "claims/tiny/default.html" in report
 
 
@@ -112,7 +115,7 @@ def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
     assert project.plan().jobs == {"claim_list": 1, "claims": 1, "all": 1}
     config["experiments"]["tiny"]["table"]["published"]["where"]["model"] = "wrn16_2"
     path.write_text(yaml.safe_dump(config))
-    rules = ("runs", "tables", "figures", "comparison", "claim_list", "claims", "all")
+    rules = ("runs", "tables", "figures", "comparison", "sweep", "claim_list", "claims", "all")
     assert project.plan().jobs == dict.fromkeys(rules, 1)
 
 

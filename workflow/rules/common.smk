@@ -137,6 +137,8 @@ def results_of(target):
     drawn = ["accuracy", "partition"]
     if (experiment, scale) in CATALOGUE.published:
         drawn.append("published")
+    if CATALOGUE.experiments[experiment].table.over:
+        drawn.append("over")
     figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
     if forgets(CATALOGUE, experiment, scale):
         tables += [f"results/forgetting/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]

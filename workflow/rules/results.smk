@@ -95,6 +95,28 @@ rule comparison:
         " --runs {input.runs} --figure {output}"
 
 
+rule sweep:
+    input:
+        runs="results/tables/{experiment}/{scale}.runs.json",
+        metrics=of_every_run("metrics"),
+    output:
+        report(
+            "results/figures/{experiment}/{scale}_over.png",
+            caption="../report/sweep.rst",
+            category="{experiment}",
+            labels={"result": "accuracy over an axis", "scale": "{scale}"},
+        ),
+    log:
+        "results/logs/sweep/{experiment}/{scale}.log",
+    params:
+        source=stage_fingerprint("sweep"),
+    message:
+        "accuracy over an axis of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage sweep --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --figure {output}"
+
+
 rule claim_list:
     output:
         "results/claims/{experiment}/{scale}.claims.json",

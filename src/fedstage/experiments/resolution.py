@@ -90,6 +90,8 @@ def _check_axes(where: str, table: Table, grid: Mapping[str, Any]) -> None:
     for axis in axes:
         if axis not in allowed:
             raise FedstageError(f"{where}: table: {axis!r}: must be one of {', '.join(allowed)}")
+    if table.over is not None and table.over not in axes:
+        raise FedstageError(f"{where}: table.over = {table.over!r}: use one of {', '.join(axes)}")
     for axis, values in grid.items():
         if axis in ("method", "seed") and not isinstance(values, list):
             raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")

@@ -18,7 +18,8 @@ class Table(Settings):
 
     `metric` is what published numbers and claims are about, unless a claim names another.
     `published` says where the numbers of a paper stand that its cells are compared with. `also` has
-    further columns: `maximum` is what some released code reports, the highest of all rounds.
+    further columns: `maximum` is what some released code reports, the highest of all rounds. `over`
+    is the axis over whose values a further figure shows the metric.
     """
 
     rows: list[str] = ["method"]
@@ -26,6 +27,7 @@ class Table(Settings):
     metric: Metric = "top1_accuracy"
     published: Published | None = None
     also: list[Literal["maximum"]] = []
+    over: str | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -31,6 +31,7 @@ STAGES = {
     "tables": "put the metrics of an experiment into a table",
     "figures": "draw accuracy over rounds, and the partition",
     "comparison": "draw measured against published accuracy",
+    "sweep": "draw accuracy over the values of an axis",
     "communication": "add up what clients send and receive, and draw accuracy against it",
     "claims": "judge a paper's claims by the metrics of an experiment",
     "properties": "compute properties of methods from their edges",

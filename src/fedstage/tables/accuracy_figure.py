@@ -16,6 +16,8 @@ from matplotlib.ticker import MaxNLocator
 
 from fedstage.config import Metric
 from fedstage.tables.figures import (
+    Colour,
+    colours_of,
     facet_columns,
     facet_grid,
     set_axis_labels,
@@ -33,8 +35,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 _MOST_MARKERS = 25  # rounds; more would hide the lines
 _BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 _LINE_WIDTH = 1.6
-
-Colour = tuple[float, float, float]
 
 
 def line_axis(rows: Sequence[str]) -> str:
@@ -67,7 +67,7 @@ def draw_accuracy(
     """
     frame = _labelled(frame, line_axis(rows), [*rows, *columns])
     facets = list(frame[_FACET].unique())
-    palette = _palette(list(frame[_LINE].unique()))
+    palette = colours_of(list(frame[_LINE].unique()))
     size = (4.8, 3.2) if len(facets) == 1 else (3.1, 2.5)
     with style():
         beside = 0.7 + 0.09 * max(map(len, palette))
@@ -94,13 +94,6 @@ def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFra
             _EVALUATIONS: frame.groupby(RUN)["round"].transform("size"),
         }
     )
-
-
-def _palette(lines: Sequence[str]) -> dict[str, Colour]:
-    """Return a colour a line, told apart by colour-blind readers while there are at most ten."""
-    most = len(sns.color_palette("colorblind"))
-    name = "colorblind" if len(lines) <= most else "husl"
-    return dict(zip(lines, sns.color_palette(name, len(lines)), strict=True))
 
 
 def _markers(frame: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:

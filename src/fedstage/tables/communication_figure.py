@@ -8,7 +8,6 @@ from itertools import cycle
 from statistics import mean, stdev
 from typing import Any, Literal
 
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,6 +16,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from fedstage.communication.runs import RunTraffic
 from fedstage.config import Axis, Metric
 from fedstage.tables.figures import (
+    Colour,
+    colours_of,
     facet_columns,
     facet_grid,
     set_axis_labels,
@@ -30,10 +31,10 @@ from fedstage.tables.runs import SEED
 
 _MARKERS = ("o", "s", "^", "D", "v", "X", "<", ">", "p", "h")
 _WIDE = 30.0  # quotient of bytes from which on powers of ten are enough as labels
+_NARROW = 2.0  # quotient below which the axis is made wider than what it shows
 _BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 _LINE_WIDTH = 1.5
 
-Colour = tuple[float, float, float]
 #: Bytes, and the mean and deviation of a score over seeds.
 Point = tuple[float, float, float]
 
@@ -88,8 +89,7 @@ def _looks(
     """Return a colour for each name, and a marker for each of those that are points."""
     single = {_name(run, rows) for run in runs if len(run.course) == 1}
     markers = dict(zip([name for name in names if name in single], cycle(_MARKERS), strict=False))
-    colours = zip(names, _colours(len(names)), strict=True)
-    return {name: (colour, markers.get(name, "")) for name, colour in colours}
+    return {name: (colour, markers.get(name, "")) for name, colour in colours_of(names).items()}
 
 
 def _name(run: RunTraffic, rows: Sequence[str]) -> str:
@@ -99,12 +99,6 @@ def _name(run: RunTraffic, rows: Sequence[str]) -> str:
 def _facet(run: RunTraffic, columns: Sequence[str]) -> str:
     values: list[Axis] = [run.settings[axis] for axis in columns]
     return join_labels(columns, values)
-
-
-def _colours(count: int) -> list[Colour]:
-    """Return colours that colour-blind readers tell apart while there are at most ten."""
-    most = len(sns.color_palette("colorblind"))
-    return list(sns.color_palette("colorblind" if count <= most else "husl", count))
 
 
 def course(runs: Iterable[RunTraffic]) -> list[Point]:
@@ -159,6 +153,8 @@ def _scale(grid: Sequence[Axes], runs: Iterable[RunTraffic]) -> None:
     moved = [one.up + one.down for run in runs if run.communicates for one in run.course]
     narrow = not moved or max(moved) < _WIDE * min(moved)
     grid[0].set_xscale("log")
+    if moved and max(moved) < _NARROW * min(moved):  # else a label would stand there many times
+        grid[0].set_xlim(min(moved) / _NARROW, max(moved) * _NARROW)
     for axes in grid:
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: _bytes(count)))

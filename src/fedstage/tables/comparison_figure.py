@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from fedstage.errors import FedstageError
 from fedstage.tables.accuracy_figure import line_axis
 from fedstage.tables.figures import (
+    colours_of,
     facet_grid,
     set_legend,
     set_note,
@@ -54,7 +55,7 @@ def draw_comparison(
     colours = line_axis(rows)
     others = [axis for axis in (*rows, *columns) if axis != colours and _varies(table, axis)]
     shown = _labelled(shown, colours, others)
-    palette = _palette(list(shown[_COLOUR].unique()))
+    palette = colours_of(list(shown[_COLOUR].unique()))
     markers = dict(zip(shown[_MARKER].unique(), cycle(_MARKERS), strict=False))
     with style():
         beside = 0.4 + 0.08 * max(map(len, [*palette, *markers]))
@@ -112,12 +113,6 @@ def _labelled(table: pd.DataFrame, colours: str, others: Sequence[str]) -> pd.Da
     return table.assign(
         **{_COLOUR: [show_value(value) for value in table[colours]], _MARKER: labels}
     )
-
-
-def _palette(names: Sequence[str]) -> dict[str, Any]:
-    most = len(sns.color_palette("colorblind"))
-    name = "colorblind" if len(names) <= most else "husl"
-    return dict(zip(names, sns.color_palette(name, len(names)), strict=True))
 
 
 def _handles(

@@ -15,6 +15,8 @@ from matplotlib.lines import Line2D
 from fedstage.errors import FedstageError
 from fedstage.files import replacing
 
+Colour = tuple[float, float, float]
+
 _DPI = 150
 _TITLE_CHARACTERS, _NOTE_CHARACTERS = 9.8, 14.0  # per inch
 _LEFT, _BETWEEN, _AROUND = 0.6, 0.7, 0.6  # inches that labels, titles and the note take
@@ -70,6 +72,13 @@ def facet_grid(
     for unused in grid[facets:]:
         unused.remove()
     return figure, list(grid[:facets])
+
+
+def colours_of(names: Sequence[str]) -> dict[str, Colour]:
+    """Return colours that colour-blind readers tell apart while there are at most ten."""
+    most = len(sns.color_palette("colorblind"))
+    kind = "colorblind" if len(names) <= most else "husl"
+    return dict(zip(names, sns.color_palette(kind, len(names)), strict=True))
 
 
 def set_axis_labels(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:

@@ -60,6 +60,7 @@ class ResultRuns(ExperimentHead):
     """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes."""
 
     also: list[Literal["maximum"]] = []
+    over: str | None = None
     runs: Annotated[list[ResultRun], Field(min_length=1)]
 
 

@@ -215,3 +215,13 @@ def test_the_same_figure_is_the_same_bytes(tmp_path):
     for name in ("a.png", "b.png"):
         save_figure(draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_an_axis_of_bytes_that_hardly_differ_is_wider_than_they_are():
+    near = one_shot(0, 60.0, method="other")
+    near.phases.append(Phase(1, "label_counts", 0, 40, 0))
+    figure = draw(one_shot(0, 61.0), near)
+    low, high = figure.axes[0].get_xlim()
+    assert high > 3 * low
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert len(set(labels)) == len(labels)

@@ -1,0 +1,102 @@
+"""A metric over an axis, of tables made by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedstage.tables.sweep_figure import draw_sweep
+
+NAN = math.nan
+
+
+def table(**changes):
+    columns = {
+        "method": ["fens", "fens", "fens", "fedkd", "fedkd", "fedkd"],
+        "clients": [5, 10, 50, 5, 10, 50],
+        "top1_accuracy": [77.0, 76.0, 70.0, 71.0, 66.0, 59.0],
+        "std": [2.0, 1.0, NAN, 4.0, 5.0, 3.0],
+    }
+    return pd.DataFrame(columns | changes)
+
+
+def draw(given=None, over="clients", rows=("method",), columns=("clients",)):
+    given = table() if given is None else given
+    return draw_sweep(given, over, list(rows), list(columns), "A title", "A note.")
+
+
+def curves(axes):
+    """The points of each measured line."""
+    return [
+        np.asarray(container.lines[0].get_xydata(), dtype=float) for container in axes.containers
+    ]
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_values_stand_side_by_side_in_the_tables_order():
+    figure = draw()
+    (axes,) = figure.axes
+    fens, fedkd = curves(axes)
+    np.testing.assert_allclose(fens[:, 1], [77.0, 76.0, 70.0])
+    np.testing.assert_allclose(fedkd[:, 1], [71.0, 66.0, 59.0])
+    np.testing.assert_allclose(fens[:, 0], [0, 1, 2], atol=0.05)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "50"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("clients", "Top-1 accuracy (%)")
+    assert legend(figure) == ["fens", "fedkd"]
+
+
+def test_bars_are_deviations():
+    (axes,) = draw().axes
+    spans = [
+        tuple(np.ravel(segment)[[1, 3]])
+        for container in axes.containers
+        for bars in container.lines[2]
+        for segment in bars.get_segments()
+        if len(segment) and np.isfinite(segment).all()
+    ]
+    assert set(spans) == {(75.0, 79.0), (75.0, 77.0), (67.0, 75.0), (61.0, 71.0), (56.0, 62.0)}
+
+
+def test_other_rows_are_lines_and_other_columns_facets():
+    given = pd.concat([table().assign(alpha=alpha, model="a") for alpha in (1.0, 0.1)])
+    figure = draw(given, rows=("model", "method"), columns=("alpha", "clients"))
+    assert [axes.get_title() for axes in figure.axes] == ["alpha = 1", "alpha = 0.1"]
+    assert legend(figure) == ["a, fens", "a, fedkd"]
+    assert all(len(curves(axes)) == 2 for axes in figure.axes)
+
+
+def test_an_axis_of_the_rows_may_be_the_one():
+    figure = draw(rows=("clients", "method"), columns=())
+    (axes,) = figure.axes
+    assert len(curves(axes)) == 2
+    assert legend(figure) == ["fens", "fedkd"]
+
+
+def test_what_a_paper_reports_is_dashed_where_it_reports_anything():
+    reported = [77.7, 76.4, 70.5, NAN, NAN, NAN]
+    given = table(published=reported, published_std=[NAN] * 6, published_seeds=[3] * 6)
+    figure = draw(given)
+    (axes,) = figure.axes
+    (dashed,) = [line for line in axes.lines if line.get_linestyle() == "--"]
+    np.testing.assert_allclose(dashed.get_ydata(), reported[:3])
+    assert legend(figure) == ["fens", "fedkd", "as published"]
+    without = draw(given.assign(published=NAN))
+    assert legend(without) == ["fens", "fedkd"]
+
+
+def test_a_value_that_a_line_has_not_leaves_its_place_empty():
+    (axes,) = draw(table().drop(index=[4])).axes
+    fens, fedkd = curves(axes)
+    np.testing.assert_allclose(fedkd[:, 0], [0, 2], atol=0.05)
+    assert len(fens) == 3
+
+
+@pytest.mark.parametrize("metric", ["auc", "balanced_accuracy"])
+def test_the_tables_metric_is_drawn(metric):
+    (axes,) = draw(table().rename(columns={"top1_accuracy": metric})).axes
+    np.testing.assert_allclose(curves(axes)[0][:, 1], [77.0, 76.0, 70.0])
+    assert "accuracy (%)" in axes.get_ylabel() or axes.get_ylabel() == "AUC (%)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.catalogue import cohorts_of
+from fedstage.asked import cohorts_of
 from fedstage.config import Line
 from fedstage.experiments.configuration import Execution
 from fedstage.experiments.runs import Run, RunLength

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.catalogue import asked_runs, load_catalogue
+from fedstage.asked import asked_runs
+from fedstage.catalogue import load_catalogue
 from fedstage.estimate import describe_size
 from fedstage.lines import line_id, undistilled
 

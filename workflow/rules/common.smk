@@ -9,7 +9,8 @@ from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
 from fedstage import graph, kinds, segments
-from fedstage.catalogue import asked_runs, claims_on, cohorts_of, describe_runs, find
+from fedstage.asked import asked_runs, cohorts_of
+from fedstage.catalogue import claims_on, describe_runs, find
 from fedstage.catalogue import load_catalogue, metrics_of, split_target, state_rounds
 from fedstage.catalogue import trained_runs
 from fedstage.communication.describe import describe_communication, files_of, tables_read

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.ao.quantization.fx.utils import assert_and_get_unique_device
 from torch.export import Dim, export
 from torch.fx import GraphModule
 from torchao.quantization.pt2e import (
@@ -28,6 +29,7 @@ from torchao.quantization.pt2e.quantizer import (
     QuantizationSpec,
     Quantizer,
 )
+from torchao.utils import _assert_and_get_unique_device
 
 from fedstage.artefacts import Weights
 from fedstage.config import Int8
@@ -195,11 +197,18 @@ def _weight_specification(settings: Int8) -> QuantizationSpec:
 
 def _prepare(model: nn.Module, settings: Int8, example: torch.Tensor) -> GraphModule:
     """Return the graph of a model, batch normalisation folded, with an observer where it rounds."""
+    _forget_graphs()
     model.eval()
     free = {0: Dim.AUTO} if example.dim() != 3 else {0: Dim.AUTO, 1: Dim.AUTO}  # bags
     exported = export(model, (example,), dynamic_shapes=(free,)).module(check_guards=False)
     prepared: GraphModule = prepare_pt2e(exported, _Annotator(settings))
     return prepared
+
+
+def _forget_graphs() -> None:
+    """Empty two caches of graphs' devices, which would keep all models of a worker alive."""
+    _assert_and_get_unique_device.cache_clear()
+    assert_and_get_unique_device.cache_clear()
 
 
 def _layers(prepared: GraphModule) -> list[Layer]:

@@ -1,6 +1,8 @@
 """Quantised networks of every kind of model: their files, and that they are what was quantised."""
 
+import gc
 import importlib.util
+import weakref
 
 import pytest
 import torch
@@ -54,6 +56,17 @@ def batch(of):
 def quantised(name, how=HOW):
     seen = samples(name, 20)
     return int8.quantise(network(name), how, example(seen), [batch(seen)])
+
+
+def test_a_worker_keeps_no_models():
+    tensors, asked = quantised("resnet8"), samples("resnet8", 4)
+    kept = []
+    for seed in range(3):
+        restored = int8.restore(network("resnet8", seed), HOW, example(asked), tensors)
+        kept.append(weakref.ref(restored))
+        del restored
+    gc.collect()
+    assert [model() is None for model in kept[:-1]] == [True, True]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -204,12 +204,15 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
 
 
 def state_rounds(catalogue: Catalogue) -> list[int]:
-    """Return the rounds whose round state is kept: each `state_every`-th, and every last one."""
+    """Return the rounds whose round state is kept: each `state_every`-th, and every last one.
+
+    A run of one round keeps none: no other is lengthened from so little.
+    """
     every = catalogue.config.state_every
     runs = [one for runs in catalogue.runs.values() for run in runs for one in run.trained()]
     lasts = {
         run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
-    }
+    } - {1}
     return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
 
 

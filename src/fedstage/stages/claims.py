@@ -10,6 +10,7 @@ from fedstage.claims.report import render_report, render_report_html
 from fedstage.claims.settings import Claim, ClaimList
 from fedstage.claims.table import SCHEMA, as_columns, claim_rows
 from fedstage.claims.verdicts import Judgement, judge
+from fedstage.config import SECONDS
 from fedstage.files import load_json, replacing
 from fedstage.tables.layout import describe_source
 from fedstage.tables.runs import ResultRuns, last_rounds, read_runs
@@ -70,7 +71,7 @@ def _source(
     others = sorted(metric for metric in metrics if any(metric in table for table in tables))
     named = ", ".join(f"`{metric}`" for metric in others)
     about = (experiment.experiment, experiment.scale)
-    if metrics and metrics == set(others):
+    if experiment.metric in SECONDS or (metrics and metrics == set(others)):
         return f"Experiment `{about[0]}` at scale `{about[1]}`: {named} of each run."
     accuracies = describe_source(*about, last_rounds(frame), experiment.metric)
     return f"{accuracies} Some claims are about {named} of each run." if others else accuracies

@@ -151,6 +151,9 @@ def test_published_seconds_stand_beside_measured_ones(runs):
     (row,) = pq.read_table(make(runs, claim, measurements=[path])["parquet"]).to_pylist()
     assert row["published"] == pytest.approx(89.06 / 88.53)
     assert (row["seeds"], row["verdict"]) == (0, "not measured")
+    about_loss = ABOVE | {"id": "loss", "metric": "loss"}
+    text = make(runs, claim, about_loss, measurements=[path])["markdown"].read_text()
+    assert "at scale `mini`: `round_s` of each run." in text
     with pytest.raises(FedstageError, match="metric = 'round_s': must be one of top1_accuracy"):
         comparison(runs=runs, figure=runs.parent / "f.png")
 

@@ -28,7 +28,6 @@ from fedstage.validation import validate
 #: From a place for messages and a method's name to its settings at a point of the grid.
 Laid = Callable[[str, str], Raw]
 
-
 #: From an axis and a value of it to the settings that come with it.
 Implied = Mapping[str, Mapping[str | int | float, Raw]]
 
@@ -138,8 +137,9 @@ def _laid(
     for path, value in point.values.items():
         if path in implies:
             settings = lay(settings, _implied(implies[path], point.shown[path], value))
+    names = _names(point, method) if cells else []
     for cell in cells:
-        if _is_at(point, method, cell.at):
+        if _is_at(names, cell.at):
             settings = lay(settings, cell.settings)
     for path, value in point.values.items():
         settings = assign(settings, path, value)
@@ -147,12 +147,16 @@ def _laid(
     return settings
 
 
-def _is_at(point: Point, method: str, at: Cells) -> bool:
-    """Whether a point is one of the cells, by the names of its values or what these are."""
+def _names(point: Point, method: str) -> list[dict[str, Axis]]:
+    """Return the values of a point as tables show them, and as they are called without names."""
+    called = {axis: label(value) for axis, value in point.values.items()}
+    return [{"method": method, **point.shown}, {"method": method, **called}]
+
+
+def _is_at(names: Sequence[Mapping[str, Axis]], at: Cells) -> bool:
+    """Whether a point is one of the cells, each of its axes by one name or another."""
     return all(
-        selects({axis: wanted}, {"method": method, **point.shown})
-        or (axis in point.values and selects({axis: wanted}, {axis: label(point.values[axis])}))
-        for axis, wanted in at.items()
+        any(selects({axis: wanted}, known) for known in names) for axis, wanted in at.items()
     )
 
 

@@ -54,8 +54,9 @@ def communication(
     schema = table_schema(rows, axes)
     write_csv(csv, rows)
     save_table(parquet, as_columns(rows, schema), schema)
-    by_runs = run_rows(measured)
-    save_table(by_run, as_columns(by_runs, run_schema(by_runs)), run_schema(by_runs))
+    numbers = run_rows(measured)
+    columns = run_schema(numbers)
+    save_table(by_run, as_columns(numbers, columns), columns)
     shown = shown_rows(rows, axes, metric)
     notes = legend(metric, experiment.published, experiment.reach)
     source = (

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from fedstage.errors import FedstageError
 from fedstage.tables.accuracy_figure import line_axis
 from fedstage.tables.figures import (
+    MARKERS,
     colours_of,
     facet_grid,
     set_legend,
@@ -25,7 +26,6 @@ from fedstage.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.tables.summary import is_compared, metric_of
 
 _COLOUR, _MARKER = "_colour", "_marker"
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 _MARGIN = 0.05  # of the span of all points and bars
 _BARS: dict[str, Any] = {"fmt": "none", "elinewidth": 0.9, "capsize": 2, "alpha": 0.7, "zorder": 1}
 
@@ -56,7 +56,7 @@ def draw_comparison(
     others = [axis for axis in (*rows, *columns) if axis != colours and _varies(table, axis)]
     shown = _labelled(shown, colours, others)
     palette = colours_of(list(shown[_COLOUR].unique()))
-    markers = dict(zip(shown[_MARKER].unique(), cycle(_MARKERS), strict=False))
+    markers = dict(zip(shown[_MARKER].unique(), cycle(MARKERS), strict=False))
     with style():
         beside = 0.4 + 0.08 * max(map(len, [*palette, *markers]))
         figure, (axes,) = facet_grid(1, 1, (4.6, 4.4), beside)

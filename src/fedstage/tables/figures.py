@@ -16,6 +16,8 @@ from fedstage.errors import FedstageError
 from fedstage.files import replacing
 
 Colour = tuple[float, float, float]
+#: Of points, in their order.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 _DPI = 150
 _TITLE_CHARACTERS, _NOTE_CHARACTERS = 9.8, 14.0  # per inch

@@ -1,6 +1,7 @@
 """A metric over the values of an axis: numbers of clients, shares of the data, learning rates."""
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.tables.figures import (
+    MARKERS,
     Colour,
     colours_of,
     facet_columns,
@@ -24,7 +26,6 @@ from fedstage.tables.runs import PUBLISHED
 from fedstage.tables.summary import is_compared, metric_of
 
 _LINE, _FACET = "_line", "_facet"
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 _ASIDE = 0.02  # of the distance between values
 _MEASURED: dict[str, Any] = {"markersize": 6, "linewidth": 1.5, "capsize": 2, "elinewidth": 1.0}
 _REPORTED: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0, "alpha": 0.7}
@@ -52,14 +53,12 @@ def draw_sweep(
         What stands above and below the figure.
     """
     lines, across = _others(rows, over), _others(columns, over)
+    cells = table.to_dict("records")
     shown = table.assign(
         **{
-            over: [show_value(value) for value in table[over]],
-            _LINE: [_name(point, lines) for point in table.to_dict("records")],
-            _FACET: [
-                join_labels(across, [point[axis] for axis in across])
-                for point in table.to_dict("records")
-            ],
+            over: [show_value(cell[over]) for cell in cells],
+            _LINE: [", ".join(show_value(cell[axis]) for axis in lines) for cell in cells],
+            _FACET: [join_labels(across, [cell[axis] for axis in across]) for cell in cells],
         }
     )
     places = list(dict.fromkeys(shown[over]))
@@ -85,16 +84,11 @@ def _others(axes: Sequence[str], over: str) -> list[str]:
     return [axis for axis in axes if axis != over]
 
 
-def _name(point: dict[Any, Any], axes: Sequence[str]) -> str:
-    return ", ".join(show_value(point[axis]) for axis in axes)
-
-
 def _draw(
     axes: Axes, cells: pd.DataFrame, over: str, places: Sequence[str], colours: dict[str, Colour]
 ) -> None:
     metric = metric_of(cells)
-    looks = zip(colours.items(), _markers(colours), strict=True)
-    for number, ((name, colour), marker) in enumerate(looks):
+    for number, (name, colour, marker) in enumerate(_looks(colours)):
         line = cells[cells[_LINE] == name]
         if line.empty:
             continue
@@ -107,14 +101,16 @@ def _draw(
     axes.set_xlim(-0.3, len(places) - 0.7)
 
 
-def _markers(names: Sequence[str] | dict[str, Colour]) -> list[str]:
-    return [_MARKERS[i % len(_MARKERS)] for i in range(len(names))]
+def _looks(colours: dict[str, Colour]) -> list[tuple[str, Colour, str]]:
+    """Return name, colour and marker of each line."""
+    markers = zip(colours.items(), cycle(MARKERS), strict=False)
+    return [(name, colour, marker) for (name, colour), marker in markers]
 
 
 def _handles(colours: dict[str, Colour], table: pd.DataFrame) -> list[Line2D]:
-    pairs = zip(colours.items(), _markers(colours), strict=True)
     handles = [
-        Line2D([], [], color=colour, marker=marker, label=name) for (name, colour), marker in pairs
+        Line2D([], [], color=colour, marker=marker, label=name)
+        for name, colour, marker in _looks(colours)
     ]
     if is_compared(table) and table[PUBLISHED].notna().any():
         handles.append(Line2D([], [], color="0.4", label="as published", **_REPORTED))

@@ -20,14 +20,15 @@ from tests.benchmarks import models
 from tests.benchmarks.rows import parser, report
 from tests.benchmarks.training import available
 
-from fedstage.config import Numerics, Server
-from fedstage.engine.devices import prepare
-from fedstage.engine.images import normalise
-from fedstage.engine.inference import compute_logits
-from fedstage.engine.passes import forward
-from fedstage.engine.training import train
-from fedstage.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.randomness import torch_generator
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Server
+from fedstage.training.devices import prepare
+from fedstage.training.images import normalise
+from fedstage.training.inference import compute_logits
+from fedstage.training.loop import train
+from fedstage.training.passes import forward
 
 Piece = Callable[[], None]
 

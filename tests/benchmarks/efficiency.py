@@ -26,20 +26,21 @@ from tests.benchmarks.projects import snakemake
 from tests.benchmarks.rows import REPOSITORY, parser, report
 from torch import nn
 
-from fedstage.config import Client, Line
-from fedstage.engine.batches import client_batches
-from fedstage.engine.devices import prepare
-from fedstage.engine.passes import arrange
-from fedstage.engine.training import train
-from fedstage.experiments.configuration import Config
+from fedstage.execution.pool import as_a_worker
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.validation import validate
-from fedstage.warm.pool import as_a_worker
-from fedstage.yaml_files import load_yaml
+from fedstage.settings.config_file import Config
+from fedstage.settings.lines import Line
+from fedstage.settings.optimisation import Client
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+from fedstage.training.batches import client_batches
+from fedstage.training.devices import prepare
+from fedstage.training.loop import train
+from fedstage.training.passes import arrange
 
 LIKE = "fedsdd_table2"
 

@@ -5,11 +5,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedstage.config import Numerics, ResNet
-from fedstage.engine.passes import arrange
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import ResNet
+from fedstage.settings.numerics import Numerics
+from fedstage.training.passes import arrange
 
 INFO: dict[str, Any] = {"mean": [0.49, 0.48, 0.45], "std": [0.25, 0.24, 0.26]}
 CLASSES = 10

@@ -15,10 +15,10 @@ from tests.benchmarks.training import available
 
 CODE = """
 import torch
-from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.engine.training import train
-from fedstage.timings import peak_mb
+from fedstage.training.devices import prepare
+from fedstage.training.inference import compute_logits
+from fedstage.training.loop import train
+from fedstage.execution.timings import peak_mb
 from tests.benchmarks import models, training
 
 chosen = models.numerics({way!r}, 1, "cpu")

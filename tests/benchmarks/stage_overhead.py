@@ -17,8 +17,8 @@ REPOSITORY = Path(__file__).parents[2]
 SNAKEFILE = """
 import os
 from pathlib import Path
-from fedstage.experiments.configuration import Execution
-from fedstage.warm.environment import prepare
+from fedstage.settings.config_file import Execution
+from fedstage.execution.environment import prepare
 
 prepare(os.environ, Path("{repository}/workflow/bin"), Execution())
 

@@ -20,11 +20,11 @@ from tests.benchmarks import models
 from tests.benchmarks.rows import parser, report
 from torch import nn
 
-from fedstage.config import Optimiser
-from fedstage.engine.devices import computes_bf16, prepare
-from fedstage.engine.training import train
+from fedstage.execution.pool import as_a_worker
 from fedstage.randomness import torch_generator
-from fedstage.warm.pool import as_a_worker
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training.devices import computes_bf16, prepare
+from fedstage.training.loop import train
 
 BATCH = 64
 PLAIN = "plain loop"

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import fedstage
-from fedstage.warm.processes import alive
+from fedstage.execution.processes import alive
 
 CLIENT = Path(fedstage.__file__).parent / "warm/client.py"
 
@@ -72,7 +72,9 @@ def pools(environment):
                 command = (entry / "cmdline").read_bytes().decode().split("\0")
             except OSError:
                 continue
-            if "fedstage.warm.pool" in command and any(part.startswith(place) for part in command):
+            if "fedstage.execution.pool" in command and any(
+                part.startswith(place) for part in command
+            ):
                 found.append(int(entry.name))
     return found
 

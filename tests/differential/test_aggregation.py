@@ -6,15 +6,15 @@ from fractions import Fraction
 import pytest
 import torch
 
-from fedstage.aggregation import average_weights, payload_bytes
-from fedstage.artefacts import load_table, load_tensors, save_tensors
-from fedstage.config import CnnSmall
-from fedstage.files import save_json
+from fedstage.algorithm.aggregation.averages import average_weights, payload_bytes
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import load_table, load_tensors, save_tensors
 
 SAMPLES = [7, 31, 12]
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from fedstage.aggregation_rules import Knowledge, combination, rule
-from fedstage.aggregation_rules.votes import count
-from fedstage.aggregator_trainers import Samples, federated
-from fedstage.config import Aggregator, FederatedRounds
+from fedstage.algorithm.one_shot.aggregator_training import Samples, federated
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
+from fedstage.algorithm.one_shot.aggregators.votes import count
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import Aggregator, FederatedRounds
 
 M, C, HIDDEN = 4, 3, 5
 
@@ -275,8 +275,9 @@ def slow_fedet(student, members, diversity):
 
 @pytest.mark.parametrize("diversity", [0.0, 0.05, 0.5])
 def test_fedets_student_learns_labels_and_dissent(diversity):
-    from fedstage.config import FedEtTransfer, Server
-    from fedstage.transfers import transfer
+    from fedstage.algorithm.one_shot.transfers import transfer
+    from fedstage.settings.one_shot import FedEtTransfer
+    from fedstage.settings.optimisation import Server
 
     members, _ = data(50, 21)
     student = np.random.default_rng(22).normal(size=(50, C)) * 2

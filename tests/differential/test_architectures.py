@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage import graph
-from fedstage.artefacts import load_tensors
-from fedstage.config import Line
-from fedstage.engine.batches import public_batches
-from fedstage.engine.training import train
-from fedstage.files import load_json
-from fedstage.global_trainers.distillation import distillation_loss
-from fedstage.lines import as_json, canonical, is_distilled, owner, partition_settings
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import as_json, canonical, is_distilled, owner, partition_settings
 from fedstage.randomness import torch_generator
+from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
 from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
 from fedstage.stages.segment import speak, teach, train_group
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_tensors
+from fedstage.training.batches import public_batches
+from fedstage.training.loop import train
 
 CNN = {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}
 BASE = {
@@ -49,19 +49,19 @@ def start(tmp_path, monkeypatch):
     def run(rounds, **changes):
         line = Line.model_validate(BASE | changes)
         parts = ("train", "test", "held_out", "info")
-        files = {part: Path(graph.data_file(line.data, part)) for part in parts}
+        files = {part: Path(artefacts.data_file(line.data, part)) for part in parts}
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
             settings=json.dumps(partition_settings(line)), train=files["train"],
-            output=Path(graph.clients_table(line)), histogram=Path(graph.label_histogram(line)),
+            output=Path(artefacts.clients_table(line)), histogram=Path(artefacts.label_histogram(line)),
         )  # fmt: skip
         participation(
             clients=5, participants=4, seed=2, first=1, last=100,
-            output=Path(graph.participation_table(line, 1)),
+            output=Path(artefacts.participation_table(line, 1)),
         )  # fmt: skip
         for group, model in enumerate(line.architectures):
             settings = as_json({"model": canonical(model), "seed": 2})
-            output = Path(graph.global_model(line, 0, group))
+            output = Path(artefacts.global_model(line, 0, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
         for round in range(1, rounds + 1):
             run_round(line, round)
@@ -73,19 +73,21 @@ def start(tmp_path, monkeypatch):
 def run_round(line, round):
     groups = range(line.global_models)
     for settings in {owner(line, round, group) for group in groups} | {line}:
-        write_line(settings=as_json(canonical(settings)), output=Path(graph.line_file(settings)))
+        write_line(
+            settings=as_json(canonical(settings)), output=Path(artefacts.line_file(settings))
+        )
     for group in groups:
         settings = owner(line, round, group)
-        train_group(Path(graph.line_file(settings)), settings, round, group)
+        train_group(Path(artefacts.line_file(settings)), settings, round, group)
     for group in groups:
-        speak(Path(graph.line_file(line)), line, round, group)
+        speak(Path(artefacts.line_file(line)), line, round, group)
     for group in groups:
         if is_distilled(line, round, group):
-            teach(Path(graph.line_file(line)), line, round, group)
+            teach(Path(artefacts.line_file(line)), line, round, group)
 
 
 def model_in(line, group, path):
-    info = load_json(graph.data_file(line.data, "info"))
+    info = load_json(artefacts.data_file(line.data, "info"))
     model = build(line.architectures[group], tuple(info["shape"]), info["classes"])
     tensors, _ = load_tensors(path)
     model.load_state_dict(tensors)
@@ -93,7 +95,7 @@ def model_in(line, group, path):
 
 
 def public(line):
-    return load_tensors(graph.public_file(line))[0]["images"]
+    return load_tensors(artefacts.public_file(line))[0]["images"]
 
 
 def by_hand(line, round, group):
@@ -101,12 +103,12 @@ def by_hand(line, round, group):
     said, info = [], None
     for past in range(max(1, round - 1), round + 1):
         for other in range(line.global_models):
-            model, info = model_in(line, other, graph.aggregated_model(line, past, other))
+            model, info = model_in(line, other, artefacts.aggregated_model(line, past, other))
             pixels = (public(line).float() / 255 - info["mean"][0]) / info["std"][0]
             with torch.no_grad():
                 said.append(model.eval()(pixels).double())
     teacher = (sum(said) / len(said)).float()
-    student, _ = model_in(line, group, graph.aggregated_model(line, round, group))
+    student, _ = model_in(line, group, artefacts.aggregated_model(line, round, group))
     key = (line.seed, "distillation", round, group)
     batches = public_batches(50, 20, 5, torch_generator(*key, "batches"))
     generator, loss = torch_generator(*key, "augmentation"), distillation_loss(line.server)
@@ -118,13 +120,13 @@ def test_a_student_of_each_architecture_learns_from_all(start):
     line = start(2)
     for round in (1, 2):
         for group in (0, 1):
-            ours, _ = load_tensors(graph.global_model(line, round, group))
+            ours, _ = load_tensors(artefacts.global_model(line, round, group))
             expected = by_hand(line, round, group)
             assert ours.keys() == expected.keys()
             for name, value in expected.items():
                 assert torch.allclose(ours[name].double(), value.double(), atol=1e-5), name
-        assert graph.global_model(line, round, 2) == graph.aggregated_model(line, round, 2)
-    shapes = [len(load_tensors(graph.global_model(line, 2, group))[0]) for group in (0, 1, 2)]
+        assert artefacts.global_model(line, round, 2) == artefacts.aggregated_model(line, round, 2)
+    shapes = [len(load_tensors(artefacts.global_model(line, 2, group))[0]) for group in (0, 1, 2)]
     assert shapes[0] < shapes[1] == shapes[2]
 
 
@@ -141,5 +143,5 @@ def test_a_student_of_each_architecture_learns_from_all(start):
 def test_other_parts_of_methods_take_architectures_too(start, changes):
     line = start(2, **changes)
     for group in range(3):
-        model, _ = model_in(line, group, graph.global_model(line, 2, group))
+        model, _ = model_in(line, group, artefacts.global_model(line, 2, group))
         assert all(bool(value.isfinite().all()) for value in model.state_dict().values())

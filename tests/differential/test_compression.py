@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.compression import compress, kept_entries, sent_bytes, transmit
-from fedstage.config import Stc
+from fedstage.algorithm.exchange.compression import compress, kept_entries, sent_bytes, transmit
 from fedstage.randomness import torch_generator
+from fedstage.settings.local_training import Stc
 
 
 def stc(**changes):

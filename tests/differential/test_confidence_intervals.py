@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedstage.claims.comparisons import Cell
-from fedstage.claims.intervals import confidence_interval, student_t
-from fedstage.claims.settings import Claim
-from fedstage.claims.verdicts import CONTRADICTED, HOLDS, judge
+from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.intervals import confidence_interval, student_t
+from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, judge
+from fedstage.settings.claims import Claim
 
 CLAIM = {"id": "a", "text": "t", "place": "p", "experiment": "e"}
 ABOVE = Claim(**CLAIM, greater={"method": "a"}, than={"method": "b"})

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import DeepMil
-from fedstage.engine.bags import Bags
+from fedstage.data.bags import Bags
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import DeepMil
 
 FEATURES, SIZES = 6, [5, 1, 9]
 SETTINGS = DeepMil(name="deep_mil", width=4)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import LogisticRegression, Server
-from fedstage.engine.batches import public_batches
-from fedstage.engine.training import train
-from fedstage.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import LogisticRegression
+from fedstage.settings.optimisation import Server
+from fedstage.training.batches import public_batches
+from fedstage.training.loop import train
 
 INFO = {"mean": [0.5], "std": [0.25]}
 CLASSES = 5

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import Aggregated, Bayesian, Clients, Line
-from fedstage.ensemble_trainers import Members, teacher_logits
-from fedstage.graph import member_logits
+from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
+from fedstage.plan.artefacts import member_logits
 from fedstage.randomness import torch_generator
+from fedstage.settings.ensembles import Aggregated, Bayesian, Clients
+from fedstage.settings.lines import Line
 
 N, CLASSES = 6, 4
 

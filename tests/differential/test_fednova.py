@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.aggregation import mean_change
-from fedstage.artefacts import load_tensors, save_table, save_tensors
-from fedstage.config import Client, ServerAverage
-from fedstage.engine.batches import client_batches
-from fedstage.files import save_json
-from fedstage.local_trainers import fednova
-from fedstage.participation import SCHEMA as PLAN_SCHEMA
-from fedstage.partitions import CLIENTS_SCHEMA
+from fedstage.algorithm.aggregation.averages import mean_change
+from fedstage.algorithm.aggregation.server_optimizers import server_step
+from fedstage.algorithm.local_trainers import fednova
+from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
+from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
-from fedstage.server_optimizers import server_step
+from fedstage.settings.aggregation import ServerAverage
+from fedstage.settings.optimisation import Client
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
 from fedstage.stages.local_training import local_training
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import load_tensors, save_table, save_tensors
+from fedstage.training.batches import client_batches
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,13 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import Client, CnnSmall, FedAvg, FedProx
-from fedstage.engine.batches import client_batches
-from fedstage.engine.training import train
-from fedstage.local_trainers import Trained, fedavg, fedprox, local_trainer
+from fedstage.algorithm.local_trainers import Trained, fedavg, fedprox, local_trainer
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.local_training import FedAvg, FedProx
+from fedstage.settings.models import CnnSmall
+from fedstage.settings.optimisation import Client
+from fedstage.training.batches import client_batches
+from fedstage.training.loop import train
 
 INFO = {"mean": [0.5], "std": [0.25]}
 N, CLASSES = 22, 3

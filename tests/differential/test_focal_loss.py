@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import CrossEntropy, Focal, LogisticRegression
-from fedstage.losses import client_loss
-from fedstage.losses.focal import focal
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import LogisticRegression
+from fedstage.settings.optimisation import CrossEntropy, Focal
+from fedstage.training.losses import client_loss
+from fedstage.training.losses.focal import focal
 
 SAMPLES, CLASSES = 29, 5
 WEIGHTS = (0.25, 3.0, 1.0, 40.5, 7.125)  # float32 holds them exactly

@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage import graph
-from fedstage.artefacts import load_table, load_tensors
-from fedstage.config import Line
-from fedstage.files import load_json
-from fedstage.lines import (
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import (
     as_json,
     canonical,
     group_slots,
@@ -26,12 +23,15 @@ from fedstage.lines import (
     partition_settings,
 )
 from fedstage.randomness import numpy_generator, torch_generator
+from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
 from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
 from fedstage.stages.segment import speak, teach, train_group
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_table, load_tensors
 
 NAMES = ("linear.weight", "linear.bias")
 CLASSES, ROUNDS = 10, 3
@@ -62,20 +62,20 @@ def world(tmp_path_factory):
         patch.chdir(folder)
         line = a_line()
         parts = ("train", "test", "held_out", "server_validation", "info")
-        files = {part: Path(graph.data_file(line.data, part)) for part in parts}
+        files = {part: Path(artefacts.data_file(line.data, part)) for part in parts}
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
             settings=json.dumps(partition_settings(line)), train=files["train"],
-            output=Path(graph.clients_table(line)), histogram=Path(graph.label_histogram(line)),
+            output=Path(artefacts.clients_table(line)), histogram=Path(artefacts.label_histogram(line)),
         )  # fmt: skip
         for participants in (1, 5):
-            plan = Path(graph.participation_table(a_line(participants=participants), 1))
+            plan = Path(artefacts.participation_table(a_line(participants=participants), 1))
             participation(
                 clients=6, participants=participants, seed=4, first=1, last=100, output=plan
             )
         settings = as_json({"model": canonical(line.model), "seed": 4})
         for group in range(3):
-            output = Path(graph.initial_model(line.data, line.model, 4, group))
+            output = Path(artefacts.initial_model(line.data, line.model, 4, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
     return folder
 
@@ -94,11 +94,11 @@ def run(line, read=read):
     for round in range(1, ROUNDS + 1):
         for group in groups:
             settings = owner(line, round, group)
-            path = Path(graph.line_file(settings))
+            path = Path(artefacts.line_file(settings))
             if not path.exists():
                 write_line(settings=as_json(canonical(settings)), output=path)
             train_group(path, settings, round, group)
-        path = Path(graph.line_file(line))
+        path = Path(artefacts.line_file(line))
         if not path.exists():
             write_line(settings=as_json(canonical(line)), output=path)
         taught = [group for group in groups if is_distilled(line, round, group)]
@@ -107,8 +107,8 @@ def run(line, read=read):
         for group in taught:
             teach(path, line, round, group)
         for group in groups:
-            found["aggregated", round, group] = read(graph.aggregated_model(line, round, group))
-            found["global", round, group] = read(graph.global_model(line, round, group))
+            found["aggregated", round, group] = read(artefacts.aggregated_model(line, round, group))
+            found["global", round, group] = read(artefacts.global_model(line, round, group))
     return found
 
 
@@ -116,8 +116,8 @@ def run(line, read=read):
 
 
 def pixels(line, part):
-    info = load_json(graph.data_file(line.data, "info"))
-    tensors, _ = load_tensors(graph.data_file(line.data, part))
+    info = load_json(artefacts.data_file(line.data, "info"))
+    tensors, _ = load_tensors(artefacts.data_file(line.data, part))
     flat = tensors["images"].numpy().reshape(len(tensors["images"]), -1).astype(np.float64)
     x = (flat / 255 - info["mean"][0]) / info["std"][0]
     return x, (tensors["labels"].numpy() if "labels" in tensors else None)
@@ -200,13 +200,13 @@ def draw_one(line, values, samples, start, noise):
 
 def by_hand(line):
     """Algorithm 1 without files, groups in lists; return what `run` does."""
-    tables = load_table(graph.clients_table(line)).to_pylist()
-    plan = load_table(graph.participation_table(line, 1)).to_pylist()
+    tables = load_table(artefacts.clients_table(line)).to_pylist()
+    plan = load_table(artefacts.participation_table(line, 1)).to_pylist()
     x, y = pixels(line, "train")
     public, _ = pixels(line, "held_out")
     own, own_labels = pixels(line, "server_validation")
     groups = range(line.global_models)
-    w = [read(graph.initial_model(line.data, line.model, line.seed, k)) for k in groups]
+    w = [read(artefacts.initial_model(line.data, line.model, line.seed, k)) for k in groups]
     buffer, found = [], {}
     for round in range(1, ROUNDS + 1):
         who = {row["slot"]: row["client"] for row in plan if row["round"] == round}
@@ -320,7 +320,7 @@ def test_the_worst_were_left_out_of_the_comparison_above(world, monkeypatch):
     monkeypatch.chdir(world)
     line = a_line(**METHODS["FedDF without the worst"])
     run(line)
-    models = [graph.global_model(line, round, 0) for round in range(1, ROUNDS + 1)]
+    models = [artefacts.global_model(line, round, 0) for round in range(1, ROUNDS + 1)]
     dropped = [load_tensors(path)[1]["dropped"] for path in models]
     assert 0 < dropped[0] < line.participants
 
@@ -330,9 +330,9 @@ def test_one_participant_of_one_group_is_its_own_teacher_whoever_is_asked(world,
     monkeypatch.chdir(world)
     alone = {"participants": 1, "model": {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}}
     initial = a_line(**alone)
-    output = Path(graph.initial_model(initial.data, initial.model, 4, 0))
+    output = Path(artefacts.initial_model(initial.data, initial.model, 4, 0))
     settings = as_json({"model": canonical(initial.model), "seed": 4})
-    info = Path(graph.data_file(initial.data, "info"))
+    info = Path(artefacts.data_file(initial.data, "info"))
     initial_model(settings=settings, group=0, info=info, output=output)
     found = []
     for method in ({"ensemble": "clients", **BASIC}, METHODS["FedSDD of one participant"]):

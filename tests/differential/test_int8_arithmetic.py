@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import Int8
+from fedstage.settings.quantisation import Int8
 
 pytest.importorskip("torchao", reason="torchao, of the extra `int8`, is not installed")
-int8 = pytest.importorskip("fedstage.int8")
+int8 = pytest.importorskip("fedstage.models.int8")
 
 CHANNELS, HIGHEST = ("per_tensor", "per_channel"), {True: 127, False: 255}
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import Client, LogisticRegression
-from fedstage.engine.batches import client_batches
-from fedstage.engine.training import train
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import LogisticRegression
+from fedstage.settings.optimisation import Client
+from fedstage.training.batches import client_batches
+from fedstage.training.loop import train
 
 INFO = {"mean": [], "std": []}
 FEATURES, SAMPLES = 5, 23

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.aggregation import average_weights
-from fedstage.config import Bayesian
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian, gaussian_as_released
+from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
 from fedstage.randomness import numpy_generator, torch_generator
-from fedstage.sampling import dirichlet, gaussian, gaussian_as_released
-from fedstage.sampling.draw import draw
+from fedstage.settings.ensembles import Bayesian
 
 SHAPES = {"weight": (3, 2), "bias": (3,)}
 WEIGHTS = [10.0, 30.0, 5.0, 55.0]

@@ -6,16 +6,18 @@ import torch
 from scipy.optimize import minimize
 from torch import nn
 
-from fedstage.aggregation import average_weights, move_towards
-from fedstage.artefacts import save_tensors
-from fedstage.config import Client, FedAvg, LogisticRegression, Scaffold
-from fedstage.engine.batches import client_batches
-from fedstage.engine.training import full_gradient, train
-from fedstage.local_trainers import Trained, local_trainer, scaffold
+from fedstage.algorithm.aggregation.averages import average_weights, move_towards
+from fedstage.algorithm.exchange.round_state import read_state
+from fedstage.algorithm.local_trainers import Trained, local_trainer, scaffold
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.round_state import read_state
+from fedstage.settings.local_training import FedAvg, Scaffold
+from fedstage.settings.models import LogisticRegression
+from fedstage.settings.optimisation import Client
+from fedstage.storage.tensors import save_tensors
+from fedstage.training.batches import client_batches
+from fedstage.training.loop import full_gradient, train
 
 INFO = {"mean": [0.5], "std": [0.25]}
 CLASSES, CLIENTS = 3, 4

@@ -6,9 +6,9 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from fedstage.artefacts import load_tensors, save_tensors
-from fedstage.config import ServerOptimiser
-from fedstage.server_optimizers import server_step
+from fedstage.algorithm.aggregation.server_optimizers import server_step
+from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.storage.tensors import load_tensors, save_tensors
 
 SHAPES = {"conv.weight": (3, 2), "bias": (4,), "scale": ()}
 ROUNDS = 120

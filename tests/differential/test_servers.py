@@ -7,21 +7,23 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.aggregation import average_weights
-from fedstage.config import Aggregation, CnnSmall, EarlyStopping, Server, WeightAverage
-from fedstage.engine.batches import public_batches
-from fedstage.engine.images import normalise
-from fedstage.engine.inference import compute_logits
-from fedstage.engine.training import train
-from fedstage.ensemble_trainers import Members
-from fedstage.global_trainers.distillation import distillation_loss
-from fedstage.global_trainers.drop_worst import average_anew, fused, keep, teachers
-from fedstage.global_trainers.early_stopping import early_stopping
-from fedstage.global_trainers.swa import take, weight_average
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.ensemble_trainers import Members
+from fedstage.algorithm.exchange.updates import Update
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, keep, teachers
+from fedstage.algorithm.global_trainers.early_stopping import early_stopping
+from fedstage.algorithm.global_trainers.swa import take, weight_average
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.updates import Update
+from fedstage.settings.aggregation import Aggregation
+from fedstage.settings.models import CnnSmall
+from fedstage.settings.optimisation import EarlyStopping, Server, WeightAverage
+from fedstage.training.batches import public_batches
+from fedstage.training.images import normalise
+from fedstage.training.inference import compute_logits
+from fedstage.training.loop import train
 
 INFO = {"mean": [0.4], "std": [0.3]}
 CLASSES, PUBLIC, STEPS = 4, 30, 12

@@ -130,7 +130,7 @@ class Submitter:
             if entry.name.isdecimal():
                 with suppress(OSError):
                     command = (entry / "cmdline").read_bytes().decode().split("\0")
-                    if "fedstage.warm.pool" in command:
+                    if "fedstage.execution.pool" in command:
                         found[int(entry.name)] = Path(command[-2])
         return {pid: path for pid, path in found.items() if path.is_relative_to(self.project.path)}
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from fedstage.artefacts import load_frame, load_table, load_tensors, save_table, save_tensors
 from fedstage.errors import FedstageError
+from fedstage.storage.tensors import load_frame, load_table, load_tensors, save_table, save_tensors
 
 SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
 COLUMNS = {
@@ -325,7 +325,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, content):
 
 def test_reading_a_table_imports_neither_torch_nor_pandas(table_file):
     code = (
-        "import sys; from fedstage.artefacts import load_table; load_table(sys.argv[1]); "
+        "import sys; from fedstage.storage.tensors import load_table; load_table(sys.argv[1]); "
         "print(sorted({'torch', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run(

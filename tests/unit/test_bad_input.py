@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from fedstage.artefacts import save_tensors
-from fedstage.catalogue import load_catalogue
-from fedstage.cli import main
 from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.storage.tensors import save_tensors
 
 METHODS_FILE = Path(__file__).parents[2] / "workflow/methods.yaml"
 REMOVED = object()

@@ -7,11 +7,11 @@ from math import factorial, prod
 import numpy as np
 import pytest
 
-from fedstage.binding import Binding
-from fedstage.bound_participation import draw_bound, ways
+from fedstage.data.bound_participation import draw_bound, ways
+from fedstage.data.participation import participants_of, table
 from fedstage.errors import FedstageError
-from fedstage.participation import participants_of, table
-from fedstage.slots import unbound_needed
+from fedstage.settings.binding import Binding
+from fedstage.settings.slots import unbound_needed
 
 #: The architecture of each slot, and of each client.
 BINDINGS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage import graph
-from fedstage.catalogue import (
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import (
     describe_runs,
     find,
     load_catalogue,
@@ -17,10 +17,17 @@ from fedstage.catalogue import (
     state_rounds,
     trained_runs,
 )
-from fedstage.config import Line, LocalLine
-from fedstage.errors import FedstageError
-from fedstage.evaluated import evaluated_name, parse_evaluated
-from fedstage.lines import data_id, initial_id, line_id, local_id, participation_id, partition_id
+from fedstage.plan import artefacts
+from fedstage.plan.evaluated import evaluated_name, parse_evaluated
+from fedstage.plan.sharing import (
+    data_id,
+    initial_id,
+    line_id,
+    local_id,
+    participation_id,
+    partition_id,
+)
+from fedstage.settings.lines import Line, LocalLine
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
@@ -91,7 +98,7 @@ def test_names_of_all_lines_are_known(catalogue):
             continue
         for round in (*range(run.length.rounds + 1),):
             for group in range(run.line.global_models):
-                path = graph.global_model(run.line, round, group)
+                path = artefacts.global_model(run.line, round, group)
                 kind, name = path.split("/")[1:3]
                 known = {"training": catalogue.lines, "initial_models": catalogue.initial}[kind]
                 assert name in known, path
@@ -122,10 +129,10 @@ def test_names_of_all_that_lines_depend_on_are_known(catalogue):
 def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
     # A rule is called with the line of a folder, and asks for the files of that line's owner.
     for name, line in catalogue.lines.items():
-        assert graph.line_folder(line) == f"results/training/{name}"
+        assert artefacts.line_folder(line) == f"results/training/{name}"
         for round in (1, 2, 3):
             for group in range(line.global_models):
-                assert graph.round_folder(line, round, group).split("/")[2] in catalogue.lines
+                assert artefacts.round_folder(line, round, group).split("/")[2] in catalogue.lines
 
 
 def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
@@ -278,7 +285,7 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
     ]
     for description, run in zip(runs, catalogue.runs["a", "mini"], strict=True):
         assert description["metrics"] == metrics_of(run)
-        assert description["partition"] == graph.label_histogram(run.line)
+        assert description["partition"] == artefacts.label_histogram(run.line)
 
 
 def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
@@ -310,7 +317,7 @@ def loaded_by(code):
 
 
 def test_catalogue_imports_no_heavy_package():
-    assert loaded_by("import fedstage.catalogue") == "[]"
+    assert loaded_by("import fedstage.experiments.catalogue") == "[]"
 
 
 def test_parsing_the_workflow_imports_no_heavy_package():

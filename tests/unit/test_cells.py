@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.cells import as_text, names_of, selects, show_point
+from fedstage.results.cells import as_text, names_of, selects, show_point
 
 
 @pytest.mark.parametrize(

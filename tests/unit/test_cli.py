@@ -11,11 +11,11 @@ from types import ModuleType
 
 import pytest
 
-from fedstage.artefacts import load_table
-from fedstage.cli import find_stage, main, stage_parser
+from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
-from fedstage.participation import draw
+from fedstage.execution.cli import find_stage, main, stage_parser
 from fedstage.stages import STAGES
+from fedstage.storage.tensors import load_table
 
 RULES = Path(__file__).parents[2] / "workflow/rules"
 PARTICIPATION = shlex.split("--clients 10 --participants 4 --seed 3 --first 1 --last 2")
@@ -93,7 +93,7 @@ def test_unknown_stage_is_named_and_the_stages_are_listed(capsys):
 
 def test_help_does_not_wait_for_torch():
     code = (
-        "import sys; from fedstage.cli import main; main(['--help']); "
+        "import sys; from fedstage.execution.cli import main; main(['--help']); "
         "print(sorted({'torch', 'numpy', 'pandas', 'pyarrow', 'pydantic'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -276,7 +276,7 @@ def test_bugs_keep_their_traceback(fake_stage, capsys):
 
 def fedstage(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "fedstage.cli", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "fedstage.execution.cli", *arguments], capture_output=True, text=True
     )
 
 
@@ -294,7 +294,7 @@ def test_a_stage_runs_in_a_process_of_its_own(tmp_path):
 
 
 def test_startup_counts_from_the_start_of_the_process(tmp_path):
-    code = "import sys, time; time.sleep(0.5); from fedstage.cli import main; main(sys.argv[1:])"
+    code = "import sys, time; time.sleep(0.5); from fedstage.execution.cli import main; main(sys.argv[1:])"
     output, log = str(tmp_path / "rounds.parquet"), str(tmp_path / "a.log")
     arguments = ["participation", *PARTICIPATION, "--output", output, "--log", log]
     subprocess.run([sys.executable, "-c", code, *arguments], check=True)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fedstage.asked import cohorts_of
-from fedstage.config import Line
-from fedstage.experiments.configuration import Execution
-from fedstage.experiments.runs import Run, RunLength
-from fedstage.lines import alone, cohorts, group_slots, line_id, undistilled
+from fedstage.experiments.targets import cohorts_of
+from fedstage.plan.runs import Run, RunLength
+from fedstage.plan.sharing import alone, cohorts, group_slots, line_id, undistilled
+from fedstage.settings.config_file import Execution
+from fedstage.settings.lines import Line
 
 BASE = {
     "data": "digits", "clients": 8, "partition": "iid", "participants": 7, "model": "cnn_small",

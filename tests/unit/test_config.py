@@ -6,26 +6,15 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from fedstage import config
-from fedstage.config import (
-    CHOICES,
-    STATEFUL_TRAINERS,
-    Client,
-    FedAvg,
-    FedProx,
-    Line,
-    LocalLine,
-    Numerics,
-    OneShot,
-    OneShotLine,
-    Optimiser,
-    Server,
-    Settings,
-    expand_choice,
-    has_batch_norm,
-    re_estimates,
-)
-from fedstage.experiments.runs import RunLength
+from fedstage import settings
+from fedstage.plan.runs import RunLength
+from fedstage.settings.base import CHOICES, Settings, expand_choice
+from fedstage.settings.lines import Line, LocalLine, re_estimates
+from fedstage.settings.local_training import STATEFUL_TRAINERS, FedAvg, FedProx
+from fedstage.settings.models import has_batch_norm
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.optimisation import Client, Optimiser, Server
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -48,7 +37,7 @@ def line(**changes):
 def settings_classes():
     return [
         kind
-        for kind in vars(config).values()
+        for kind in vars(settings).values()
         if inspect.isclass(kind) and issubclass(kind, Settings) and kind is not Settings
     ]
 
@@ -157,13 +146,13 @@ def test_choices_are_known_to_merging():
 @pytest.mark.parametrize(
     ("package", "choice"),
     [
-        ("partitions", config.Partition),
-        ("local_trainers", config.LocalTrainer),
-        ("server_optimizers", config.ServerOptimiser),
-        ("ensemble_trainers", config.EnsembleTrainer),
-        ("aggregation_rules", config.Aggregator),
-        ("aggregator_trainers", config.AggregatorTraining),
-        ("transfers", config.Transfer),
+        ("partitions", settings.Partition),
+        ("local_trainers", settings.LocalTrainer),
+        ("server_optimizers", settings.ServerOptimiser),
+        ("ensemble_trainers", settings.EnsembleTrainer),
+        ("aggregation_rules", settings.Aggregator),
+        ("aggregator_trainers", settings.AggregatorTraining),
+        ("transfers", settings.Transfer),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -176,13 +165,13 @@ def test_every_name_has_a_module_and_every_module_a_name(package, choice):
 
 
 def test_stateful_trainers_are_those_that_carry_a_state():
-    from fedstage.local_trainers import local_trainer
+    from fedstage.algorithm.local_trainers import local_trainer
 
     payloads = {0: {"weight": torch.ones(2)}}
-    defaults = {name: line(local=name).local for name in names_of(config.LocalTrainer)}
+    defaults = {name: line(local=name).local for name in names_of(settings.LocalTrainer)}
     stateful = [
         name
-        for name in names_of(config.LocalTrainer)
+        for name in names_of(settings.LocalTrainer)
         if local_trainer(name).next_state(defaults[name], {}, payloads, {0: 3}, clients=2)
     ]
     assert stateful == list(STATEFUL_TRAINERS)

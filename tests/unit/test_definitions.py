@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from fedstage.config import Line
-from fedstage.definitions import define, read_definition
 from fedstage.errors import FedstageError
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.settings import Experiment
-from fedstage.lines import line_id
-from fedstage.validation import validate
+from fedstage.plan.sharing import line_id
+from fedstage.results.definitions import define, read_definition
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.lines import Line
+from fedstage.settings.validation import validate
 
 BASE = {
     "data": "digits",

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.asked import asked_runs
-from fedstage.catalogue import load_catalogue
-from fedstage.estimate import describe_size
-from fedstage.lines import line_id, undistilled
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.disk_space import describe_size
+from fedstage.experiments.targets import asked_runs
+from fedstage.plan.sharing import line_id, undistilled
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 LINEAR = 4 * (64 * 10 + 10)  # bytes of logistic regression on 8x8 images, 10 classes

@@ -1,8 +1,8 @@
 import pytest
 
-from fedstage.config import Aggregated, Bayesian, Clients, GlobalModel
 from fedstage.errors import FedstageError
-from fedstage.evaluated import evaluated_name, parse_evaluated
+from fedstage.plan.evaluated import evaluated_name, parse_evaluated
+from fedstage.settings.ensembles import Aggregated, Bayesian, Clients, GlobalModel
 
 NAMES = {
     "clients": Clients(name="clients"),

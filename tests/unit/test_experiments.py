@@ -3,17 +3,18 @@ from itertools import product
 import pytest
 import yaml
 
-from fedstage import graph
-from fedstage.config import Line, LocalLine, OneShotLine
 from fedstage.errors import FedstageError
-from fedstage.experiments.configuration import Config
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.runs import RunLength
-from fedstage.experiments.settings import Experiment, Table
-from fedstage.lines import line_id
-from fedstage.validation import validate
-from fedstage.yaml_files import load_yaml
+from fedstage.plan import artefacts
+from fedstage.plan.runs import RunLength
+from fedstage.plan.sharing import line_id
+from fedstage.settings.config_file import Config
+from fedstage.settings.experiments import Experiment, Table
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
 
 BASE = {
     "data": "digits",
@@ -629,8 +630,8 @@ def following(*names, **changes):
 def test_a_run_that_starts_from_a_student_shares_all_of_it():
     alone, after = following("kd", "kd_first")
     assert after.before.line == alone.line
-    assert after.line.start == graph.student_file(alone.line)
-    assert graph.global_model(after.line, 0, 0) == after.line.start
+    assert after.line.start == artefacts.student_file(alone.line)
+    assert artefacts.global_model(after.line, 0, 0) == after.line.start
     assert [one.length.rounds for one in after.chain()] == [1, 3]
 
 
@@ -638,7 +639,7 @@ def test_a_run_that_starts_from_federated_rounds_shares_those_of_the_method():
     federated, after = following("fedavg", "kd_last")
     assert after.before.line == federated.line
     assert after.before.length.rounds == 3
-    assert after.line.start == graph.global_model(federated.line, 3, 0)
+    assert after.line.start == artefacts.global_model(federated.line, 3, 0)
 
 
 def test_runs_may_follow_one_another():
@@ -658,7 +659,7 @@ def test_a_start_may_be_an_axis():
     starts = {"start": [None, "kd"], "method": ["fedavg"]}
     without, after = runs(library=FOLLOWING, grid=starts)
     assert without.line.start is None
-    assert after.line.start == graph.student_file(following("kd")[0].line)
+    assert after.line.start == artefacts.student_file(following("kd")[0].line)
 
 
 def test_candidates_start_from_the_same():
@@ -672,4 +673,4 @@ def test_candidates_start_from_the_same():
 def test_clients_may_train_alone_from_a_federated_model():
     tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
     (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
-    assert graph.local_start(run.line, 2) == graph.global_model(run.before.line, 3, 0)
+    assert artefacts.local_start(run.line, 2) == artefacts.global_model(run.before.line, 3, 0)

@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.files import load_json, read_bytes, replacing, save_json
+from fedstage.storage.files import load_json, read_bytes, replacing, save_json
 
 
 def names(folder):
@@ -62,7 +62,7 @@ def test_killed_writer_leaves_nothing_half_written_under_the_real_name(tmp_path,
         path.write_text(old)
     code = f"""
         import os, signal
-        from fedstage.files import replacing
+        from fedstage.storage.files import replacing
         with replacing({str(path)!r}) as temporary:
             temporary.write_text("half")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -115,7 +115,7 @@ def test_bytes_are_read_as_they_are(tmp_path):
 
 
 def test_only_the_standard_library_is_needed():
-    code = "import sys, fedstage.files; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import sys, fedstage.storage.files; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "fedstage" in loaded

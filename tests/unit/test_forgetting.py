@@ -5,11 +5,11 @@ import json
 import pytest
 import yaml
 
-from fedstage import graph
-from fedstage.catalogue import load_catalogue
 from fedstage.errors import FedstageError
-from fedstage.forgetting import forgets, traces_of
-from fedstage.lines import line_id, local_id, local_line
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.forgetting import forgets, traces_of
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import line_id, local_id, local_line
 from fedstage.stages.forgetting import forgetting
 
 ONE_SHOT = {"training": "one_shot", "rounds": 1}
@@ -85,26 +85,26 @@ def test_only_experiments_that_forget_have_traces(catalogue):
 def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples(catalogue):
     locals_ = [local_line(line_of(catalogue, "others", name)) for name in ("fens", "whole")]
     traces = found(catalogue)
-    assert traces["its model"] == {graph.local_models(local)[2] for local in locals_}
-    said = {f"{graph.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_}
+    assert traces["its model"] == {artefacts.local_models(local)[2] for local in locals_}
+    said = {f"{artefacts.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_}
     assert traces["what its model says"] == said  # in any precision
-    rough = graph.members_quantised(line_of(catalogue, "others", "rough"))
+    rough = artefacts.members_quantised(line_of(catalogue, "others", "rough"))
     assert traces["its quantised model"] == {rough[2]}
     about = {path.rpartition("/")[2] for path in traces["what models say about its samples"]}
     assert about == {"client_*-aggregator.safetensors", "client_*-validation.safetensors"}
     assert traces["learnt from its samples"] == {
-        graph.local_models(line_of(catalogue, "others", "centralised"))[0]
+        artefacts.local_models(line_of(catalogue, "others", "centralised"))[0]
     }
 
 
 def test_aggregators_and_students_that_have_the_client_are_listed(catalogue):
     rows = ("fens", "rough", "fedkd", "whole")
     lines = [line_of(catalogue, "others", name) for name in rows]
-    expected = {graph.aggregator_folder(line) for line in lines}
-    expected.add(graph.student_folder(line_of(catalogue, "others", "fedkd")))
+    expected = {artefacts.aggregator_folder(line) for line in lines}
+    expected.add(artefacts.student_folder(line_of(catalogue, "others", "fedkd")))
     assert found(catalogue)["learnt from its model and samples"] == expected
     # Client 0 is still in the aggregator that has forgotten client 2 only.
-    other = graph.aggregator_folder(line_of(catalogue, "a", "without_2"))
+    other = artefacts.aggregator_folder(line_of(catalogue, "a", "without_2"))
     assert found(catalogue, "b", 0)["learnt from its model and samples"] == expected | {other}
 
 

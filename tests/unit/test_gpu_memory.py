@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fedstage.gpu_memory import Taken, forget_peak, most_taken
-from fedstage.timings import Timings
+from fedstage.execution.gpu_memory import Taken, forget_peak, most_taken
+from fedstage.execution.timings import Timings
 
 GIGABYTE = 2**30
 
@@ -72,7 +72,7 @@ def test_cuda_is_not_started_to_ask_it(before):
     code = f"""
 {before}
 import json, sys
-from fedstage.gpu_memory import forget_peak, most_taken
+from fedstage.execution.gpu_memory import forget_peak, most_taken
 forget_peak()
 torch = sys.modules.get("torch")
 print(json.dumps([most_taken(), torch is not None and torch.cuda.is_initialized()]))

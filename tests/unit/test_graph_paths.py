@@ -6,9 +6,10 @@ from itertools import product
 
 import pytest
 
-from fedstage import graph
-from fedstage.config import Aggregated, Bayesian, Clients, Line
-from fedstage.lines import alone, line_id, local_id, normalised
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import alone, line_id, local_id, normalised
+from fedstage.settings.ensembles import Aggregated, Bayesian, Clients
+from fedstage.settings.lines import Line
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -120,13 +121,13 @@ def files_of(line):
     """Yield each path of the first rounds of a line, with its content."""
     state, updates, aggregated, global_model, drawn = content_of(line)
     for t, k in product(ROUNDS, range(line.global_models)):
-        paths = graph.updates(line, t, k)
+        paths = artefacts.updates(line, t, k)
         assert len(paths) == len(updates(t, k))
         yield from zip(paths, updates(t, k), strict=True)
-        yield graph.aggregated_model(line, t, k), aggregated(t, k)
-        yield graph.participants_table(line, t, k), mark("participants", updates(t, k))
-        yield graph.round_state(line, t, k), mark("state", state(t, k), updates(t, k))
-        yield graph.global_model(line, t, k), global_model(t, k)
+        yield artefacts.aggregated_model(line, t, k), aggregated(t, k)
+        yield artefacts.participants_table(line, t, k), mark("participants", updates(t, k))
+        yield artefacts.round_state(line, t, k), mark("state", state(t, k), updates(t, k))
+        yield artefacts.global_model(line, t, k), global_model(t, k)
         (aggregated_logits,) = logits_of_round(line, t, k, Aggregated(name="aggregated"))
         yield aggregated_logits, mark("logits", aggregated(t, k))
         (clients_logits,) = logits_of_round(line, t, k, Clients(name="clients"))
@@ -147,7 +148,7 @@ DRAWN = [
 
 
 def logits_of_round(line, t, k, ensemble):
-    paths = graph.member_logits(line, t, ensemble, "test")
+    paths = artefacts.member_logits(line, t, ensemble, "test")
     return [path for path in paths if f"/group_{k}/" in path]
 
 
@@ -272,7 +273,7 @@ def kind(path):
 
 
 def states_read(settings, t, k):
-    return [path.split("/", 3)[3] for path in graph.states_before(settings, t, k)]
+    return [path.split("/", 3)[3] for path in artefacts.states_before(settings, t, k)]
 
 
 def test_shared_control_variates_are_read_from_all_groups():
@@ -284,17 +285,17 @@ def test_shared_control_variates_are_read_from_all_groups():
     assert states_read(line(global_models=3, local=shared), 1, 1) == []
     assert states_read(line(global_models=1, local=shared), 5, 0) == every[:1]
     for local in ("scaffold", shared):
-        (before,) = graph.own_state_before(line(global_models=3, local=local), 5, 1)
+        (before,) = artefacts.own_state_before(line(global_models=3, local=local), 5, 1)
         assert before.endswith(own[0])
-    assert graph.own_state_before(line(global_models=3, local="scaffold"), 1, 1) == []
-    assert graph.own_state_before(line(global_models=3), 5, 1) == []
+    assert artefacts.own_state_before(line(global_models=3, local="scaffold"), 1, 1) == []
+    assert artefacts.own_state_before(line(global_models=3), 5, 1) == []
 
 
 def test_what_only_the_server_remembers_is_read_by_no_participant():
     moments = {"aggregation": {"server_optimizer": "adam"}}
     settings = line(global_models=3, **moments)
     assert states_read(settings, 5, 1) == []
-    (before,) = graph.own_state_before(settings, 5, 1)
+    (before,) = artefacts.own_state_before(settings, 5, 1)
     assert before.endswith("round_0004/group_1/state.safetensors")
     own = ["round_0004/group_1/state.safetensors"]
     assert states_read(line(global_models=3, compression="stc", **moments), 5, 1) == own
@@ -306,7 +307,7 @@ def test_shared_control_variates_carry_a_distillation_to_all_groups_a_round_late
     taught = fedsdd(local={"scaffold": {"control": "shared"}}, **{"global": WARM})
     for t in range(1, 7):
         same = [
-            graph.aggregated_model(taught, t, k) == graph.aggregated_model(plain, t, k)
+            artefacts.aggregated_model(taught, t, k) == artefacts.aggregated_model(plain, t, k)
             for k in range(4)
         ]
         # Round 2 ends in a distillation; round 3 of group 0 starts from it; round 4 of all groups
@@ -323,12 +324,12 @@ def test_running_statistics_of_their_own_make_a_state():
 
 def test_public_images_are_read_by_aggregations_that_estimate_statistics():
     estimated = {"aggregation": {"batch_norm": "re_estimate"}}
-    held_out = graph.data_file(line().data, "held_out")
-    assert graph.statistics_images(line(**BATCH_NORM, **estimated)) == [held_out]
+    held_out = artefacts.data_file(line().data, "held_out")
+    assert artefacts.statistics_images(line(**BATCH_NORM, **estimated)) == [held_out]
     settings = line(**BATCH_NORM, **estimated, public="svhn")
-    assert graph.statistics_images(settings) == [graph.data_file(settings.public, "train")]
-    assert graph.statistics_images(line(**estimated)) == []
-    assert graph.statistics_images(line(**BATCH_NORM)) == []
+    assert artefacts.statistics_images(settings) == [artefacts.data_file(settings.public, "train")]
+    assert artefacts.statistics_images(line(**estimated)) == []
+    assert artefacts.statistics_images(line(**BATCH_NORM)) == []
 
 
 # --- what published methods share -----------------------------------------------------------------
@@ -338,7 +339,7 @@ def trained(line, groups, rounds):
     return {
         path
         for t, k in product(rounds, groups)
-        for path in (*graph.updates(line, t, k), graph.aggregated_model(line, t, k))
+        for path in (*artefacts.updates(line, t, k), artefacts.aggregated_model(line, t, k))
     }
 
 
@@ -360,42 +361,45 @@ def test_feddf_shares_the_first_round_with_fedavg_and_no_later_one():
     feddf, fedavg = line(**FEDDF), line()
     assert trained(feddf, [0], [1]) == trained(fedavg, [0], [1])
     assert not trained(feddf, [0], range(2, 6)) & trained(fedavg, [0], range(2, 6))
-    assert graph.global_model(feddf, 1, 0) != graph.global_model(fedavg, 1, 0)
+    assert artefacts.global_model(feddf, 1, 0) != artefacts.global_model(fedavg, 1, 0)
 
 
 def test_warm_up_of_two_shares_three_aggregations_of_group_0():
     warm = fedsdd(1, **{"global": {"designated": {"warm_up": 2}}})
     plain = line(global_models=4)
     same = [
-        graph.aggregated_model(warm, t, 0) == graph.aggregated_model(plain, t, 0)
+        artefacts.aggregated_model(warm, t, 0) == artefacts.aggregated_model(plain, t, 0)
         for t in range(1, 7)
     ]
     assert same == [True, True, True, False, False, False]
-    same = [graph.global_model(warm, t, 0) == graph.global_model(plain, t, 0) for t in range(1, 7)]
+    same = [
+        artefacts.global_model(warm, t, 0) == artefacts.global_model(plain, t, 0)
+        for t in range(1, 7)
+    ]
     assert same == [True, True, False, False, False, False]
 
 
 def test_runs_of_different_length_share_all_rounds_of_the_shorter_one():
     # No function of a round's files is told how long the run is; only the metrics' name is.
-    names = {graph.metrics_file(line(), "global_model", "test", n, 1) for n in (5, 6)}
+    names = {artefacts.metrics_file(line(), "global_model", "test", n, 1) for n in (5, 6)}
     assert len(names) == 2
     assert len({name.split("/metrics/")[0] for name in names}) == 1
 
 
 def test_seeds_share_the_data_set_and_nothing_else():
     one, other = line(seed=0), line(seed=1)
-    assert graph.data_file(one.data, "train") == graph.data_file(other.data, "train")
-    assert graph.clients_table(one) != graph.clients_table(other)
-    assert graph.participation_table(one, 1) != graph.participation_table(other, 1)
-    assert graph.global_model(one, 0, 0) != graph.global_model(other, 0, 0)
+    assert artefacts.data_file(one.data, "train") == artefacts.data_file(other.data, "train")
+    assert artefacts.clients_table(one) != artefacts.clients_table(other)
+    assert artefacts.participation_table(one, 1) != artefacts.participation_table(other, 1)
+    assert artefacts.global_model(one, 0, 0) != artefacts.global_model(other, 0, 0)
 
 
 def test_methods_of_a_seed_share_partition_participation_and_initial_models():
     methods = [line(), line(**FEDDF), fedsdd(), line(local={"fedprox": {"mu": 0.1}})]
-    assert len({graph.clients_table(method) for method in methods}) == 1
-    assert len({graph.label_histogram(method) for method in methods}) == 1
-    assert len({graph.participation_table(method, 7) for method in methods}) == 1
-    assert len({graph.global_model(method, 0, 0) for method in methods}) == 1
+    assert len({artefacts.clients_table(method) for method in methods}) == 1
+    assert len({artefacts.label_histogram(method) for method in methods}) == 1
+    assert len({artefacts.participation_table(method, 7) for method in methods}) == 1
+    assert len({artefacts.global_model(method, 0, 0) for method in methods}) == 1
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -408,7 +412,7 @@ def test_methods_of_a_seed_share_partition_participation_and_initial_models():
 def test_uneven_groups_of_eight_participants(remainder, groups):
     settings = line(global_models=3, remainder=remainder)
     slots = [
-        [path.rpartition("/")[2] for path in graph.updates(settings, 2, group)]
+        [path.rpartition("/")[2] for path in artefacts.updates(settings, 2, group)]
         for group in range(3)
     ]
     assert slots == [[f"slot_{slot}.safetensors" for slot in group] for group in groups]
@@ -418,16 +422,16 @@ def test_paths_of_a_round():
     settings = fedsdd()
     own = f"results/training/{line_id(settings)}"
     plain = f"results/training/{line_id(line(global_models=4))}"
-    assert graph.line_folder(settings) == own
-    assert graph.line_file(settings) == f"{own}/line.yaml"
-    assert graph.round_folder(settings, 1, 0) == f"{plain}/round_0001/group_0"
-    assert graph.round_folder(settings, 12, 0) == f"{own}/round_0012/group_0"
-    assert graph.round_folder(settings, 12, 3) == f"{plain}/round_0012/group_3"
+    assert artefacts.line_folder(settings) == own
+    assert artefacts.line_file(settings) == f"{own}/line.yaml"
+    assert artefacts.round_folder(settings, 1, 0) == f"{plain}/round_0001/group_0"
+    assert artefacts.round_folder(settings, 12, 0) == f"{own}/round_0012/group_0"
+    assert artefacts.round_folder(settings, 12, 3) == f"{plain}/round_0012/group_3"
     folder = f"{own}/round_0012/group_0"
-    assert graph.aggregated_model(settings, 12, 0) == f"{folder}/aggregated.safetensors"
-    assert graph.participants_table(settings, 12, 0) == f"{folder}/participants.parquet"
-    assert graph.round_state(settings, 12, 0) == f"{folder}/state.safetensors"
-    assert graph.updates(settings, 12, 0) == [
+    assert artefacts.aggregated_model(settings, 12, 0) == f"{folder}/aggregated.safetensors"
+    assert artefacts.participants_table(settings, 12, 0) == f"{folder}/participants.parquet"
+    assert artefacts.round_state(settings, 12, 0) == f"{folder}/state.safetensors"
+    assert artefacts.updates(settings, 12, 0) == [
         f"{folder}/slot_0.safetensors",
         f"{folder}/slot_1.safetensors",
     ]
@@ -436,22 +440,24 @@ def test_paths_of_a_round():
 def test_distilled_model_stands_in_its_own_line_even_in_the_first_round():
     settings = fedsdd()
     own = f"results/training/{line_id(settings)}"
-    assert graph.global_model(settings, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
-    assert graph.global_model(settings, 1, 1) == graph.aggregated_model(settings, 1, 1)
+    assert (
+        artefacts.global_model(settings, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
+    )
+    assert artefacts.global_model(settings, 1, 1) == artefacts.aggregated_model(settings, 1, 1)
 
 
 def test_global_model_of_round_zero_is_the_initial_model_of_the_group():
     settings = fedsdd()
-    assert graph.global_model(settings, 0, 2) == graph.initial_model(
+    assert artefacts.global_model(settings, 0, 2) == artefacts.initial_model(
         settings.data, settings.model, settings.seed, 2
     )
-    assert graph.global_model(settings, 0, 2).endswith("/group_2.safetensors")
+    assert artefacts.global_model(settings, 0, 2).endswith("/group_2.safetensors")
 
 
 def test_unread_settings_do_not_move_a_line():
     settings = line(ensemble="clients", server=SERVER, public="svhn")
-    assert graph.line_folder(settings) == graph.line_folder(line())
-    assert graph.metrics_file(settings, "clients", "test", 3, 1) == graph.metrics_file(
+    assert artefacts.line_folder(settings) == artefacts.line_folder(line())
+    assert artefacts.metrics_file(settings, "clients", "test", 3, 1) == artefacts.metrics_file(
         line(), "clients", "test", 3, 1
     )
 
@@ -460,18 +466,18 @@ def test_initial_models_of_groups_are_of_their_architectures():
     models = ["cnn_small", "logistic_regression"]
     settings = line(global_models=2, architectures=models)
     plain = line(global_models=2)
-    assert graph.global_model(settings, 0, 0) == graph.global_model(plain, 0, 0)
+    assert artefacts.global_model(settings, 0, 0) == artefacts.global_model(plain, 0, 0)
     other = line(model="logistic_regression", global_models=2)
-    assert graph.global_model(settings, 0, 1) == graph.global_model(other, 0, 1)
+    assert artefacts.global_model(settings, 0, 1) == artefacts.global_model(other, 0, 1)
 
 
 def test_data_files():
     data = line().data
-    folder = graph.data_file(data, "info").removesuffix("/info.json")
-    assert graph.data_file(data, "held_out") == f"{folder}/held_out.safetensors"
-    assert graph.evaluation_data(line(), "test") == f"{folder}/test.safetensors"
-    assert graph.evaluation_data(line(), "test_own") == f"{folder}/test_own.safetensors"
-    assert graph.evaluation_data(line(), "validation") == f"{folder}/train.safetensors"
+    folder = artefacts.data_file(data, "info").removesuffix("/info.json")
+    assert artefacts.data_file(data, "held_out") == f"{folder}/held_out.safetensors"
+    assert artefacts.evaluation_data(line(), "test") == f"{folder}/test.safetensors"
+    assert artefacts.evaluation_data(line(), "test_own") == f"{folder}/test_own.safetensors"
+    assert artefacts.evaluation_data(line(), "validation") == f"{folder}/train.safetensors"
 
 
 @pytest.mark.parametrize(
@@ -484,7 +490,7 @@ def test_data_files():
     ],
 )
 def test_participation_stands_in_blocks_that_do_not_depend_on_the_length(round, name):
-    path = graph.participation_table(line(), round)
+    path = artefacts.participation_table(line(), round)
     assert path == f"results/participation/8_of_10-seed0/{name}.parquet"
 
 
@@ -497,9 +503,9 @@ def test_participation_stands_in_blocks_that_do_not_depend_on_the_length(round, 
 )
 def test_temporal_ensemble_has_the_checkpoints_that_there_are(round, checkpoints, window):
     settings = fedsdd(checkpoints)
-    members = graph.teacher_logits(settings, round)
+    members = artefacts.teacher_logits(settings, round)
     assert members == [
-        f"{graph.round_folder(settings, past, group)}/logits/aggregated-held_out.safetensors"
+        f"{artefacts.round_folder(settings, past, group)}/logits/aggregated-held_out.safetensors"
         for past in window
         for group in range(4)
     ]
@@ -507,22 +513,22 @@ def test_temporal_ensemble_has_the_checkpoints_that_there_are(round, checkpoints
 
 def test_ensemble_of_clients_has_those_of_all_groups_in_this_round_only():
     settings = fedsdd(**{"ensemble": "clients"})
-    assert graph.teacher_logits(settings, 3) == [
-        f"{graph.round_folder(settings, 3, group)}/logits/clients-held_out.safetensors"
+    assert artefacts.teacher_logits(settings, 3) == [
+        f"{artefacts.round_folder(settings, 3, group)}/logits/clients-held_out.safetensors"
         for group in range(4)
     ]
 
 
 def test_weights_of_an_ensemble_do_not_change_its_members():
     ensembles = [Clients(name="clients", weights=w) for w in ("uniform", "samples")]
-    one, other = (graph.member_logits(line(), 2, e, "test") for e in ensembles)
+    one, other = (artefacts.member_logits(line(), 2, e, "test") for e in ensembles)
     assert one == other
 
 
 def test_bayesian_ensemble_has_the_members_of_others_and_its_own():
     settings = fedsdd(ensemble={"bayesian": {"distribution": "dirichlet", "samples": 3}})
-    folders = [graph.round_folder(settings, 3, group) for group in range(4)]
-    assert graph.teacher_logits(settings, 3) == [
+    folders = [artefacts.round_folder(settings, 3, group) for group in range(4)]
+    assert artefacts.teacher_logits(settings, 3) == [
         f"{folder}/logits/{kind}-held_out.safetensors"
         for folder in folders
         for kind in ("aggregated", "clients", "dirichlet_3")
@@ -533,10 +539,10 @@ def test_bayesian_ensemble_has_the_members_of_others_and_its_own():
 def test_models_behind_the_members(group):
     settings = fedsdd()
     updates, aggregated = (
-        graph.updates(settings, 3, group),
-        graph.aggregated_model(settings, 3, group),
+        artefacts.updates(settings, 3, group),
+        artefacts.aggregated_model(settings, 3, group),
     )
-    start = graph.global_model(settings, 2, group)
+    start = artefacts.global_model(settings, 2, group)
     expected = {
         "clients": updates,
         "aggregated": [aggregated],
@@ -544,9 +550,9 @@ def test_models_behind_the_members(group):
         "dirichlet_3_0.5": [*updates, aggregated],
         "gaussian_3_as_released": [*updates, aggregated, start],
     }
-    found = {kind: list(graph.member_models(settings, 3, group, kind)) for kind in expected}
+    found = {kind: list(artefacts.member_models(settings, 3, group, kind)) for kind in expected}
     assert found == expected
-    released = graph.member_models(settings, 3, group, "gaussian_3_as_released")
+    released = artefacts.member_models(settings, 3, group, "gaussian_3_as_released")
     assert (released.aggregated, released.start) == (aggregated, start)
 
 
@@ -560,36 +566,41 @@ ORIGINAL = {
 
 def test_drop_worst_judges_all_clients_and_averages_the_students_group_anew():
     settings = line(**ORIGINAL)
-    folders = [graph.round_folder(settings, 3, group) for group in range(2)]
+    folders = [artefacts.round_folder(settings, 3, group) for group in range(2)]
     images = "logits/clients-server_validation.safetensors"
-    assert graph.judged_logits(settings, 3) == [f"{folder}/{images}" for folder in folders]
-    assert graph.fused_updates(settings, 3, 1) == graph.updates(settings, 3, 1)
-    own = graph.data_file(settings.data, "server_validation")
-    assert graph.server_validation(settings) == own
-    assert graph.teaching_logits(settings) == [
-        ("clients", "held_out", graph.public_file(settings)),
+    assert artefacts.judged_logits(settings, 3) == [f"{folder}/{images}" for folder in folders]
+    assert artefacts.fused_updates(settings, 3, 1) == artefacts.updates(settings, 3, 1)
+    own = artefacts.data_file(settings.data, "server_validation")
+    assert artefacts.server_validation(settings) == own
+    assert artefacts.teaching_logits(settings) == [
+        ("clients", "held_out", artefacts.public_file(settings)),
         ("clients", "server_validation", own),
     ]
 
 
 def test_distillations_read_the_servers_images_only_where_something_is_judged_by_them():
     plain = line(**{**ORIGINAL, "server": SERVER})
-    assert graph.judged_logits(plain, 3) == graph.fused_updates(plain, 3, 1) == []
-    assert graph.server_validation(plain) is None
-    assert len(graph.teaching_logits(plain)) == 1
+    assert artefacts.judged_logits(plain, 3) == artefacts.fused_updates(plain, 3, 1) == []
+    assert artefacts.server_validation(plain) is None
+    assert len(artefacts.teaching_logits(plain)) == 1
     stopped = line(**{**ORIGINAL, "server": {**SERVER, "early_stopping": {}}})
-    assert graph.server_validation(stopped) == graph.data_file(stopped.data, "server_validation")
-    assert graph.judged_logits(stopped, 3) == []
+    assert artefacts.server_validation(stopped) == artefacts.data_file(
+        stopped.data, "server_validation"
+    )
+    assert artefacts.judged_logits(stopped, 3) == []
 
 
 def test_public_images():
     held_out, other = line(**FEDDF), line(**{**FEDDF, "public": {"svhn": {"train_size": 100}}})
-    assert graph.public_id(held_out) == "held_out"
-    assert graph.public_file(held_out) == graph.data_file(held_out.data, "held_out")
-    assert graph.public_file(other) == graph.data_file(other.public, "train")
-    assert graph.public_file(other) == f"results/data/{graph.public_id(other)}/train.safetensors"
-    assert graph.teacher_logits(other, 1)[0].endswith(
-        f"/clients-{graph.public_id(other)}.safetensors"
+    assert artefacts.public_id(held_out) == "held_out"
+    assert artefacts.public_file(held_out) == artefacts.data_file(held_out.data, "held_out")
+    assert artefacts.public_file(other) == artefacts.data_file(other.public, "train")
+    assert (
+        artefacts.public_file(other)
+        == f"results/data/{artefacts.public_id(other)}/train.safetensors"
+    )
+    assert artefacts.teacher_logits(other, 1)[0].endswith(
+        f"/clients-{artefacts.public_id(other)}.safetensors"
     )
 
 
@@ -607,16 +618,16 @@ def test_public_images():
     ],
 )
 def test_evaluated_rounds_end_with_the_last(rounds, every, expected):
-    assert graph.evaluated_rounds(rounds, every) == expected
+    assert artefacts.evaluated_rounds(rounds, every) == expected
 
 
 def test_metrics_have_a_file_for_each_evaluation():
     kinds = list(product(("global_model", "clients"), ("test", "validation"), (8, 9), (1, 2)))
-    paths = {graph.metrics_file(line(), *kind) for kind in kinds}
+    paths = {artefacts.metrics_file(line(), *kind) for kind in kinds}
     assert len(paths) == len(kinds)
     (path, *_) = sorted(paths)
     assert path.startswith(f"results/training/{line_id(line())}/metrics/")
-    assert graph.metrics_file(line(), "aggregated_2", "test", 8, 2).endswith(
+    assert artefacts.metrics_file(line(), "aggregated_2", "test", 8, 2).endswith(
         "/metrics/aggregated_2-test/rounds_0008_every_2.parquet"
     )
 
@@ -624,40 +635,40 @@ def test_metrics_have_a_file_for_each_evaluation():
 def test_unfederated_models():
     separate, pooled = (alone(line(), 4, pooled=pooled) for pooled in (False, True))
     folder = f"results/local_models/{local_id(separate)}"
-    assert graph.local_models(separate) == [
+    assert artefacts.local_models(separate) == [
         f"{folder}/client_{client}.safetensors" for client in range(10)
     ]
-    assert graph.local_models(pooled) == [
+    assert artefacts.local_models(pooled) == [
         f"results/local_models/{local_id(pooled)}/pooled.safetensors"
     ]
-    assert graph.local_metrics_file(separate, "test", 4) == (
+    assert artefacts.local_metrics_file(separate, "test", 4) == (
         f"{folder}/metrics/fp32/each_client-test-rounds_0004.parquet"
     )
-    assert graph.local_metrics_file(separate, "test", 4, client=0) == (
+    assert artefacts.local_metrics_file(separate, "test", 4, client=0) == (
         f"{folder}/metrics/fp32/client_0-test-rounds_0004.parquet"
     )
-    assert graph.local_metrics_file(pooled, "validation", 4) == (
-        f"{graph.local_folder(pooled)}/metrics/fp32/pooled-validation-rounds_0004.parquet"
+    assert artefacts.local_metrics_file(pooled, "validation", 4) == (
+        f"{artefacts.local_folder(pooled)}/metrics/fp32/pooled-validation-rounds_0004.parquet"
     )
 
 
 def test_all_clients_or_one_are_scored_or_the_pooled_model():
     separate, pooled = (alone(line(), 4, pooled=pooled) for pooled in (False, True))
-    models = graph.local_models(separate)
-    scored = graph.scored_models(separate)
+    models = artefacts.local_models(separate)
+    scored = artefacts.scored_models(separate)
     assert scored == {
         "each_client": models,
         **{f"client_{client}": [models[client]] for client in range(10)},
     }
-    assert graph.scored_models(pooled) == {"pooled": graph.local_models(pooled)}
+    assert artefacts.scored_models(pooled) == {"pooled": artefacts.local_models(pooled)}
 
 
 def test_every_path_is_one_that_needs_no_quotes():
     settings = fedsdd(2, **{"public": "svhn"})
     paths = [path for path, _ in files_of(settings)]
-    paths += [graph.data_file(settings.data, "info"), graph.clients_table(settings)]
-    paths += [graph.participation_table(settings, 1), graph.line_file(settings)]
-    paths += [graph.public_file(settings), *graph.teacher_logits(settings, 3)]
+    paths += [artefacts.data_file(settings.data, "info"), artefacts.clients_table(settings)]
+    paths += [artefacts.participation_table(settings, 1), artefacts.line_file(settings)]
+    paths += [artefacts.public_file(settings), *artefacts.teacher_logits(settings, 3)]
     assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
 
 

@@ -7,15 +7,16 @@ import weakref
 import pytest
 import torch
 
-from fedstage.client_models import example
-from fedstage.config import DeepMil, DistilBert, Int8, LogisticRegression, ResNet, ResNetWide
-from fedstage.engine.bags import Bags
+from fedstage.algorithm.one_shot.client_models import example
+from fedstage.data.bags import Bags
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import DeepMil, DistilBert, LogisticRegression, ResNet, ResNetWide
+from fedstage.settings.quantisation import Int8
 
 pytest.importorskip("torchao", reason="torchao, of the extra `int8`, is not installed")
-int8 = pytest.importorskip("fedstage.int8")
+int8 = pytest.importorskip("fedstage.models.int8")
 
 FEATURES, IMAGES = (13,), (3, 16, 16)
 TEXT = DistilBert(

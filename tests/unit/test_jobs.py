@@ -2,9 +2,10 @@ from itertools import product
 
 import pytest
 
-from fedstage import graph
-from fedstage.config import Aggregated, Line
-from fedstage.jobs import Job, job_of, jobs_behind, jobs_of, members
+from fedstage.plan import artefacts
+from fedstage.plan.jobs import Job, job_of, jobs_behind, jobs_of, members
+from fedstage.settings.ensembles import Aggregated
+from fedstage.settings.lines import Line
 
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
 BASE = {
@@ -107,28 +108,28 @@ def test_jobs_behind_earlier_rounds_are_not_followed():
 
 def test_files_of_one_job_are_one_job():
     method = line(local="scaffold")
-    model = graph.aggregated_model(method, 3, 0)
-    made = [model, graph.participants_table(method, 3, 0), graph.round_state(method, 3, 0)]
+    model = artefacts.aggregated_model(method, 3, 0)
+    made = [model, artefacts.participants_table(method, 3, 0), artefacts.round_state(method, 3, 0)]
     assert {job_of(file) for file in made} == {Job(3, 0, "aggregation", model)}
 
 
 def test_what_is_of_no_round_has_no_job():
     method = line()
-    assert job_of(graph.line_file(method)) is None
-    assert job_of(graph.global_model(method, 0, 0)) is None
-    assert job_of(graph.clients_table(method)) is None
+    assert job_of(artefacts.line_file(method)) is None
+    assert job_of(artefacts.global_model(method, 0, 0)) is None
+    assert job_of(artefacts.clients_table(method)) is None
 
 
 def test_members_are_the_models_that_logits_read():
     (asked,) = (job for job in jobs_of(line(**FEDDF), 1) if job.stage == "logits")
     assert members(line(**FEDDF), asked) == len(jobs_behind(line(**FEDDF), asked)) == 4
     sdd = line(**FEDSDD)
-    files = graph.member_logits(sdd, 3, Aggregated(name="aggregated", checkpoints=2), "test")
+    files = artefacts.member_logits(sdd, 3, Aggregated(name="aggregated", checkpoints=2), "test")
     assert [members(sdd, job_of(file)) for file in files] == [1] * 4
 
 
 def test_of_drawn_members_the_number_stands_in_their_name():
     method = line()
-    folder = graph.round_folder(method, 1, 0)
+    folder = artefacts.round_folder(method, 1, 0)
     for kind, number in (("gaussian_10", 10), ("dirichlet_3_0.5", 3)):
         assert members(method, job_of(f"{folder}/logits/{kind}-held_out.safetensors")) == number

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from fedstage.config import Aggregated, Bayesian, Clients
 from fedstage.errors import FedstageError
-from fedstage.kinds import PATTERN, checkpoints, member_kinds, parse_sampled, sampled_kind
+from fedstage.plan.members import PATTERN, checkpoints, member_kinds, parse_sampled, sampled_kind
+from fedstage.settings.ensembles import Aggregated, Bayesian, Clients
 
 
 def bayesian(**changes):

@@ -6,9 +6,7 @@ from itertools import chain, product
 import pytest
 from pydantic import BaseModel
 
-from fedstage import config
-from fedstage.config import Digits, Line, LocalLine, ParquetData, Settings
-from fedstage.lines import (
+from fedstage.plan.sharing import (
     SCHEMA_VERSION,
     alone,
     as_json,
@@ -34,6 +32,9 @@ from fedstage.lines import (
     students,
     undistilled,
 )
+from fedstage.settings.base import Settings
+from fedstage.settings.data import Digits, ParquetData
+from fedstage.settings.lines import Line, LocalLine
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -285,7 +286,7 @@ def test_canonical_settings_can_be_read_back():
 def test_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(monkeypatch):
     before = digest({"a": 1})
     assert re.fullmatch("[0-9a-f]{10}", before)
-    monkeypatch.setattr("fedstage.lines.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    monkeypatch.setattr("fedstage.plan.sharing.SCHEMA_VERSION", SCHEMA_VERSION + 1)
     assert digest({"a": 1}) != before
 
 
@@ -486,7 +487,7 @@ def test_settings_count_where_they_can_reach_anything(settings, changed, reaches
 def settings_classes():
     return {
         name: kind
-        for name, kind in vars(config).items()
+        for name, kind in vars(settings).items()
         if inspect.isclass(kind) and issubclass(kind, Settings) and kind is not Settings
     }
 

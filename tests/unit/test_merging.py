@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from fedstage.merging import assign, merge
+from fedstage.settings.merging import assign, merge
 
 
 def test_keys_of_both_sides_are_kept_and_the_overlay_wins():

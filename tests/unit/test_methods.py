@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.settings import Experiment
-from fedstage.lines import group_slots, line_id, students
-from fedstage.yaml_files import load_yaml
+from fedstage.plan.sharing import group_slots, line_id, students
+from fedstage.settings.experiments import Experiment
+from fedstage.storage.yaml_files import load_yaml
 
 LIBRARY = load_yaml(Path(__file__).parents[2] / "workflow/methods.yaml")
 BASE = {

@@ -2,9 +2,8 @@
 
 import pytest
 
-from fedstage import graph
-from fedstage.config import Line, OneShot, OneShotLine
-from fedstage.lines import (
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import (
     aggregating,
     aggregator_id,
     alone,
@@ -19,6 +18,8 @@ from fedstage.lines import (
     teaching,
     unquantised,
 )
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShot, OneShotLine
 
 CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
@@ -180,16 +181,16 @@ def test_a_model_that_no_client_has_does_not_reach_clients():
 
 def test_clients_start_from_one_model_or_each_from_its_own():
     common, own = (local_line(one_shot(initialisation=kind)) for kind in ("common", "own"))
-    starts = {kind: [graph.local_start(kind, n) for n in range(4)] for kind in (common, own)}
+    starts = {kind: [artefacts.local_start(kind, n) for n in range(4)] for kind in (common, own)}
     assert len(set(starts[common])) == 1
     assert len(set(starts[own])) == 4
     assert starts[own][0] == starts[common][0]
-    assert graph.local_start(common, None) == starts[common][0]
+    assert artefacts.local_start(common, None) == starts[common][0]
 
 
 def test_clients_of_one_architecture_start_from_its_common_weights():
     line = local_line(one_shot(architectures=[SMALL, LINEAR]))
-    starts = [graph.local_start(line, client) for client in range(4)]
+    starts = [artefacts.local_start(line, client) for client in range(4)]
     assert starts[:2] == starts[2:]
     assert starts[0] != starts[1]
 
@@ -200,10 +201,10 @@ START = "results/training/a/round_0003/group_0/aggregated.safetensors"
 def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained_before():
     taught = {"aggregator": "weighted", "distillation": "l1", "server": SERVER, "start": START}
     line = one_shot(**taught)
-    assert {graph.local_start(local_line(line), client) for client in range(4)} == {START}
-    assert graph.student_start(line) == START
+    assert {artefacts.local_start(local_line(line), client) for client in range(4)} == {START}
+    assert artefacts.student_start(line) == START
     other = one_shot(**taught, student="logistic_regression")
-    assert "initial_models" in graph.student_start(other)
+    assert "initial_models" in artefacts.student_start(other)
 
 
 # --- forgetting -----------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained
 def test_forgotten_clients_are_no_members():
     line = one_shot(forget=[2, 0])
     assert members(line) == [1, 3]
-    assert [path.rpartition("/")[2] for path in graph.members_logits(line, "test")] == [
+    assert [path.rpartition("/")[2] for path in artefacts.members_logits(line, "test")] == [
         "client_1-test.safetensors",
         "client_3-test.safetensors",
     ]
@@ -271,26 +272,26 @@ def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
             assert aggregator_id(one) == aggregator_id(plain)
             assert local_line(one) == local_line(plain)
         assert student_id(teaching(line)) == student_id(line)
-        assert graph.one_shot_metrics_file(line, "test") != (
-            graph.one_shot_metrics_file(plain, "test")
+        assert artefacts.one_shot_metrics_file(line, "test") != (
+            artefacts.one_shot_metrics_file(plain, "test")
         )
 
 
 def test_students_of_a_seed_start_from_one_model():
-    starts = {graph.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
-    assert starts == {graph.local_start(local_line(one_shot()), 0)}
+    starts = {artefacts.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
+    assert starts == {artefacts.local_start(local_line(one_shot()), 0)}
 
 
 def test_images_are_whole_sets_or_training_samples_of_a_role():
     line = local_line(one_shot())
     of_sets = {
-        name: graph.data_file(line.data, name)
+        name: artefacts.data_file(line.data, name)
         for name in ("test", "test_own", "held_out", "server_validation")
     }
-    of_roles = dict.fromkeys(("validation", "aggregator"), graph.data_file(line.data, "train"))
+    of_roles = dict.fromkeys(("validation", "aggregator"), artefacts.data_file(line.data, "train"))
     for images, expected in (of_sets | of_roles).items():
-        assert graph.local_images(line, images) == expected
-    assert graph.local_images(line, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
+        assert artefacts.local_images(line, images) == expected
+    assert artefacts.local_images(line, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
 
 
 # --- what an aggregator reads ---------------------------------------------------------------------
@@ -314,7 +315,7 @@ PROXY = {"proxy": {"steps": 5}}
     ids=str,
 )
 def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images):
-    read = graph.aggregator_reads(one_shot(**changes))
+    read = artefacts.aggregator_reads(one_shot(**changes))
     every = [path for paths in read.values() for path in paths]
     spoken = [path for path in every if "/logits/" in path]
     assert {path.rpartition("-")[2] for path in spoken} == {
@@ -329,24 +330,26 @@ def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images
 
 def test_each_precision_has_its_own_logits_of_the_same_models():
     plain, rough = one_shot(), one_shot(quantisation="int8")
-    folder = graph.local_folder(local_line(plain))
+    folder = artefacts.local_folder(local_line(plain))
     assert local_line(plain) == local_line(rough)
-    assert graph.members_quantised(plain) == []
+    assert artefacts.members_quantised(plain) == []
     for client, (logits, model) in enumerate(
-        zip(graph.members_logits(rough, "test"), graph.members_quantised(rough), strict=True)
+        zip(
+            artefacts.members_logits(rough, "test"), artefacts.members_quantised(rough), strict=True
+        )
     ):
         precision = quantisation_id(rough.quantisation)
         assert precision.startswith("int8-")
         assert logits == f"{folder}/logits/{precision}/client_{client}-test.safetensors"
         assert model == f"{folder}/quantised/{precision}/client_{client}.safetensors"
-    assert "/logits/fp32/" in graph.members_logits(plain, "test")[0]
+    assert "/logits/fp32/" in artefacts.members_logits(plain, "test")[0]
 
 
 def test_of_forgotten_clients_no_quantised_model_is_read():
     rough = one_shot(quantisation="int8")
     left = one_shot(quantisation="int8", forget=[1])
-    every = graph.members_quantised(rough)
-    assert graph.members_quantised(left) == [every[0], *every[2:]]
+    every = artefacts.members_quantised(rough)
+    assert artefacts.members_quantised(left) == [every[0], *every[2:]]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +359,7 @@ def test_of_forgotten_clients_no_quantised_model_is_read():
 )
 def test_how_models_are_quantised_is_in_the_names_of_what_is_made_of_them(changed):
     lines = [one_shot(quantisation={"int8": how}) for how in ({}, changed)]
-    assert len({graph.members_quantised(line)[0] for line in lines}) == 2
+    assert len({artefacts.members_quantised(line)[0] for line in lines}) == 2
     assert len({aggregator_id(line) for line in lines}) == 2
     assert len({local_id(local_line(line)) for line in lines}) == 1
 
@@ -371,13 +374,15 @@ def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
     )
     assert local_id(plain) == local_id(quantised)
     assert unquantised(quantised) == plain == local_line(one_shot())
-    assert graph.asked_models(plain) == graph.local_models(quantised)
-    assert graph.asked_models(quantised) == graph.members_quantised(one_shot(quantisation="int8"))
+    assert artefacts.asked_models(plain) == artefacts.local_models(quantised)
+    assert artefacts.asked_models(quantised) == artefacts.members_quantised(
+        one_shot(quantisation="int8")
+    )
     precision = quantisation_id(quantised.quantisation)
     for client in (None, 3):
-        files = [graph.local_metrics_file(one, "test", 1, client) for one in (plain, quantised)]
+        files = [artefacts.local_metrics_file(one, "test", 1, client) for one in (plain, quantised)]
         assert files[1] == files[0].replace("/metrics/fp32/", f"/metrics/{precision}/")
-    models = graph.asked_models(quantised)
-    scored = graph.scored_models(quantised)
+    models = artefacts.asked_models(quantised)
+    scored = artefacts.scored_models(quantised)
     assert (scored["each_client"], scored["client_3"]) == (models, [models[3]])
     assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)

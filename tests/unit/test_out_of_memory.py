@@ -6,11 +6,11 @@ import pytest
 import torch
 import yaml
 
-from fedstage import out_of_memory
-from fedstage.cli import find_stage
 from fedstage.errors import FedstageError
-from fedstage.gpu_memory import Taken
-from fedstage.out_of_memory import BATCHES_OF, explained
+from fedstage.execution import out_of_memory
+from fedstage.execution.cli import find_stage
+from fedstage.execution.gpu_memory import Taken
+from fedstage.execution.out_of_memory import BATCHES_OF, explained
 from fedstage.stages import ON_DEVICE
 
 SETTINGS = {"client": {"batch_size": 64}, "server": {"batch_size": 128}}

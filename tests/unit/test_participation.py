@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
+from fedstage.data.participation import SCHEMA, draw, table
 from fedstage.errors import FedstageError
-from fedstage.participation import SCHEMA, draw, table
-from fedstage.rounds import block_of
+from fedstage.plan.rounds import block_of
 
 
 def test_clients_of_a_round_are_distinct():
@@ -115,7 +115,7 @@ def test_block_of_no_round(round):
 
 def test_rounds_can_be_imported_without_heavy_packages():
     code = (
-        "import sys, fedstage.rounds; "
+        "import sys, fedstage.plan.rounds; "
         "print(sorted({'numpy', 'torch', 'pyarrow', 'pydantic'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

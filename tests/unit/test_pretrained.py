@@ -6,12 +6,12 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from fedstage.artefacts import load_tensors
-from fedstage.config import Pretrained
 from fedstage.errors import FedstageError
-from fedstage.files import save_json
-from fedstage.pretrained import LAYOUTS, Layout, take_weights
+from fedstage.models.pretrained import LAYOUTS, Layout, take_weights
+from fedstage.settings.models import Pretrained
 from fedstage.stages.initial_model import initial_model
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import load_tensors
 
 LAYOUT = Layout(last=("1.",))
 

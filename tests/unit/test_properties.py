@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.config import Line
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.runs import RunLength
-from fedstage.experiments.settings import Experiment
-from fedstage.jobs import Job
-from fedstage.properties import Cost, free_share, properties
-from fedstage.validation import validate
-from fedstage.yaml_files import load_yaml
+from fedstage.plan.jobs import Job
+from fedstage.plan.runs import RunLength
+from fedstage.results.method_properties import Cost, free_share, properties
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.lines import Line
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[2] / "workflow/methods.yaml")
 FEDERATED = [name for name, settings in METHODS.items() if "training" not in settings]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.artefacts import save_tensors
-from fedstage.cli import find_stage, stage_parser
-from fedstage.provenance import OUTPUTS, content_digest, machine, versions, write_record
+from fedstage.execution.cli import find_stage, stage_parser
 from fedstage.stages import STAGES
+from fedstage.storage.provenance import OUTPUTS, content_digest, machine, versions, write_record
+from fedstage.storage.tensors import save_tensors
 
 RULES = Path(__file__).parents[2] / "workflow/rules"
 FIGURES = {"startup_s": 0.5, "compute_s": 1.25, "peak_memory_mb": 300}
@@ -94,7 +94,7 @@ def test_the_gpu_is_named_where_the_process_has_used_one(monkeypatch):
 
 
 def test_to_name_the_gpu_torch_is_not_imported():
-    code = "import sys; from fedstage.provenance import machine; machine(); print(*sys.modules)"
+    code = "import sys; from fedstage.storage.provenance import machine; machine(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "torch" not in done.stdout.split()
 

@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from fedstage.artefacts import save_tensors
-from fedstage.round_state import (
+from fedstage.algorithm.exchange.round_state import (
     next_residuals,
     next_statistics,
     optimiser_state,
@@ -13,7 +12,8 @@ from fedstage.round_state import (
     server_memory,
     variates,
 )
-from fedstage.updates import Update
+from fedstage.algorithm.exchange.updates import Update
+from fedstage.storage.tensors import save_tensors
 
 
 def tensor(*values):

@@ -4,11 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.config import Line
 from fedstage.errors import FedstageError
-from fedstage.jobs import jobs_of
-from fedstage.lines import line_id, undistilled
-from fedstage.round_times import Spread, per_participant, per_round, read_times, spread
+from fedstage.plan.jobs import jobs_of
+from fedstage.plan.sharing import line_id, undistilled
+from fedstage.results.round_times.seconds import (
+    Spread,
+    per_participant,
+    per_round,
+    read_times,
+    spread,
+)
+from fedstage.settings.lines import Line
 
 LINE = Line.model_validate(
     {
@@ -31,7 +37,7 @@ SECONDS = {"local_training": 1.0, "aggregation": 0.1, "logits": 0.5, "distillati
 
 
 def write_record(root, file, stage, seconds, made="2026-01-01T00:00:00+00:00", **changes):
-    """A record as `fedstage.provenance` writes it, where the rule of the stage has its log."""
+    """A record as `fedstage.storage.provenance` writes it, where the rule of the stage has its log."""
     line, *rest = Path(file).relative_to("results/training").parts
     path = root.joinpath("results/logs", stage, line, *rest).with_suffix(".record.json")
     while path.exists():

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from fedstage.schemas import as_text, main, schemas
+from fedstage.settings.schemas import as_text, main, schemas
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "workflow/schemas"
@@ -46,7 +46,7 @@ def faults_of_base(**base):
 @pytest.mark.parametrize("name", sorted(schemas()))
 def test_file_is_what_the_settings_give(name):
     assert (FOLDER / name).read_text() == as_text(schemas()[name]), (
-        "the settings have changed: python -m fedstage.schemas workflow/schemas"
+        "the settings have changed: python -m fedstage.settings.schemas workflow/schemas"
     )
 
 

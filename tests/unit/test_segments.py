@@ -1,9 +1,9 @@
 import pytest
 
-from fedstage import graph, segments
-from fedstage.config import Line
-from fedstage.experiments.runs import Run, RunLength
-from fedstage.lines import alone, owner, undistilled
+from fedstage.plan import artefacts, segments
+from fedstage.plan.runs import Run, RunLength
+from fedstage.plan.sharing import alone, owner, undistilled
+from fedstage.settings.lines import Line
 
 BASE = {
     "data": {"digits": {"server_validation": 20}},
@@ -98,9 +98,9 @@ def test_a_run_finds_everything_that_its_evaluation_reads(name, length):
     one = run(name, 7)
     made = set(files_of([one], length))
     for round in range(1, 8):
-        assert graph.global_model(one.line, round, 0) in made
+        assert artefacts.global_model(one.line, round, 0) in made
         for group in range(one.line.global_models):
-            assert graph.participants_table(one.line, round, group) in made
+            assert artefacts.participants_table(one.line, round, group) in made
 
 
 @pytest.mark.parametrize("length", [1, 3, 4, 25])
@@ -161,7 +161,7 @@ def test_rounds_with_shared_control_variates_read_the_states_of_all_groups():
     assert len(trained) == 3 * 4
     for part in trained:
         states = [path for path in segments.segment_inputs(part) if "/state." in path]
-        before = [graph.round_state(part.line, part.first - 1, group) for group in range(3)]
+        before = [artefacts.round_state(part.line, part.first - 1, group) for group in range(3)]
         assert states == (before if part.first > 1 else [])
 
 
@@ -174,7 +174,7 @@ def test_groups_that_share_control_variates_share_a_job():
     trained, _ = segments.plan([run("shared", 8)], 4)
     assert places(trained, line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 8)]
     # The last state of all groups is kept: the next segment, and each group in it, starts from it.
-    states = [graph.round_state(line, 4, group) for group in range(3)]
+    states = [artefacts.round_state(line, 4, group) for group in range(3)]
     assert set(states) <= set(segments.segment_outputs(trained[0], everything(trained[0])))
     assert [path for path in segments.segment_inputs(trained[1]) if "/state." in path] == states
 
@@ -202,8 +202,8 @@ def test_a_distilled_segment_starts_from_the_states_that_it_has_not_made():
     states = [path for path in segments.segment_inputs(own) if "/state." in path]
     # The main model goes on in round 4 from round 3, the others in round 5 from round 4: there the
     # main model's state is the segment's own.
-    expected = [graph.round_state(one.line, 3, group) for group in range(3)]
-    expected += [graph.round_state(one.line, 4, group) for group in (1, 2)]
+    expected = [artefacts.round_state(one.line, 3, group) for group in range(3)]
+    expected += [artefacts.round_state(one.line, 4, group) for group in (1, 2)]
     assert sorted(states) == sorted(expected)
 
 
@@ -243,7 +243,7 @@ def test_state_is_kept_after_the_last_round_only():
     (part,) = segments.plan([run("scaffold", 4)], 4)[0]
     outputs = segments.segment_outputs(part, everything(part))
     states = [path for path in outputs if path.endswith("state.safetensors")]
-    assert states == [graph.round_state(part.line, 4, 0)]
+    assert states == [artefacts.round_state(part.line, 4, 0)]
 
 
 def test_only_updates_that_somebody_reads_are_kept():
@@ -253,7 +253,9 @@ def test_only_updates_that_somebody_reads_are_kept():
     read = segments.files_read([evaluated], map(segments.inputs, [*trained, *logits]))
     kept = segments.rounds_kept(part, "models", read)
     updates = [path for path in segments.segment_outputs(part, kept) if "/slot_" in path]
-    assert updates == [path for round in (2, 4) for path in graph.updates(evaluated.line, round, 0)]
+    assert updates == [
+        path for round in (2, 4) for path in artefacts.updates(evaluated.line, round, 0)
+    ]
     assert kept.models == kept.participants == kept.logits == (1, 2, 3, 4)
     assert segments.options(part, kept) == (
         "--first 1 --last 4 --groups 0"
@@ -282,7 +284,7 @@ def test_whatever_a_job_reads_is_kept_and_little_else(name, length, evaluate):
 def test_only_what_an_evaluation_reads_is_kept():
     runs = [run("fedavg", 10, evaluate_every=4)]
     models = [path for path in files_of(runs, 25, "needed") if path.endswith("safetensors")]
-    assert models == [graph.aggregated_model(runs[0].line, round, 0) for round in (4, 8, 10)]
+    assert models == [artefacts.aggregated_model(runs[0].line, round, 0) for round in (4, 8, 10)]
 
 
 def test_logits_stay_for_the_teachers_of_the_next_segment():
@@ -309,7 +311,7 @@ def kept_updates(one):
 
 def test_updates_that_a_bayesian_ensemble_is_drawn_from_are_kept():
     evaluated = run("fedavg", 4, evaluate={"name": "bayesian"}, evaluate_every=3)
-    expected = [path for round in (3, 4) for path in graph.updates(evaluated.line, round, 0)]
+    expected = [path for round in (3, 4) for path in artefacts.updates(evaluated.line, round, 0)]
     assert kept_updates(evaluated) == expected
 
 
@@ -317,9 +319,9 @@ def test_updates_that_a_bayesian_ensemble_is_drawn_from_are_kept():
 def test_updates_that_are_averaged_anew_at_the_first_distillation_are_kept(name, fork):
     one = run(name, 6)
     found = set(kept_updates(one))
-    assert set(graph.updates(one.line, fork, 0)) <= found
-    assert not found & {*graph.updates(one.line, fork + 1, 0)}
-    assert fork == 1 or not found & {*graph.updates(one.line, fork - 1, 0)}
+    assert set(artefacts.updates(one.line, fork, 0)) <= found
+    assert not found & {*artefacts.updates(one.line, fork + 1, 0)}
+    assert fork == 1 or not found & {*artefacts.updates(one.line, fork - 1, 0)}
 
 
 def test_where_the_worst_are_left_out_the_first_distillation_reads_updates_of_others():
@@ -327,9 +329,9 @@ def test_where_the_worst_are_left_out_the_first_distillation_reads_updates_of_ot
     (part, *_) = [part for part in segments.plan([one], 4)[0] if part.line == one.line]
     assert (part.first, part.groups) == (3, (0,))
     reads = segments.segment_inputs(part)
-    assert set(graph.updates(one.line, 3, 0)) <= set(reads)
-    assert set(graph.judged_logits(one.line, 3)) <= set(reads)
-    assert not set(graph.updates(one.line, 4, 0)) & set(reads)
+    assert set(artefacts.updates(one.line, 3, 0)) <= set(reads)
+    assert set(artefacts.judged_logits(one.line, 3)) <= set(reads)
+    assert not set(artefacts.updates(one.line, 4, 0)) & set(reads)
 
 
 def test_runs_without_federation_have_no_segments():

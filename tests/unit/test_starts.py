@@ -2,11 +2,12 @@
 
 import pytest
 
-from fedstage import graph
-from fedstage.config import Line, OneShotLine
 from fedstage.errors import FedstageError
-from fedstage.lines import alone
-from fedstage.starts import check_start, ended_in, named_start
+from fedstage.experiments.starts import check_start, ended_in, named_start
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import alone
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
 
 SHARED = {
     "data": "digits",
@@ -35,9 +36,9 @@ def test_a_start_is_a_method_or_one_with_changes():
 
 def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student():
     distilled = federated(ensemble="clients", server=TAUGHT["server"], **{"global": "basic"})
-    assert ended_in("e", distilled, 3) == graph.global_model(distilled, 3, 0)
+    assert ended_in("e", distilled, 3) == artefacts.global_model(distilled, 3, 0)
     assert ended_in("e", distilled, 3).endswith("round_0003/group_0/distilled.safetensors")
-    assert ended_in("e", one_shot(), 1) == graph.student_file(one_shot())
+    assert ended_in("e", one_shot(), 1) == artefacts.student_file(one_shot())
 
 
 @pytest.mark.parametrize(

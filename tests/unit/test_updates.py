@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from fedstage.artefacts import save_tensors
+from fedstage.algorithm.exchange.updates import answered, read_updates
 from fedstage.errors import FedstageError
-from fedstage.updates import answered, read_updates
+from fedstage.storage.tensors import save_tensors
 
 
 def written(folder, slot, tensors, **notes):

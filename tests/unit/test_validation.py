@@ -2,10 +2,11 @@ import math
 
 import pytest
 
-from fedstage.config import Client, Line
 from fedstage.errors import FedstageError
-from fedstage.experiments.configuration import Config
-from fedstage.validation import validate, validate_json
+from fedstage.settings.config_file import Config
+from fedstage.settings.lines import Line
+from fedstage.settings.optimisation import Client
+from fedstage.settings.validation import validate, validate_json
 
 RAW = {
     "data": "digits",

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage import graph
-from fedstage.cli import main
-from fedstage.config import Line, LocalLine
 from fedstage.errors import FedstageError
-from fedstage.fingerprints import module_of, source_of, stage_fingerprint
-from fedstage.lines import (
+from fedstage.execution.cli import main
+from fedstage.plan import artefacts
+from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan.sharing import (
     as_json,
     canonical,
     data_id,
@@ -30,9 +29,10 @@ from fedstage.lines import (
     partition_settings,
     undistilled,
 )
-from fedstage.origins import find_origin, read_by
-from fedstage.provenance import content_digest
-from fedstage.why import why
+from fedstage.plan.source import module_of, source_of, stage_fingerprint
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.storage.provenance import content_digest
+from fedstage.storage.why import why
 
 LINE = Line.model_validate(
     {
@@ -56,11 +56,11 @@ BASE = undistilled(LINE)
 ALONE = LocalLine(
     **{name: getattr(LINE, name) for name in LocalLine.model_fields if name in Line.model_fields}
 )
-INFO = graph.data_file(LINE.data, "info")
+INFO = artefacts.data_file(LINE.data, "info")
 
 
 def public_logits(round, group):
-    return graph.logits_file(LINE, round, group, "aggregated", "held_out")
+    return artefacts.logits_file(LINE, round, group, "aggregated", "held_out")
 
 
 def call(stage, log, source, **options):
@@ -75,19 +75,19 @@ def call(stage, log, source, **options):
 def prepare():
     """Make what rounds start from."""
     data, scheme, plan = data_id(LINE.data), partition_id(LINE), participation_id(LINE)
-    parts = {part: graph.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
+    parts = {part: artefacts.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
     source = stage_fingerprint("dataset", (module_of("data", "digits"),))
     settings = as_json(canonical(LINE.data))
     call("dataset", f"dataset/{data}", source, settings=settings, **parts, info=INFO)
     call(
         "partition", f"partition/{scheme}", source_of(LINE, "partition"),
         settings=as_json(partition_settings(LINE)), train=parts["train"],
-        output=graph.clients_table(LINE), histogram=graph.label_histogram(LINE),
+        output=artefacts.clients_table(LINE), histogram=artefacts.label_histogram(LINE),
     )  # fmt: skip
     call(
         "participation", f"participation/{plan}/rounds_0001-0100",
         stage_fingerprint("participation"), clients=3, participants=2, seed=5, first=1, last=100,
-        output=graph.participation_table(LINE, 1),
+        output=artefacts.participation_table(LINE, 1),
     )  # fmt: skip
     initial = initial_id(LINE.data, LINE.model, LINE.seed)
     settings = as_json({"model": canonical(LINE.model), "seed": LINE.seed})
@@ -95,42 +95,42 @@ def prepare():
         call(
             "initial_model", f"initial_model/{initial}/group_{group}",
             source_of(LINE, "initial_model"), settings=settings, group=group, info=INFO,
-            output=graph.initial_model(LINE.data, LINE.model, LINE.seed, group),
+            output=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, group),
         )  # fmt: skip
     source = stage_fingerprint("line")
     for line in (LINE, BASE):
-        settings, output = as_json(canonical(line)), graph.line_file(line)
+        settings, output = as_json(canonical(line)), artefacts.line_file(line)
         call("line", f"line/{line_id(line)}", source, settings=settings, output=output)
 
 
 def train(line, round, group):
     """A group's round, a job for each participant and one for the aggregation."""
-    about = {"line": graph.line_file(line), "info": INFO}
-    begun = {"start": graph.global_model(line, round - 1, group)}
+    about = {"line": artefacts.line_file(line), "info": INFO}
+    begun = {"start": artefacts.global_model(line, round - 1, group)}
     if round > 1:
-        begun["state"] = graph.round_state(line, round - 1, group)
+        begun["state"] = artefacts.round_state(line, round - 1, group)
     place = f"{line_id(line)}/round_{round:04d}/group_{group}"
-    updates = graph.updates(line, round, group)
+    updates = artefacts.updates(line, round, group)
     for slot, update in zip(group_slots(line, group), updates, strict=True):
         call(
             "local_training", f"local_training/{place}/slot_{slot}",
             source_of(line, "local_training"), **about, **begun, round=round, group=group,
-            slot=slot, data=graph.data_file(line.data, "train"), clients=graph.clients_table(line),
-            participation=graph.participation_table(line, round), output=update,
+            slot=slot, data=artefacts.data_file(line.data, "train"), clients=artefacts.clients_table(line),
+            participation=artefacts.participation_table(line, round), output=update,
         )  # fmt: skip
     call(
         "aggregation", f"aggregation/{place}", source_of(line, "aggregation"), **about, **begun,
-        updates=updates, output=graph.aggregated_model(line, round, group),
-        participants=graph.participants_table(line, round, group),
-        new_state=graph.round_state(line, round, group),
+        updates=updates, output=artefacts.aggregated_model(line, round, group),
+        participants=artefacts.participants_table(line, round, group),
+        new_state=artefacts.round_state(line, round, group),
     )  # fmt: skip
 
 
 def speak(line, round, group):
     call(
         "logits", f"logits/{line_id(line)}/round_{round:04d}/group_{group}/aggregated-held_out",
-        source_of(line, "logits"), line=graph.line_file(line), info=INFO, members="aggregated",
-        models=graph.aggregated_model(line, round, group), data=graph.public_file(LINE),
+        source_of(line, "logits"), line=artefacts.line_file(line), info=INFO, members="aggregated",
+        models=artefacts.aggregated_model(line, round, group), data=artefacts.public_file(LINE),
         output=public_logits(round, group),
     )  # fmt: skip
 
@@ -138,32 +138,32 @@ def speak(line, round, group):
 def teach(round):
     call(
         "distillation", f"distillation/{line_id(LINE)}/round_{round:04d}/group_0",
-        source_of(LINE, "distillation"), line=graph.line_file(LINE), info=INFO,
-        start=graph.aggregated_model(LINE, round, 0), logits=graph.teacher_logits(LINE, round),
-        public=graph.public_file(LINE), output=graph.global_model(LINE, round, 0),
+        source_of(LINE, "distillation"), line=artefacts.line_file(LINE), info=INFO,
+        start=artefacts.aggregated_model(LINE, round, 0), logits=artefacts.teacher_logits(LINE, round),
+        public=artefacts.public_file(LINE), output=artefacts.global_model(LINE, round, 0),
     )  # fmt: skip
 
 
-METRICS = graph.metrics_file(LINE, "aggregated_2", "test", 1, 1)
+METRICS = artefacts.metrics_file(LINE, "aggregated_2", "test", 1, 1)
 
 
 def evaluate():
     """Score the ensemble that taught in round 1, here on the public images' logits of its own."""
-    members = graph.member_logits(LINE, 1, LINE.ensemble, "test")
+    members = artefacts.member_logits(LINE, 1, LINE.ensemble, "test")
     for group, output in enumerate(members):
         call(
             "logits", f"logits/{line_id(BASE)}/round_0001/group_{group}/aggregated-test",
-            source_of(BASE, "logits"), line=graph.line_file(BASE), info=INFO, members="aggregated",
-            models=graph.aggregated_model(BASE, 1, group),
-            data=graph.data_file(LINE.data, "test"), output=output,
+            source_of(BASE, "logits"), line=artefacts.line_file(BASE), info=INFO, members="aggregated",
+            models=artefacts.aggregated_model(BASE, 1, group),
+            data=artefacts.data_file(LINE.data, "test"), output=output,
         )  # fmt: skip
     call(
         "evaluation", f"evaluation/{line_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
-        source_of(LINE, "evaluation", "aggregated_2"), line=graph.line_file(LINE), info=INFO,
+        source_of(LINE, "evaluation", "aggregated_2"), line=artefacts.line_file(LINE), info=INFO,
         evaluated="aggregated_2", role="test", models=members,
-        data=graph.data_file(LINE.data, "test"), clients=graph.clients_table(LINE),
-        histogram=graph.label_histogram(LINE),
-        participants=[graph.participants_table(LINE, 1, group) for group in (0, 1)],
+        data=artefacts.data_file(LINE.data, "test"), clients=artefacts.clients_table(LINE),
+        histogram=artefacts.label_histogram(LINE),
+        participants=[artefacts.participants_table(LINE, 1, group) for group in (0, 1)],
         output=METRICS,
     )  # fmt: skip
 
@@ -175,10 +175,10 @@ def train_alone():
     call("line", f"local_line/{folder}", stage_fingerprint("line"), settings=settings, output=line)
     call(
         "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
-        line=line, client=1, data=graph.data_file(LINE.data, "train"), info=INFO,
-        clients=graph.clients_table(LINE),
-        start=graph.initial_model(LINE.data, LINE.model, LINE.seed, 0),
-        output=graph.local_models(ALONE)[1],
+        line=line, client=1, data=artefacts.data_file(LINE.data, "train"), info=INFO,
+        clients=artefacts.clients_table(LINE),
+        start=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 0),
+        output=artefacts.local_models(ALONE)[1],
     )  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def by_single_jobs():
 def by_segments():
     def segment(line, first, last, groups):
         name = f"segment_{first:04d}_{last:04d}_groups_{groups[0]}_{line_id(line)}"
-        source, settings = source_of(line, "segment"), graph.line_file(line)
+        source, settings = source_of(line, "segment"), artefacts.line_file(line)
         place = {"first": first, "last": last, "groups": groups}
         call("segment", f"segment/{name}", source, line=settings, **place)
 
@@ -204,8 +204,8 @@ def by_segments():
         name = f"logits_{rounds[0]:04d}_group_{group}_aggregated_held_out_{line_id(BASE)}"
         call(
             "logits_segment", f"logits_segment/{name}", source_of(BASE, "logits_segment"),
-            line=graph.line_file(BASE), rounds=rounds, group=group, members="aggregated",
-            images="held_out", public=graph.public_file(LINE),
+            line=artefacts.line_file(BASE), rounds=rounds, group=group, members="aggregated",
+            images="held_out", public=artefacts.public_file(LINE),
         )  # fmt: skip
 
     segment(BASE, 1, 1, [0])
@@ -286,8 +286,8 @@ def shown(path):
     return Shown(why(Path(path)))
 
 
-DISTILLED = graph.global_model(LINE, 2, 0)
-AGGREGATED = graph.aggregated_model(LINE, 2, 0)
+DISTILLED = artefacts.global_model(LINE, 2, 0)
+AGGREGATED = artefacts.aggregated_model(LINE, 2, 0)
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -306,17 +306,17 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     assert told.text.startswith(f"{DISTILLED}\n")
     assert re.fullmatch(r"\S+\+00:00 by stage distillation", told.facts["made"])
     assert re.fullmatch(r"[\d.]+ s, [\d.]+ s start-up, \d+ MB", told.facts["took"])
-    assert told.facts["line"] == graph.line_folder(LINE)
+    assert told.facts["line"] == artefacts.line_folder(LINE)
     assert told.facts["source"] == f"{source_of(LINE, 'segment')}, the same now"
     assert told.facts["content"] == f"{content_digest(Path(DISTILLED))}, unchanged"
     assert told.facts["versions"].startswith("fedstage ")
     assert told.settings == canonical(LINE)
     assert told.options is None
     assert {option: set(files) for option, files in told.inputs.items()} == {
-        "line": {graph.line_file(LINE)},
+        "line": {artefacts.line_file(LINE)},
         "start": {AGGREGATED},
-        "logits": set(graph.teacher_logits(LINE, 2)),
-        "public": {graph.public_file(LINE)},
+        "logits": set(artefacts.teacher_logits(LINE, 2)),
+        "public": {artefacts.public_file(LINE)},
         "info": {INFO},
     }
     said = {text for files in told.inputs.values() for text in files.values()}
@@ -326,28 +326,28 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
 @pytest.mark.parametrize(
     ("path", "stage", "settings", "options"),
     [
-        (graph.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
-        (graph.label_histogram(LINE), "partition", partition_settings(LINE), None),
+        (artefacts.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
+        (artefacts.label_histogram(LINE), "partition", partition_settings(LINE), None),
         (
-            graph.participation_table(LINE, 1), "participation", None,
+            artefacts.participation_table(LINE, 1), "participation", None,
             {"clients": 3, "participants": 2, "seed": 5, "first": 1, "last": 100},
         ),
         (
-            graph.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
+            artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
             {"model": canonical(LINE.model), "seed": 5}, {"group": 1},
         ),
-        (graph.line_file(LINE), "line", canonical(LINE), None),
+        (artefacts.line_file(LINE), "line", canonical(LINE), None),
         (
-            graph.updates(BASE, 1, 1)[0], "local_training", canonical(BASE),
+            artefacts.updates(BASE, 1, 1)[0], "local_training", canonical(BASE),
             {"round": 1, "group": 1, "slot": 1},
         ),
-        (graph.participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
-        (graph.round_state(LINE, 2, 0), "aggregation", canonical(LINE), None),
+        (artefacts.participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
+        (artefacts.round_state(LINE, 2, 0), "aggregation", canonical(LINE), None),
         (
             public_logits(2, 0), "logits", canonical(LINE), {"members": "aggregated"},
         ),
         (METRICS, "evaluation", canonical(LINE), {"evaluated": "aggregated_2", "role": "test"}),
-        (graph.local_models(ALONE)[1], "local_model", canonical(ALONE), {"client": 1}),
+        (artefacts.local_models(ALONE)[1], "local_model", canonical(ALONE), {"client": 1}),
     ],
 )  # fmt: skip
 def test_every_kind_of_file_tells_its_stage_settings_and_source(
@@ -387,7 +387,7 @@ def test_the_command_prints_it(jobs, capsys):
 
 def test_it_needs_no_torch(jobs):
     code = (
-        "import sys; from fedstage.cli import main; code = main(sys.argv[1:]); "
+        "import sys; from fedstage.execution.cli import main; code = main(sys.argv[1:]); "
         "sys.exit(code or 'torch' in sys.modules)"
     )
     command = [sys.executable, "-c", code, "why", DISTILLED]
@@ -397,11 +397,11 @@ def test_it_needs_no_torch(jobs):
 
 def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
     expected = why(Path(DISTILLED))
-    monkeypatch.chdir(jobs / graph.line_folder(LINE))
-    relative = Path(DISTILLED).relative_to(graph.line_folder(LINE))
+    monkeypatch.chdir(jobs / artefacts.line_folder(LINE))
+    relative = Path(DISTILLED).relative_to(artefacts.line_folder(LINE))
     monkeypatch.chdir(jobs.parent)
     assert why(jobs / DISTILLED) == expected
-    monkeypatch.chdir(jobs / graph.line_folder(LINE))
+    monkeypatch.chdir(jobs / artefacts.line_folder(LINE))
     assert why(relative) == expected
 
 
@@ -409,10 +409,10 @@ def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
 
 
 def test_inputs_that_have_changed_or_gone_are_told(jobs):
-    gone, other = graph.teacher_logits(LINE, 2)[:2]
+    gone, other = artefacts.teacher_logits(LINE, 2)[:2]
     then = {path: content_digest(Path(path)) for path in (gone, other)}
     Path(gone).unlink()
-    shutil.copyfile(graph.teacher_logits(LINE, 2)[-1], other)
+    shutil.copyfile(artefacts.teacher_logits(LINE, 2)[-1], other)
     logits = shown(DISTILLED).inputs["logits"]
     assert logits[gone] == f"gone, was {then[gone]}"
     assert logits[other] == f"{content_digest(Path(other))}, was {then[other]}"
@@ -426,7 +426,7 @@ def test_a_file_that_is_another_than_was_made_is_told(jobs):
 
 
 def test_source_that_has_changed_is_told(jobs, monkeypatch):
-    monkeypatch.setattr("fedstage.why.source_of", lambda *which: "0" * 12)
+    monkeypatch.setattr("fedstage.storage.why.source_of", lambda *which: "0" * 12)
     then = source_of(LINE, "segment")
     assert shown(DISTILLED).facts["source"] == f"{then} then, 000000000000 now: changed"
 
@@ -438,7 +438,7 @@ def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
 
 
 def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
-    path = Path(graph.line_file(LINE))
+    path = Path(artefacts.line_file(LINE))
     content = yaml.safe_load(path.read_text())
     content["settings"]["clients"] = 0
     path.write_text(yaml.safe_dump(content))
@@ -446,15 +446,15 @@ def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
     assert "then; now unknown" in told.facts["source"]
     assert "clients = 0" in told.facts["source"]
     assert told.settings["clients"] == 0
-    assert ", was " in told.inputs["line"][graph.line_file(LINE)]
+    assert ", was " in told.inputs["line"][artefacts.line_file(LINE)]
 
 
 def test_settings_that_are_gone_are_told(jobs):
-    Path(graph.line_file(LINE)).unlink()
+    Path(artefacts.line_file(LINE)).unlink()
     told = shown(DISTILLED)
     assert "now unknown" in told.facts["source"]
     assert told.settings is None
-    assert told.inputs["line"][graph.line_file(LINE)].startswith("gone, was ")
+    assert told.inputs["line"][artefacts.line_file(LINE)].startswith("gone, was ")
 
 
 def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
@@ -491,7 +491,7 @@ def test_files_of_segments_have_a_record(segments):
         equation = find_origin(path).stage
         assert re.search(rf" by stage (logits_)?segment, for {equation}$", told.facts["made"])
         assert told.facts["source"].endswith(", the same now")
-        assert told.facts["line"] == graph.line_folder(line)
+        assert told.facts["line"] == artefacts.line_folder(line)
 
 
 def test_a_segment_is_told_with_its_rounds(segments):
@@ -526,13 +526,13 @@ def test_what_a_file_of_a_segment_read_is_what_its_own_job_reads(folders, monkey
 def test_a_record_of_another_segment_is_not_taken(segments):
     for record in Path("results/logs/segment").glob(f"*_0002_*{line_id(BASE)}*.json"):
         record.unlink()
-    assert "by stage segment" in why(Path(graph.aggregated_model(BASE, 1, 0)))
+    assert "by stage segment" in why(Path(artefacts.aggregated_model(BASE, 1, 0)))
     with pytest.raises(FedstageError, match="no record"):
-        why(Path(graph.aggregated_model(BASE, 1, 1)))  # of another group
+        why(Path(artefacts.aggregated_model(BASE, 1, 1)))  # of another group
 
 
 def test_a_record_of_other_rounds_is_not_taken(segments):
-    model, logits = graph.aggregated_model(BASE, 1, 0), public_logits(1, 1)
+    model, logits = artefacts.aggregated_model(BASE, 1, 0), public_logits(1, 1)
     for earlier, round in ((model, 2), (logits, 3)):
         later = Path(earlier.replace("round_0001", f"round_{round:04d}"))
         later.parent.mkdir(parents=True, exist_ok=True)
@@ -556,7 +556,7 @@ def test_a_segment_with_students_makes_logits_of_public_images_only(segments):
 
 def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
     name = f"results/logs/segment/segment_0001_0002_groups_0_{line_id(LINE)}"
-    source, line = source_of(LINE, "segment"), graph.line_file(LINE)
+    source, line = source_of(LINE, "segment"), artefacts.line_file(LINE)
     kept = content_digest(Path(DISTILLED))
     call("segment", name[13:], source, line=line, first=1, last=2, groups=[0])
     assert content_digest(Path(DISTILLED)) == kept
@@ -596,8 +596,8 @@ def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()
-    arguments = ["--line", graph.line_file(LINE), "--start", AGGREGATED, "--logits", "none"]
-    arguments += ["--public", graph.public_file(LINE), "--info", INFO, "--output", DISTILLED]
+    arguments = ["--line", artefacts.line_file(LINE), "--start", AGGREGATED, "--logits", "none"]
+    arguments += ["--public", artefacts.public_file(LINE), "--info", INFO, "--output", DISTILLED]
     log = str(record).replace(".record.json", ".log")
     assert main(["distillation", "--log", log, *arguments]) == 1
     assert not record.exists()

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from fedstage.artefacts import load_table
+from fedstage.storage.tensors import load_table
 
 pytestmark = pytest.mark.workflow
 

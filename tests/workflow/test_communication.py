@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from fedstage.artefacts import load_tensors
-from fedstage.cli import main
+from fedstage.execution.cli import main
+from fedstage.storage.tensors import load_tensors
 
 pytestmark = pytest.mark.workflow
 

@@ -5,10 +5,10 @@ import csv
 import pytest
 import yaml
 
-from fedstage.config import Line
-from fedstage.graph import global_model
-from fedstage.jobs import jobs_of
-from fedstage.records import read_settings
+from fedstage.plan.artefacts import global_model
+from fedstage.plan.jobs import jobs_of
+from fedstage.settings.lines import Line
+from fedstage.storage.records import read_settings
 
 pytestmark = pytest.mark.workflow
 

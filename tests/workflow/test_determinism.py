@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fedstage.engine.devices import computes_bf16
+from fedstage.training.devices import computes_bf16
 
 pytestmark = pytest.mark.workflow
 

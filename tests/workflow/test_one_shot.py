@@ -6,8 +6,8 @@ from importlib.util import find_spec
 import pytest
 import yaml
 
-from fedstage.artefacts import load_table, load_tensors
-from fedstage.cli import main
+from fedstage.execution.cli import main
+from fedstage.storage.tensors import load_table, load_tensors
 
 pytestmark = pytest.mark.workflow
 

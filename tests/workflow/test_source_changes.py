@@ -5,7 +5,7 @@ import shutil
 import pytest
 import yaml
 
-from fedstage.fingerprints import PACKAGE
+from fedstage.plan.source import PACKAGE
 
 pytestmark = pytest.mark.workflow
 
@@ -28,20 +28,20 @@ def edited(copy, tmp_path, monkeypatch):
 
 
 def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
-    edited("engine/training.py", "    model.train()\n", "    # All of it.\n    model.train()\n")
+    edited("training/loop.py", "    model.train()\n", "    # All of it.\n    model.train()\n")
     edited("stages/aggregation.py", "Average the updates", "Take the mean of the updates")
     edited(
-        "config/partitions.py",
+        "settings/partitions.py",
         "mask: bool = True\n",
         "mask: bool = True\n    more: int = 0\n",
     )
-    edited("local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
+    edited("algorithm/local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
     project = edited("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert project.plan().jobs == {}
 
 
 def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finished):
-    project = edited("global_trainers/distillation.py", "tau**2", "2 * tau**2")
+    project = edited("algorithm/global_trainers/distillation.py", "tau**2", "2 * tau**2")
     plan = project.plan()
     student = finished.line(method="fedavg-K2-designated").name
     # The group that is not taught, and round 1 of the one that is, are another line's.
@@ -55,7 +55,9 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
 
 
 def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
-    plan = edited("local_trainers/scaffold.py", "change / clients", "change / (1 * clients)").plan()
+    plan = edited(
+        "algorithm/local_trainers/scaffold.py", "change / clients", "change / (1 * clients)"
+    ).plan()
     line = finished.line(method="scaffold").name
     assert set(plan.trained()) == {(t, slot, line) for t in (1, 2) for slot in (0, 1)}
     assert plan.jobs["evaluation"] == 1
@@ -63,7 +65,7 @@ def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
 
 
 def test_tables_make_no_training_anew(edited):
-    plan = edited("tables/markdown.py", "def render(", "DIGITS = 2\n\n\ndef render(").plan()
+    plan = edited("results/tables/markdown.py", "def render(", "DIGITS = 2\n\n\ndef render(").plan()
     assert plan.jobs == {"tables": 1, "all": 1}
 
 

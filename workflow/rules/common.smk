@@ -8,24 +8,25 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
-from fedstage import graph, kinds, segments
-from fedstage.asked import asked_runs, cohorts_of
-from fedstage.catalogue import claims_on, describe_runs, find
-from fedstage.catalogue import load_catalogue, metrics_of, split_target, state_rounds
-from fedstage.catalogue import trained_runs
-from fedstage.communication.describe import describe_communication, files_of, tables_read
-from fedstage.communication.describe import validation_of
-from fedstage.config import HeldOut, re_estimates
-from fedstage.definitions import define
+from fedstage.plan import artefacts, members, segments
+from fedstage.experiments.targets import asked_runs, cohorts_of
+from fedstage.experiments.catalogue import claims_on, describe_runs, find
+from fedstage.experiments.catalogue import load_catalogue, metrics_of, split_target, state_rounds
+from fedstage.experiments.catalogue import trained_runs
+from fedstage.experiments.communication import describe_communication, files_of, tables_read
+from fedstage.experiments.communication import validation_of
+from fedstage.settings.data import HeldOut
+from fedstage.settings.lines import re_estimates
+from fedstage.results.definitions import define
 from fedstage.errors import FedstageError
-from fedstage.estimate import describe_size
-from fedstage.evaluated import parse_evaluated
-from fedstage.fingerprints import module_of, source_of, stage_fingerprint
-from fedstage.forgetting import forgets, traces_of
-from fedstage.lines import as_json, binding, canonical, is_stateful_name, line_id
-from fedstage.lines import local_line, members
-from fedstage.lines import partition_settings
-from fedstage.warm.environment import prepare
+from fedstage.experiments.disk_space import describe_size
+from fedstage.plan.evaluated import parse_evaluated
+from fedstage.plan.source import module_of, source_of, stage_fingerprint
+from fedstage.experiments.forgetting import forgets, traces_of
+from fedstage.plan.sharing import as_json, binding, canonical, is_stateful_name, line_id
+from fedstage.plan.sharing import local_line, members
+from fedstage.plan.sharing import partition_settings
+from fedstage.execution.environment import prepare
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -65,7 +66,7 @@ wildcard_constraints:
     round=r"\d{4}",
     group=r"\d+",
     slot=r"\d+",
-    members=kinds.PATTERN,
+    members=members.PATTERN,
     who=r"client_\d+|pooled",
     precision="fp32|int8-[0-9a-f]{10}",
     role="test|test_own|validation",

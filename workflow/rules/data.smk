@@ -13,7 +13,7 @@ rule dataset:
         "results/logs/dataset/{data}.log",
     params:
         source=lambda w: stage_fingerprint(
-            "dataset", (module_of("data", found("data", w, "data").name),)
+            "dataset", (module_of("data.datasets", found("data", w, "data").name),)
         ),
         settings=lambda w: as_json(canonical(found("data", w, "data"))),
     message:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
-from fedstage.config import Axis
-from fedstage.merging import plain
+from fedstage.settings.merging import plain
+from fedstage.settings.scores import Axis
 
 #: The values of an axis: a list, or a mapping from the names that tables show to the values.
 Values = list[Any] | dict[str, Any]

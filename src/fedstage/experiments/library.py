@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fedstage.cells import as_text, names_of
-from fedstage.config import Cells
 from fedstage.errors import FedstageError
-from fedstage.experiments.configuration import Config
 from fedstage.experiments.grid import label, named
-from fedstage.experiments.settings import Experiment, Scale
-from fedstage.merging import merge, merge_each
-from fedstage.validation import validate
-from fedstage.yaml_files import load_yaml
+from fedstage.results.cells import as_text, names_of
+from fedstage.settings.config_file import Config
+from fedstage.settings.experiments import Experiment, Scale
+from fedstage.settings.merging import merge, merge_each
+from fedstage.settings.scores import Cells
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
 
 
 def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:

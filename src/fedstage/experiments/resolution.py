@@ -5,25 +5,20 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from fedstage.cells import selects
-from fedstage.config import (
-    WITH_OWN_TEST,
-    Axis,
-    Cells,
-    Line,
-    LocalLine,
-    OneShot,
-    OneShotLine,
-    Settings,
-)
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import Point, label, points, short_name
-from fedstage.experiments.runs import Choose, Run, RunLength
-from fedstage.experiments.settings import OF_ANY_RUN, CellSettings, Experiment, Result, Scale, Table
-from fedstage.lines import alone
-from fedstage.merging import Raw, assign, in_full, lay, merge, merge_each
-from fedstage.starts import check_start, ended_in, named_start
-from fedstage.validation import validate
+from fedstage.experiments.starts import check_start, ended_in, named_start
+from fedstage.plan.runs import Choose, Run, RunLength
+from fedstage.plan.sharing import alone
+from fedstage.results.cells import selects
+from fedstage.settings.base import Settings
+from fedstage.settings.data import WITH_OWN_TEST
+from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale, Table
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
+from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.scores import Axis, Cells
+from fedstage.settings.validation import validate
 
 #: From a place for messages and a method's name to its settings at a point of the grid.
 Laid = Callable[[str, str], Raw]

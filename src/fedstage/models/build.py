@@ -3,7 +3,16 @@
 import torch
 from torch import nn
 
-from fedstage.config import (
+from fedstage.errors import FedstageError
+from fedstage.models.cnn_small import cnn_small
+from fedstage.models.deep_mil import deep_mil
+from fedstage.models.distilbert import distilbert
+from fedstage.models.efficientnet import efficientnet
+from fedstage.models.logistic_regression import logistic_regression
+from fedstage.models.resnet import resnet
+from fedstage.models.resnet_wide import resnet_wide
+from fedstage.models.wide_resnet import wide_resnet
+from fedstage.settings.models import (
     CnnSmall,
     DeepMil,
     DistilBert,
@@ -14,15 +23,6 @@ from fedstage.config import (
     ResNetWide,
     WideResNet,
 )
-from fedstage.errors import FedstageError
-from fedstage.models.cnn_small import cnn_small
-from fedstage.models.deep_mil import deep_mil
-from fedstage.models.distilbert import distilbert
-from fedstage.models.efficientnet import efficientnet
-from fedstage.models.logistic_regression import logistic_regression
-from fedstage.models.resnet import resnet
-from fedstage.models.resnet_wide import resnet_wide
-from fedstage.models.wide_resnet import wide_resnet
 
 
 def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:

@@ -4,8 +4,8 @@ from collections import OrderedDict
 
 from torch import nn
 
-from fedstage.config import CnnSmall
 from fedstage.models.norms import convolution, normalise
+from fedstage.settings.models import CnnSmall
 
 
 def cnn_small(settings: CnnSmall, shape: tuple[int, int, int], classes: int) -> nn.Module:

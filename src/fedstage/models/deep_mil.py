@@ -7,8 +7,8 @@ part in the attention; here they do not, so that what is said of a bag does not 
 import torch
 from torch import nn
 
-from fedstage.config import DeepMil
 from fedstage.models.one_output import one_output
+from fedstage.settings.models import DeepMil
 
 HIDDEN = (128, 64)  # units of the classifier
 

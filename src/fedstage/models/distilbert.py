@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from fedstage.config import DistilBert
 from fedstage.errors import FedstageError
+from fedstage.settings.models import DistilBert
 
 PADDING = 0  # the token that is none
 

@@ -5,8 +5,8 @@ from math import prod
 
 from torch import nn
 
-from fedstage.config import LogisticRegression
 from fedstage.models.one_output import one_output
+from fedstage.settings.models import LogisticRegression
 
 
 def logistic_regression(

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fedstage.config import Norm
+from fedstage.settings.models import Norm
 
 
 def normalise(norm: Norm, channels: int) -> nn.Module:

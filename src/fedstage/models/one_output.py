@@ -8,8 +8,8 @@ that computes with logits, such as ensembles and distillation, holds for one out
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from fedstage.config import Model
 from fedstage.errors import FedstageError
+from fedstage.settings.models import Model
 
 
 class OneOutput(nn.Module):

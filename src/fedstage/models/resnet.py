@@ -5,8 +5,8 @@ from collections import OrderedDict
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad, relu
 
-from fedstage.config import Norm, ResNet
 from fedstage.models.norms import convolution, normalise
+from fedstage.settings.models import Norm, ResNet
 
 WIDTHS = (16, 32, 64)
 

@@ -9,9 +9,9 @@ from collections import OrderedDict
 
 from torch import nn
 
-from fedstage.config import ResNet, ResNetWide
 from fedstage.models.norms import convolution, normalise
 from fedstage.models.resnet import Block
+from fedstage.settings.models import ResNet, ResNetWide
 
 POOL = 4
 

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from fedstage.config import (
+from fedstage.settings.models import (
     CnnSmall,
     DeepMil,
     DistilBert,

@@ -5,8 +5,8 @@ from collections import OrderedDict
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from fedstage.config import Norm, WideResNet
 from fedstage.models.norms import convolution, normalise
+from fedstage.settings.models import Norm, WideResNet
 
 STEM = 16
 WIDTHS = (32, 64, 128)

@@ -8,24 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from fedstage.aggregation import average_weights, mean_change, move_towards, payload_bytes
-from fedstage.artefacts import Weights, load_tensors, save_table, save_tensors
-from fedstage.compression import transmit
-from fedstage.config import Line, Model, re_estimates
-from fedstage.engine.batch_norm import re_estimate
-from fedstage.engine.devices import prepare
-from fedstage.errors import FedstageError
-from fedstage.lines import binding, group_slots, keeps_statistics, model_of
-from fedstage.local_trainers import LocalTrainer, local_trainer
-from fedstage.reading import (
-    new_model,
-    parameters_of,
-    read_info,
-    read_line,
-    read_public,
-    state_of,
+from fedstage.algorithm.aggregation.averages import (
+    average_weights,
+    mean_change,
+    move_towards,
+    payload_bytes,
 )
-from fedstage.round_state import (
+from fedstage.algorithm.aggregation.server_optimizers import server_step
+from fedstage.algorithm.exchange.compression import transmit
+from fedstage.algorithm.exchange.round_state import (
     next_heard,
     next_residuals,
     next_server_memory,
@@ -36,9 +27,24 @@ from fedstage.round_state import (
     server_memory,
     variates,
 )
-from fedstage.server_optimizers import server_step
-from fedstage.traffic import bytes_down, bytes_up
-from fedstage.updates import Update, answered, read_updates
+from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up
+from fedstage.algorithm.exchange.updates import Update, answered, read_updates
+from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
+from fedstage.data.samples import (
+    new_model,
+    parameters_of,
+    read_info,
+    read_line,
+    read_public,
+    state_of,
+)
+from fedstage.errors import FedstageError
+from fedstage.plan.sharing import binding, group_slots, keeps_statistics, model_of
+from fedstage.settings.lines import Line, re_estimates
+from fedstage.settings.models import Model
+from fedstage.storage.tensors import Weights, load_tensors, save_table, save_tensors
+from fedstage.training.batch_norm import re_estimate
+from fedstage.training.devices import prepare
 
 #: A row a participant of a round and group. Bytes count tensors, not file headers; of a compressed
 #: change what it is encoded in.

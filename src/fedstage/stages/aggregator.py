@@ -5,19 +5,19 @@ from typing import Any
 
 import torch
 
-from fedstage.aggregation import payload_bytes
-from fedstage.aggregation_rules import Knowledge, combination, rule, sees_images
-from fedstage.aggregation_rules.votes import count
-from fedstage.aggregator_trainers import Samples, Trained, trainer
-from fedstage.artefacts import load_tensors, save_table, save_tensors
-from fedstage.config import OneShotLine
-from fedstage.engine.devices import prepare
-from fedstage.engine.images import normalise
+from fedstage.algorithm.aggregation.averages import payload_bytes
+from fedstage.algorithm.one_shot.aggregator_training import Samples, Trained, trainer
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule, sees_images
+from fedstage.algorithm.one_shot.aggregators.votes import count
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, traffic
+from fedstage.data.samples import read_counts, read_info, read_labelled, read_line, read_owned
 from fedstage.errors import FedstageError
-from fedstage.lines import members
-from fedstage.one_shot_traffic import ROUNDS_SCHEMA, Quantised, traffic
+from fedstage.plan.sharing import members
 from fedstage.randomness import torch_generator
-from fedstage.reading import read_counts, read_info, read_labelled, read_line, read_owned
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.tensors import load_tensors, save_table, save_tensors
+from fedstage.training.devices import prepare
+from fedstage.training.images import normalise
 
 #: Whose samples the server's own are.
 SERVER = -1

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fedstage.artefacts import load_table, save_table
 from fedstage.errors import FedstageError
-from fedstage.files import save_json
-from fedstage.metrics import METRICS_SCHEMA
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import load_table, save_table
 
 
 def choice(

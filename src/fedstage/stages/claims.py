@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedstage.artefacts import load_frame, save_table
-from fedstage.claims.measurements import cells_of, values_of_runs, values_of_table
-from fedstage.claims.report import render_report, render_report_html
-from fedstage.claims.settings import Claim, ClaimList
-from fedstage.claims.table import SCHEMA, as_columns, claim_rows
-from fedstage.claims.verdicts import Judgement, judge
-from fedstage.config import SECONDS
-from fedstage.files import load_json, replacing
-from fedstage.tables.layout import describe_source
-from fedstage.tables.runs import ResultRuns, last_rounds, read_runs
-from fedstage.validation import validate
+from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.results.claims.report import render_report, render_report_html
+from fedstage.results.claims.table import SCHEMA, as_columns, claim_rows
+from fedstage.results.claims.verdicts import Judgement, judge
+from fedstage.results.tables.layout import describe_source
+from fedstage.results.tables.runs import ResultRuns, last_rounds, read_runs
+from fedstage.settings.claims import Claim, ClaimList
+from fedstage.settings.scores import SECONDS
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json, replacing
+from fedstage.storage.tensors import load_frame, save_table
 
 
 def claims(

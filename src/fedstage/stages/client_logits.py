@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import save_tensors
-from fedstage.client_models import ask
-from fedstage.config import LocalLine
-from fedstage.engine.devices import prepare
-from fedstage.reading import read_images, read_info, read_line, read_public, read_samples
+from fedstage.algorithm.one_shot.client_models import ask
+from fedstage.data.samples import read_images, read_info, read_line, read_public, read_samples
+from fedstage.settings.lines import LocalLine
+from fedstage.storage.tensors import save_tensors
+from fedstage.training.devices import prepare
 
 
 def client_logits(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import torch
 
-from fedstage.config import Line
-from fedstage.engine.devices import prepare
-from fedstage.engine.streams import take_turns
-from fedstage.reading import read_line
+from fedstage.data.samples import read_line
+from fedstage.settings.lines import Line
 from fedstage.stages.local_training import participant
+from fedstage.training.devices import prepare
+from fedstage.training.streams import take_turns
 
 
 def cohort(

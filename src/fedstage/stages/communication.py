@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import save_table
-from fedstage.communication.measurements import run_rows, run_schema
-from fedstage.communication.reach import with_references
-from fedstage.communication.runs import read_traffic
-from fedstage.communication.settings import CommunicationRuns
-from fedstage.files import load_json, replacing
-from fedstage.tables.communication_figure import draw_communication
-from fedstage.tables.communication_table import legend, shown_rows, table_rows, table_schema
-from fedstage.tables.figures import save_figure
-from fedstage.tables.html import grid, inline, items, page
-from fedstage.tables.plain import as_columns, write_csv, write_markdown
-from fedstage.validation import validate
+from fedstage.results.communication.described import CommunicationRuns
+from fedstage.results.communication.figure import draw_communication
+from fedstage.results.communication.measurements import run_rows, run_schema
+from fedstage.results.communication.reach import with_references
+from fedstage.results.communication.runs import read_traffic
+from fedstage.results.communication.table import legend, shown_rows, table_rows, table_schema
+from fedstage.results.figures.style import save_figure
+from fedstage.results.tables.html import grid, inline, items, page
+from fedstage.results.tables.plain import as_columns, write_csv, write_markdown
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json, replacing
+from fedstage.storage.tensors import save_table
 
 
 def communication(

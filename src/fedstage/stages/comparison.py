@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fedstage.tables.comparison_figure import draw_comparison
-from fedstage.tables.figures import save_figure
-from fedstage.tables.runs import read_scores
-from fedstage.tables.summary import summarise
+from fedstage.results.figures.comparison import draw_comparison
+from fedstage.results.figures.style import save_figure
+from fedstage.results.tables.runs import read_scores
+from fedstage.results.tables.summary import summarise
 
 
 def comparison(*, runs: Path, figure: Path) -> None:

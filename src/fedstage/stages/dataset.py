@@ -6,14 +6,15 @@ from typing import Any
 
 import torch
 
-from fedstage.artefacts import save_tensors
-from fedstage.config import Data, Settings
-from fedstage.data import Dataset, Images, load
-from fedstage.data.images import pixel_statistics
-from fedstage.data_folder import default_folder
+from fedstage.data.datasets import Dataset, Images, load
+from fedstage.data.datasets.images import pixel_statistics
+from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.files import save_json
-from fedstage.validation import validate
+from fedstage.settings.base import Settings
+from fedstage.settings.data import Data
+from fedstage.settings.validation import validate
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import save_tensors
 
 
 class _Option(Settings):
@@ -43,7 +44,7 @@ def dataset(
         The data folder; by default that of the environment variable FEDSTAGE_DATA.
     train, test : Path
         Outputs: `images` uint8 [n, C, H, W], or samples of another kind as
-        `fedstage.data.images.Images` says; `labels` int64 [n] and, where the data set has them,
+        `fedstage.data.datasets.images.Images` says; `labels` int64 [n] and, where the data set has them,
         `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W].

@@ -5,15 +5,13 @@ from typing import Any
 
 import torch
 
-from fedstage.artefacts import Weights, load_tensors, save_tensors
-from fedstage.config import Line
-from fedstage.engine.devices import prepare
-from fedstage.ensemble_trainers import Members, teacher_logits
-from fedstage.global_trainers.distillation import distillation_loss
-from fedstage.global_trainers.drop_worst import average_anew, fused, teachers
-from fedstage.lines import model_of
-from fedstage.members import read_members
-from fedstage.reading import (
+from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
+from fedstage.algorithm.ensemble_trainers.reading import read_members
+from fedstage.algorithm.exchange.updates import read_updates
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
+from fedstage.algorithm.global_trainers.student import teach
+from fedstage.data.samples import (
     fill_model,
     new_model,
     read_info,
@@ -21,8 +19,10 @@ from fedstage.reading import (
     read_line,
     read_public,
 )
-from fedstage.teaching import teach
-from fedstage.updates import read_updates
+from fedstage.plan.sharing import model_of
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import Weights, load_tensors, save_tensors
+from fedstage.training.devices import prepare
 
 Notes = dict[str, Any]
 

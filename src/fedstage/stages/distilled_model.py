@@ -4,14 +4,14 @@ from pathlib import Path
 
 import torch
 
-from fedstage.artefacts import load_tensors, save_tensors
-from fedstage.config import OneShotLine
-from fedstage.engine.devices import prepare
-from fedstage.lines import members
-from fedstage.prediction import predict
-from fedstage.reading import fill_model, new_model, read_info, read_line, read_public
-from fedstage.teaching import teach
-from fedstage.transfers import transfer
+from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.one_shot.prediction import predict
+from fedstage.algorithm.one_shot.transfers import transfer
+from fedstage.data.samples import fill_model, new_model, read_info, read_line, read_public
+from fedstage.plan.sharing import members
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.training.devices import prepare
 
 
 def distilled_model(

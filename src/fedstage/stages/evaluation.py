@@ -7,18 +7,10 @@ from typing import Any
 
 import torch
 
-from fedstage.artefacts import load_table, load_tensors, save_table
-from fedstage.config import Line
-from fedstage.engine.bags import Samples
-from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.ensemble_trainers import Members, teacher_logits
-from fedstage.errors import FedstageError
-from fedstage.evaluated import parse_evaluated
-from fedstage.kinds import checkpoints
-from fedstage.members import read_members
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.reading import (
+from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
+from fedstage.algorithm.ensemble_trainers.reading import read_members
+from fedstage.data.bags import Samples
+from fedstage.data.samples import (
     fill_model,
     new_model,
     read_counts,
@@ -27,7 +19,15 @@ from fedstage.reading import (
     read_line,
     read_samples,
 )
-from fedstage.scores import ClassCounts, own_accuracies, score, spread
+from fedstage.errors import FedstageError
+from fedstage.plan.evaluated import parse_evaluated
+from fedstage.plan.members import checkpoints
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.scores import ClassCounts, own_accuracies, score, spread
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import load_table, load_tensors, save_table
+from fedstage.training.devices import prepare
+from fedstage.training.inference import compute_logits
 
 Scored = Iterator[tuple[int, torch.Tensor]]
 
@@ -51,7 +51,7 @@ def evaluation(
     ----------
     evaluated : str
         ``global_model`` (`models` are the w*_{t,0}), or an ensemble such as ``aggregated_2`` or
-        ``clients`` (`models` are the logits of its members, of all rounds); `fedstage.evaluated`
+        ``clients`` (`models` are the logits of its members, of all rounds); `fedstage.plan.evaluated`
         has the names.
     role : str
         ``test``, or ``validation``: then `clients` says which training samples these are.

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fedstage.tables.accuracy_figure import draw_accuracy
-from fedstage.tables.figures import save_figure
-from fedstage.tables.partition_figure import draw_partition, find_partitions, read_histogram
-from fedstage.tables.runs import SEED, read_runs
+from fedstage.results.figures.accuracy import draw_accuracy
+from fedstage.results.figures.partition import draw_partition, find_partitions, read_histogram
+from fedstage.results.figures.style import save_figure
+from fedstage.results.tables.runs import SEED, read_runs
 
 
 def figures(*, runs: Path, accuracy: Path, partition: Path) -> None:

@@ -5,14 +5,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedstage.config import Count, Settings
-from fedstage.files import load_json
-from fedstage.tables.plain import write_csv, write_markdown
-from fedstage.validation import validate
+from fedstage.results.tables.plain import write_csv, write_markdown
+from fedstage.settings.base import Count, Settings
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json
 
 
 class ListedTrace(Settings):
-    """A file that a client is in, as `fedstage.forgetting` finds it."""
+    """A file that a client is in, as `fedstage.experiments.forgetting` finds it."""
 
     client: Count
     contains: str

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import save_tensors
-from fedstage.data_folder import default_folder
-from fedstage.files import load_json
+from fedstage.data.folder import default_folder
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
-from fedstage.models.settings import InitialModel
-from fedstage.pretrained import LAYOUTS, take_weights
+from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.randomness import torch_generator
-from fedstage.validation import validate_json
+from fedstage.settings.initial_model import InitialModel
+from fedstage.settings.validation import validate_json
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import save_tensors
 
 
 def initial_model(
@@ -23,7 +23,7 @@ def initial_model(
     Parameters
     ----------
     settings : str
-        `fedstage.models.settings.InitialModel` as a JSON object.
+        `fedstage.settings.initial_model.InitialModel` as a JSON object.
     group : int
         Number of the global model, from 0; every group starts from its own weights.
     info : Path

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from fedstage.files import replacing
-from fedstage.lines import SCHEMA_VERSION, digest
+from fedstage.plan.sharing import SCHEMA_VERSION, digest
+from fedstage.storage.files import replacing
 
 
 def line(*, settings: str, output: Path) -> None:

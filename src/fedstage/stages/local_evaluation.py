@@ -3,13 +3,13 @@
 import statistics
 from pathlib import Path
 
-from fedstage.artefacts import save_table
-from fedstage.client_models import ask
-from fedstage.config import LocalLine
-from fedstage.engine.devices import prepare
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.reading import read_counts, read_info, read_labelled, read_line, read_samples
-from fedstage.scores import own_accuracies, score, spread
+from fedstage.algorithm.one_shot.client_models import ask
+from fedstage.data.samples import read_counts, read_info, read_labelled, read_line, read_samples
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.scores import own_accuracies, score, spread
+from fedstage.settings.lines import LocalLine
+from fedstage.storage.tensors import save_table
+from fedstage.training.devices import prepare
 
 
 def local_evaluation(

@@ -2,16 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import load_tensors, save_tensors
-from fedstage.config import LocalLine
-from fedstage.engine.batches import client_batches
-from fedstage.engine.devices import prepare
-from fedstage.engine.training import train
-from fedstage.errors import FedstageError
-from fedstage.lines import client_model
-from fedstage.losses import client_loss
-from fedstage.randomness import torch_generator
-from fedstage.reading import (
+from fedstage.data.samples import (
     fill_model,
     new_model,
     read_info,
@@ -20,6 +11,15 @@ from fedstage.reading import (
     read_samples,
     state_of,
 )
+from fedstage.errors import FedstageError
+from fedstage.plan.sharing import client_model
+from fedstage.randomness import torch_generator
+from fedstage.settings.lines import LocalLine
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.training.batches import client_batches
+from fedstage.training.devices import prepare
+from fedstage.training.loop import train
+from fedstage.training.losses import client_loss
 
 
 def local_model(

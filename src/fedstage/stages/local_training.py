@@ -6,19 +6,15 @@ from typing import Any
 
 import torch
 
-from fedstage.artefacts import Weights, load_table, load_tensors, save_tensors
-from fedstage.compression import transmit
-from fedstage.config import Line
-from fedstage.engine.batches import client_batches
-from fedstage.engine.devices import prepare
-from fedstage.engine.streams import finish
-from fedstage.engine.training import Outcome, full_gradient, training
-from fedstage.errors import FedstageError
-from fedstage.lines import model_of
-from fedstage.local_trainers import Trained, local_trainer
-from fedstage.losses import client_loss
-from fedstage.randomness import torch_generator
-from fedstage.reading import (
+from fedstage.algorithm.exchange.compression import transmit
+from fedstage.algorithm.exchange.round_state import (
+    own_statistics,
+    read_state,
+    residual_of,
+    variates,
+)
+from fedstage.algorithm.local_trainers import Trained, local_trainer
+from fedstage.data.samples import (
     fill_model,
     new_model,
     parameters_of,
@@ -28,7 +24,16 @@ from fedstage.reading import (
     read_samples,
     state_of,
 )
-from fedstage.round_state import own_statistics, read_state, residual_of, variates
+from fedstage.errors import FedstageError
+from fedstage.plan.sharing import model_of
+from fedstage.randomness import torch_generator
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import Weights, load_table, load_tensors, save_tensors
+from fedstage.training.batches import client_batches
+from fedstage.training.devices import prepare
+from fedstage.training.loop import Outcome, full_gradient, training
+from fedstage.training.losses import client_loss
+from fedstage.training.streams import finish
 
 
 def local_training(

@@ -5,15 +5,9 @@ from typing import Any
 
 import torch
 
-from fedstage import graph
-from fedstage.artefacts import Weights, load_tensors, save_tensors
-from fedstage.config import Bayesian, Line
-from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.errors import FedstageError
-from fedstage.kinds import parse_sampled
-from fedstage.lines import model_of
-from fedstage.reading import (
+from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
+from fedstage.algorithm.exchange.updates import answered, read_updates
+from fedstage.data.samples import (
     fill_model,
     new_model,
     read_images,
@@ -22,8 +16,15 @@ from fedstage.reading import (
     read_public,
     read_samples,
 )
-from fedstage.sampling.draw import draw
-from fedstage.updates import answered, read_updates
+from fedstage.errors import FedstageError
+from fedstage.plan import artefacts
+from fedstage.plan.members import parse_sampled
+from fedstage.plan.sharing import model_of
+from fedstage.settings.ensembles import Bayesian
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import Weights, load_tensors, save_tensors
+from fedstage.training.devices import prepare
+from fedstage.training.inference import compute_logits
 
 
 def logits(
@@ -79,7 +80,7 @@ def logits_of_round(
     line: Path, settings: Line, round: int, group: int, members: str, images: str, data: Path
 ) -> None:
     """Call the stage for a round and group, with the files that the graph says it reads."""
-    read = graph.member_models(settings, round, group, members)
+    read = artefacts.member_models(settings, round, group, members)
     logits(
         line=line,
         members=members,
@@ -87,8 +88,8 @@ def logits_of_round(
         aggregated=Path(read.aggregated) if read.aggregated else None,
         start=Path(read.start) if read.start else None,
         data=data,
-        info=Path(graph.data_file(settings.data, "info")),
-        output=Path(graph.logits_file(settings, round, group, members, images)),
+        info=Path(artefacts.data_file(settings.data, "info")),
+        output=Path(artefacts.logits_file(settings, round, group, members, images)),
     )
 
 

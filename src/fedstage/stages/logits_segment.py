@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from fedstage.config import Line
-from fedstage.lines import normalised
-from fedstage.reading import read_line
+from fedstage.data.samples import read_line
+from fedstage.plan.sharing import normalised
+from fedstage.settings.lines import Line
 from fedstage.stages.logits import logits_of_round
 
 
@@ -22,7 +22,7 @@ def logits_segment(
     Parameters
     ----------
     members : str
-        The kind of the members (`fedstage.kinds`).
+        The kind of the members (`fedstage.plan.members`).
     images : str
         The name of the public images, as it stands in the files' names.
     public : Path

@@ -7,15 +7,9 @@ from typing import Any
 
 import torch
 
-from fedstage.artefacts import load_table, load_tensors, save_table
-from fedstage.config import OneShotLine
-from fedstage.engine.bags import Samples
-from fedstage.engine.devices import prepare
-from fedstage.engine.inference import compute_logits
-from fedstage.lines import members
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.prediction import predict
-from fedstage.reading import (
+from fedstage.algorithm.one_shot.prediction import predict
+from fedstage.data.bags import Samples
+from fedstage.data.samples import (
     fill_model,
     new_model,
     read_counts,
@@ -24,7 +18,13 @@ from fedstage.reading import (
     read_line,
     read_samples,
 )
-from fedstage.scores import own_accuracies, score, spread
+from fedstage.plan.sharing import members
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.scores import own_accuracies, score, spread
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.tensors import load_table, load_tensors, save_table
+from fedstage.training.devices import prepare
+from fedstage.training.inference import compute_logits
 
 
 def one_shot_evaluation(

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import save_table
-from fedstage.binding import Binding
-from fedstage.participation import SCHEMA, table
-from fedstage.validation import validate_json
+from fedstage.data.participation import SCHEMA, table
+from fedstage.settings.binding import Binding
+from fedstage.settings.validation import validate_json
+from fedstage.storage.tensors import save_table
 
 
 def participation(
@@ -29,9 +29,9 @@ def participation(
     first, last : int
         Rounds, numbered from 1.
     binding : str, optional
-        Which clients may be which slot, as JSON of `fedstage.binding.Binding`; by default all any.
+        Which clients may be which slot, as JSON of `fedstage.settings.binding.Binding`; by default all any.
     output : Path
-        Parquet of `fedstage.participation.SCHEMA`.
+        Parquet of `fedstage.data.participation.SCHEMA`.
     """
     rule = validate_json(Binding, binding, "--binding") if binding else None
     save_table(output, table(clients, participants, seed, first, last, rule), SCHEMA)

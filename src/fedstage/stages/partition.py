@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fedstage.artefacts import Weights, load_tensors, save_table
+from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
+from fedstage.data.partitions.histogram import label_histogram
+from fedstage.data.partitions.roles import split_roles
 from fedstage.errors import FedstageError
-from fedstage.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
-from fedstage.partitions.histogram import label_histogram
-from fedstage.partitions.roles import split_roles
-from fedstage.partitions.settings import PartitionSettings
 from fedstage.randomness import numpy_generator
-from fedstage.validation import validate_json
+from fedstage.settings.partition import PartitionSettings
+from fedstage.settings.validation import validate_json
+from fedstage.storage.tensors import Weights, load_tensors, save_table
 
 
 def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> None:
@@ -20,13 +20,13 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
     Parameters
     ----------
     settings : str
-        `fedstage.partitions.settings.PartitionSettings` as a JSON object.
+        `fedstage.settings.partition.PartitionSettings` as a JSON object.
     train : Path
         Training set, safetensors: `labels` and, for the natural partition, `clients`.
     output : Path
-        Parquet of `fedstage.partitions.CLIENTS_SCHEMA`.
+        Parquet of `fedstage.data.partitions.CLIENTS_SCHEMA`.
     histogram : Path
-        Parquet of `fedstage.partitions.HISTOGRAM_SCHEMA`.
+        Parquet of `fedstage.data.partitions.HISTOGRAM_SCHEMA`.
     """
     chosen = validate_json(PartitionSettings, settings, "--settings")
     tensors, _ = load_tensors(train)

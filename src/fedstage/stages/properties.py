@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fedstage.config import Axis
-from fedstage.definitions import DefinedRun, read_definition
-from fedstage.properties import Cost, Properties
-from fedstage.properties import properties as properties_of
-from fedstage.tables.labels import show_value
-from fedstage.tables.plain import NOTHING, Cell, write_csv, write_markdown
+from fedstage.results.definitions import DefinedRun, read_definition
+from fedstage.results.method_properties import Cost, Properties
+from fedstage.results.method_properties import properties as properties_of
+from fedstage.results.tables.labels import show_value
+from fedstage.results.tables.plain import NOTHING, Cell, write_csv, write_markdown
+from fedstage.settings.scores import Axis
 
 _LEGEND = {
     "Ensemble": (

@@ -4,14 +4,8 @@ from pathlib import Path
 
 import torch
 
-from fedstage.artefacts import load_tensors, save_tensors
-from fedstage.client_models import example, library
-from fedstage.config import Int8, LocalLine
-from fedstage.engine.devices import prepare
-from fedstage.engine.inference import normalised_batches
-from fedstage.lines import canonical, client_model
-from fedstage.randomness import torch_generator
-from fedstage.reading import (
+from fedstage.algorithm.one_shot.client_models import example, library
+from fedstage.data.samples import (
     fill_model,
     new_model,
     read_images,
@@ -19,7 +13,14 @@ from fedstage.reading import (
     read_line,
     read_samples,
 )
-from fedstage.validation import validate_json
+from fedstage.plan.sharing import canonical, client_model
+from fedstage.randomness import torch_generator
+from fedstage.settings.lines import LocalLine
+from fedstage.settings.quantisation import Int8
+from fedstage.settings.validation import validate_json
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.training.devices import prepare
+from fedstage.training.inference import normalised_batches
 
 
 def quantised_model(

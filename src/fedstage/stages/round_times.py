@@ -3,12 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from fedstage.artefacts import save_table
-from fedstage.definitions import Definition, read_definition
-from fedstage.round_times import read_times
-from fedstage.tables.labels import show_value
-from fedstage.tables.plain import Cell, as_columns, write_csv, write_markdown
-from fedstage.tables.round_times_table import (
+from fedstage.results.definitions import Definition, read_definition
+from fedstage.results.round_times.seconds import read_times
+from fedstage.results.round_times.table import (
     LEGEND,
     as_numbers,
     as_texts,
@@ -16,6 +13,9 @@ from fedstage.tables.round_times_table import (
     summarise_times,
     times_schema,
 )
+from fedstage.results.tables.labels import show_value
+from fedstage.results.tables.plain import Cell, as_columns, write_csv, write_markdown
+from fedstage.storage.tensors import save_table
 
 
 def round_times(

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from fedstage import graph
-from fedstage.config import Line
-from fedstage.lines import group_slots, is_distilled, keeps_state, normalised, owner
-from fedstage.reading import read_line
+from fedstage.data.samples import read_line
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import group_slots, is_distilled, keeps_state, normalised, owner
+from fedstage.settings.lines import Line
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.cohort import cohort
 from fedstage.stages.distillation import distillation
@@ -26,7 +26,7 @@ def segment(
 ) -> None:
     """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
 
-    Reads and writes the same files as jobs of a participant each would, where `fedstage.graph` says
+    Reads and writes the same files as jobs of a participant each would, where `fedstage.plan.artefacts` says
     that they are. Of round state only that of the last round stays.
 
     Parameters
@@ -49,13 +49,13 @@ def segment(
                 speak(line, settings, round, group)
         for group in taught:
             teach(line, settings, round, group)
-        _drop(settings, round, groups, kept_updates, graph.updates)
+        _drop(settings, round, groups, kept_updates, artefacts.updates)
         if round > first:
             _drop(settings, round - 1, groups, kept_models, _models)
-            _drop(settings, round - 1, groups, [], lambda *at: [graph.round_state(*at)])
+            _drop(settings, round - 1, groups, [], lambda *at: [artefacts.round_state(*at)])
     for round in range(first, last + 1):
         _drop(settings, round, groups, kept_participants, _tables)
-        _drop(settings, round, groups, kept_logits, graph.spoken_logits)
+        _drop(settings, round, groups, kept_logits, artefacts.spoken_logits)
 
 
 def _drop(
@@ -70,39 +70,42 @@ def _drop(
         return
     for group in groups:
         for path in map(Path, files(settings, round, group)):
-            if path.is_relative_to(graph.line_folder(settings)):
+            if path.is_relative_to(artefacts.line_folder(settings)):
                 path.unlink(missing_ok=True)
 
 
 def _tables(line: Line, round: int, group: int) -> list[str]:
-    return [graph.participants_table(line, round, group)]
+    return [artefacts.participants_table(line, round, group)]
 
 
 def _models(line: Line, round: int, group: int) -> list[str]:
-    return [graph.aggregated_model(line, round, group), graph.global_model(line, round, group)]
+    return [
+        artefacts.aggregated_model(line, round, group),
+        artefacts.global_model(line, round, group),
+    ]
 
 
 def train_group(line: Path, settings: Line, round: int, group: int) -> None:
     """Train the participants of a group and aggregate their updates."""
-    info = Path(graph.data_file(settings.data, "info"))
-    start = Path(graph.global_model(settings, round - 1, group))
-    before = [Path(path) for path in graph.own_state_before(settings, round, group)]
-    public = [Path(path) for path in graph.statistics_images(settings)]
-    updates = [Path(path) for path in graph.updates(settings, round, group)]
+    info = Path(artefacts.data_file(settings.data, "info"))
+    start = Path(artefacts.global_model(settings, round - 1, group))
+    before = [Path(path) for path in artefacts.own_state_before(settings, round, group)]
+    public = [Path(path) for path in artefacts.statistics_images(settings)]
+    updates = [Path(path) for path in artefacts.updates(settings, round, group)]
     cohort(
         line=line,
         round=round,
         group=group,
         slots=list(group_slots(settings, group)),
-        data=Path(graph.data_file(settings.data, "train")),
+        data=Path(artefacts.data_file(settings.data, "train")),
         info=info,
-        clients=Path(graph.clients_table(settings)),
-        participation=Path(graph.participation_table(settings, round)),
+        clients=Path(artefacts.clients_table(settings)),
+        participation=Path(artefacts.participation_table(settings, round)),
         start=start,
-        state=[Path(path) for path in graph.states_before(settings, round, group)],
+        state=[Path(path) for path in artefacts.states_before(settings, round, group)],
         outputs=updates,
     )
-    state = Path(graph.round_state(settings, round, group))
+    state = Path(artefacts.round_state(settings, round, group))
     aggregation(
         line=line,
         info=info,
@@ -110,31 +113,31 @@ def train_group(line: Path, settings: Line, round: int, group: int) -> None:
         updates=updates,
         state=next(iter(before), None),
         public=next(iter(public), None),
-        output=Path(graph.aggregated_model(settings, round, group)),
-        participants=Path(graph.participants_table(settings, round, group)),
+        output=Path(artefacts.aggregated_model(settings, round, group)),
+        participants=Path(artefacts.participants_table(settings, round, group)),
         new_state=state if keeps_state(settings) else None,
     )
 
 
 def speak(line: Path, settings: Line, round: int, group: int) -> None:
     """Compute what the members of a round and group say, wherever distillations read it."""
-    for members, images, data in graph.teaching_logits(settings):
+    for members, images, data in artefacts.teaching_logits(settings):
         logits_of_round(line, settings, round, group, members, images, Path(data))
 
 
 def teach(line: Path, settings: Line, round: int, group: int) -> None:
     """Distil the round's teacher into a student."""
-    validation = graph.server_validation(settings)
+    validation = artefacts.server_validation(settings)
     distillation(
         line=line,
-        start=Path(graph.aggregated_model(settings, round, group)),
-        logits=_paths(graph.teacher_logits(settings, round)),
-        judged=_paths(graph.judged_logits(settings, round)),
-        updates=_paths(graph.fused_updates(settings, round, group)),
-        public=Path(graph.public_file(settings)),
+        start=Path(artefacts.aggregated_model(settings, round, group)),
+        logits=_paths(artefacts.teacher_logits(settings, round)),
+        judged=_paths(artefacts.judged_logits(settings, round)),
+        updates=_paths(artefacts.fused_updates(settings, round, group)),
+        public=Path(artefacts.public_file(settings)),
         server_validation=Path(validation) if validation else None,
-        info=Path(graph.data_file(settings.data, "info")),
-        output=Path(graph.global_model(settings, round, group)),
+        info=Path(artefacts.data_file(settings.data, "info")),
+        output=Path(artefacts.global_model(settings, round, group)),
     )
 
 

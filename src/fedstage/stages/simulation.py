@@ -7,17 +7,17 @@ from typing import Any
 import pyarrow as pa
 from matplotlib.figure import Figure
 
-from fedstage.artefacts import save_table
-from fedstage.config import Axis
-from fedstage.definitions import DefinedRun, Definition, read_definition
-from fedstage.simulation.availability import away_before, windows
-from fedstage.simulation.events import AGGREGATOR
-from fedstage.simulation.schedule import Schedule, schedule
-from fedstage.tables.figures import save_figure
-from fedstage.tables.gantt_figure import Panel, draw_gantt
-from fedstage.tables.labels import join_labels, show_value
-from fedstage.tables.plain import write_csv, write_markdown
-from fedstage.tables.simulation_table import LEGEND, as_numbers, as_texts, describe
+from fedstage.results.definitions import DefinedRun, Definition, read_definition
+from fedstage.results.figures.style import save_figure
+from fedstage.results.simulation.availability import away_before, windows
+from fedstage.results.simulation.events import AGGREGATOR
+from fedstage.results.simulation.figure import Panel, draw_gantt
+from fedstage.results.simulation.schedule import Schedule, schedule
+from fedstage.results.simulation.table import LEGEND, as_numbers, as_texts, describe
+from fedstage.results.tables.labels import join_labels, show_value
+from fedstage.results.tables.plain import write_csv, write_markdown
+from fedstage.settings.scores import Axis
+from fedstage.storage.tensors import save_table
 
 Scheduled = Sequence[tuple[DefinedRun, Schedule]]
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.tables.figures import save_figure
-from fedstage.tables.runs import read_scores
-from fedstage.tables.summary import summarise
-from fedstage.tables.sweep_figure import draw_sweep
+from fedstage.results.figures.style import save_figure
+from fedstage.results.figures.sweep import draw_sweep
+from fedstage.results.tables.runs import read_scores
+from fedstage.results.tables.summary import summarise
 
 
 def sweep(*, runs: Path, figure: Path) -> None:

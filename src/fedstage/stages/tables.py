@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from fedstage.artefacts import save_table
-from fedstage.files import replacing
-from fedstage.tables.html import render_html
-from fedstage.tables.latex import render_latex
-from fedstage.tables.layout import describe_source, lay_out
-from fedstage.tables.markdown import render
-from fedstage.tables.runs import last_rounds, read_scores
-from fedstage.tables.summary import summarise, table_schema
+from fedstage.results.tables.html import render_html
+from fedstage.results.tables.latex import render_latex
+from fedstage.results.tables.layout import describe_source, lay_out
+from fedstage.results.tables.markdown import render
+from fedstage.results.tables.runs import last_rounds, read_scores
+from fedstage.results.tables.summary import summarise, table_schema
+from fedstage.storage.files import replacing
+from fedstage.storage.tensors import save_table
 
 
 def tables(

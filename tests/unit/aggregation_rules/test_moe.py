@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.aggregation_rules import Knowledge, moe
-from fedstage.config import Moe
+from fedstage.algorithm.one_shot.aggregators import Knowledge, moe
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import Moe
 
 SMALL = {"channels": [2, 3], "kernel": 3, "padding": 1, "hidden": [5, 4]}
 

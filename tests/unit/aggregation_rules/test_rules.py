@@ -4,9 +4,9 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from fedstage.aggregation_rules import Knowledge, combination, rule, sees_images
-from fedstage.config import FITTED_AGGREGATORS, TRAINED_AGGREGATORS, Aggregator
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule, sees_images
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import FITTED_AGGREGATORS, TRAINED_AGGREGATORS, Aggregator
 
 M, N, C = 3, 40, 4
 NAMES = ["averaging", "weighted", "confidence", "linear", "per_class", "mlp", "voting", "moe"]
@@ -151,7 +151,7 @@ def test_linear_and_per_class_multiply_as_they_say():
 
 
 def test_confident_clients_weigh_more_and_shares_sum_to_one():
-    from fedstage.aggregation_rules.confidence import shares
+    from fedstage.algorithm.one_shot.aggregators.confidence import shares
 
     logits = torch.zeros(2, 1, C)
     logits[1, 0, 2] = 8.0
@@ -161,7 +161,7 @@ def test_confident_clients_weigh_more_and_shares_sum_to_one():
 
 
 def test_clients_that_know_nothing_weigh_the_same():
-    from fedstage.aggregation_rules.confidence import shares
+    from fedstage.algorithm.one_shot.aggregators.confidence import shares
 
     assert torch.allclose(shares(torch.zeros(M, 2, C)), torch.full((M, 2), 1 / M))
 

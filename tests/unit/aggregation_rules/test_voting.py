@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from fedstage.aggregation_rules import Knowledge, combination, voting
-from fedstage.aggregation_rules.votes import count
-from fedstage.config import Voting
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, voting
+from fedstage.algorithm.one_shot.aggregators.votes import count
 from fedstage.errors import FedstageError
+from fedstage.settings.aggregators import Voting
 
 C = 3
 

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from fedstage.aggregation_rules import Knowledge, combination, rule
-from fedstage.aggregator_trainers import Samples, federated, proxy, trainer
-from fedstage.aggregator_trainers.stopping import accuracy_of
-from fedstage.config import FederatedRounds, Linear, Mlp, PerClass, ProxySet
+from fedstage.algorithm.one_shot.aggregator_training import Samples, federated, proxy, trainer
+from fedstage.algorithm.one_shot.aggregator_training.stopping import accuracy_of
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import FederatedRounds, Linear, Mlp, PerClass, ProxySet
 
 M, C = 3, 4
 SIZES = {0: 20, 1: 7, 2: 40}

@@ -2,7 +2,7 @@ from math import inf, isnan, pi
 
 import pytest
 
-from fedstage.claims.intervals import central_probability, confidence_interval, student_t
+from fedstage.results.claims.intervals import central_probability, confidence_interval, student_t
 
 
 def test_tables_of_students_distribution():

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage.claims.library import check_claims, check_metrics, load_claims
-from fedstage.claims.settings import Claim
 from fedstage.errors import FedstageError
-from fedstage.experiments.settings import Experiment
+from fedstage.results.claims.library import check_claims, check_metrics, load_claims
+from fedstage.settings.claims import Claim
+from fedstage.settings.experiments import Experiment
 
 PUBLISHED = Path(__file__).parents[3] / "workflow/published"
 FORM = {"greater": {"method": "a"}, "than": {"method": "b"}}

@@ -1,10 +1,10 @@
 import pandas as pd
 import pytest
 
-from fedstage.claims.measurements import cells_of, values_of_runs, values_of_table
 from fedstage.errors import FedstageError
-from fedstage.tables.runs import ResultRuns
-from fedstage.validation import validate
+from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.results.tables.runs import ResultRuns
+from fedstage.settings.validation import validate
 
 POINTS = [
     {"method": method, "seed": seed, "participants": 8}

@@ -1,10 +1,10 @@
 import pytest
 
-from fedstage.claims.comparisons import Cell
-from fedstage.claims.report import render_report, render_report_html
-from fedstage.claims.settings import Claim
-from fedstage.claims.table import SCHEMA, as_columns, claim_rows
-from fedstage.claims.verdicts import judge
+from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.report import render_report, render_report_html
+from fedstage.results.claims.table import SCHEMA, as_columns, claim_rows
+from fedstage.results.claims.verdicts import judge
+from fedstage.settings.claims import Claim
 
 CELLS = [
     Cell({"method": "a", "alpha": 1.0}, {0: 70.0, 1: 72.0, 2: 71.0}, 89.0),

@@ -1,8 +1,8 @@
 import pytest
 
-from fedstage.claims.settings import Claim, ClaimFile
 from fedstage.errors import FedstageError
-from fedstage.validation import validate
+from fedstage.settings.claims import Claim, ClaimFile
+from fedstage.settings.validation import validate
 
 ABOUT = {"id": "a", "text": "t", "place": "p", "experiment": "e"}
 A, B = {"method": "a"}, {"method": "b"}

@@ -1,9 +1,8 @@
 import pytest
 
-from fedstage.claims.comparisons import Cell
-from fedstage.claims.intervals import Interval
-from fedstage.claims.settings import Claim
-from fedstage.claims.verdicts import (
+from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.intervals import Interval
+from fedstage.results.claims.verdicts import (
     CONTRADICTED,
     HOLDS,
     NOT_MEASURED,
@@ -12,6 +11,7 @@ from fedstage.claims.verdicts import (
     decide,
     judge,
 )
+from fedstage.settings.claims import Claim
 
 ABOVE = {"greater": {"method": "a"}, "than": {"method": "b"}}
 BELOW = {"less": {"method": "a"}, "than": {"method": "b"}}

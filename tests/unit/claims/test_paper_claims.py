@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.catalogue import load_catalogue
-from fedstage.claims.comparisons import Cell
-from fedstage.claims.library import check_claims, load_claims
-from fedstage.claims.verdicts import NOT_MEASURED, judge
-from fedstage.published.matching import counterparts
-from fedstage.published.rows import load_rows
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.library import check_claims, load_claims
+from fedstage.results.claims.verdicts import NOT_MEASURED, judge
+from fedstage.results.published.matching import counterparts
+from fedstage.results.published.rows import load_rows
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 CATALOGUE = load_catalogue({"targets": ["fedsdd_table2/paper"]}, WORKFLOW)

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.catalogue import load_catalogue
-from fedstage.communication.describe import (
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.communication import (
     describe_communication,
     files_of,
     tables_read,
     validation_of,
 )
-from fedstage.communication.settings import CommunicationRuns
-from fedstage.errors import FedstageError
-from fedstage.validation import validate
+from fedstage.results.communication.described import CommunicationRuns
+from fedstage.settings.validation import validate
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 METHODS = ["fens", "fedadam", "fedkd_4r_fedkd_then_fedavg"]

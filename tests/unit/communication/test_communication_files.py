@@ -4,17 +4,18 @@ from collections import Counter
 
 import pytest
 
-from fedstage import graph
-from fedstage.communication.files import (
+from fedstage.plan import artefacts
+from fedstage.plan.runs import RunLength
+from fedstage.plan.sharing import alone, local_line, quantised_line
+from fedstage.results.communication.files import (
     client_models,
     held_files,
     holds_one,
     read_files,
     traffic_files,
 )
-from fedstage.config import Line, OneShot, OneShotLine
-from fedstage.experiments.runs import RunLength
-from fedstage.lines import alone, local_line, quantised_line
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShot, OneShotLine
 
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
 SHARED = {
@@ -38,16 +39,16 @@ def held(evaluate, rounds=3):
 
 def test_a_federated_run_is_read_round_by_round_and_group_by_group():
     files = traffic_files(GROUPS, 3)
-    assert files == [graph.participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
+    assert files == [artefacts.participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
     assert client_models(GROUPS, RunLength(rounds=3)) == [
-        graph.aggregated_model(GROUPS, 3, k) for k in (0, 1)
+        artefacts.aggregated_model(GROUPS, 3, k) for k in (0, 1)
     ]
 
 
 def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
     taught = one_shot(distillation="l1", server=SERVER)
     for line in (one_shot(), taught):
-        assert traffic_files(line, 1) == [graph.aggregator_rounds(one_shot())]
+        assert traffic_files(line, 1) == [artefacts.aggregator_rounds(one_shot())]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
 )
 def test_an_ensemble_is_all_of_its_members(evaluate, of_group, rounds):
     expected = {
-        graph.aggregated_model(GROUPS, t, k): count
+        artefacts.aggregated_model(GROUPS, t, k): count
         for t in rounds
         for k, count in enumerate(of_group)
     }
@@ -73,33 +74,33 @@ def test_the_first_rounds_of_a_temporal_ensemble_have_fewer_members():
 
 
 def test_a_global_model_is_one_model():
-    assert held("global_model") == {graph.global_model(GROUPS, 3, 0): 1}
+    assert held("global_model") == {artefacts.global_model(GROUPS, 3, 0): 1}
 
 
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     line, length = one_shot(forget=[2]), RunLength(rounds=1)
-    models = graph.local_models(local_line(line))
-    assert held_files(line, length) == [*models[:2], *models[3:], graph.aggregator_file(line)]
+    models = artefacts.local_models(local_line(line))
+    assert held_files(line, length) == [*models[:2], *models[3:], artefacts.aggregator_file(line)]
     assert client_models(line, length) == [*models[:2], *models[3:]]
 
 
 def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     """They are what travels back; a client's own model travels as it was trained."""
     line, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
-    models = graph.asked_models(quantised_line(line))
-    assert held_files(line, length) == [*models[:2], *models[3:], graph.aggregator_file(line)]
-    trained = graph.local_models(local_line(line))
+    models = artefacts.asked_models(quantised_line(line))
+    assert held_files(line, length) == [*models[:2], *models[3:], artefacts.aggregator_file(line)]
+    trained = artefacts.local_models(local_line(line))
     assert client_models(line, length) == [*trained[:2], *trained[3:]]
 
 
 def test_a_student_is_held_alone():
     line = one_shot(distillation="l1", server=SERVER)
-    assert held_files(line, RunLength(rounds=1)) == [graph.student_file(line)]
+    assert held_files(line, RunLength(rounds=1)) == [artefacts.student_file(line)]
 
 
 def test_of_clients_alone_each_holds_its_own():
     line = alone(GROUPS, 3, pooled=False)
-    assert held_files(line, RunLength(rounds=3)) == graph.local_models(line)
+    assert held_files(line, RunLength(rounds=3)) == artefacts.local_models(line)
     assert (holds_one(line), holds_one(GROUPS)) == (True, False)
     assert traffic_files(line, 3) == []
 
@@ -109,7 +110,7 @@ def test_of_one_client_that_is_scored_no_other_model_is_read(precision):
     own = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": precision})
     line = alone(GROUPS, 1, pooled=False, own=own)
     length = RunLength(rounds=1, evaluate_client=2)
-    trained, asked = graph.local_models(line)[2], graph.asked_models(line)[2]
+    trained, asked = artefacts.local_models(line)[2], artefacts.asked_models(line)[2]
     assert held_files(line, length) == [asked]
     assert client_models(line, length) == [trained]
     assert read_files(line, length) == list(dict.fromkeys([trained, asked]))

@@ -3,10 +3,14 @@
 import pytest
 import torch
 
-from fedstage import graph
-from fedstage.artefacts import save_table, save_tensors
-from fedstage.communication.files import traffic_files
-from fedstage.communication.phases import (
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.errors import FedstageError
+from fedstage.plan import artefacts
+from fedstage.plan.runs import RunLength
+from fedstage.plan.sharing import local_line
+from fedstage.results.communication.described import Part
+from fedstage.results.communication.files import traffic_files
+from fedstage.results.communication.phases import (
     Phase,
     bytes_until,
     held_bytes,
@@ -15,13 +19,10 @@ from fedstage.communication.phases import (
     tensor_bytes,
     total,
 )
-from fedstage.communication.settings import Part
-from fedstage.config import Line, OneShotLine
-from fedstage.errors import FedstageError
-from fedstage.experiments.runs import RunLength
-from fedstage.lines import local_line
-from fedstage.one_shot_traffic import ROUNDS_SCHEMA
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
+from fedstage.storage.tensors import save_table, save_tensors
 
 SHARED = {
     "data": "digits",
@@ -123,10 +124,10 @@ def test_what_goes_on_from_something_adds_to_it():
 
 
 def test_sizes_are_those_of_the_files():
-    models = graph.local_models(local_line(ENSEMBLE))
+    models = artefacts.local_models(local_line(ENSEMBLE))
     for number, path in enumerate(models[:3]):
         save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
-    save_tensors(graph.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
+    save_tensors(artefacts.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
     assert held_bytes(part) == 23 + 27 + 31 + 24

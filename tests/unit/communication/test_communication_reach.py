@@ -5,13 +5,13 @@ from typing import get_args
 
 import pyarrow.parquet as pq
 
-from fedstage.artefacts import save_table
-from fedstage.communication.measurements import run_rows, run_schema
-from fedstage.communication.phases import Phase
-from fedstage.communication.reach import with_references
-from fedstage.communication.runs import Reached, RunTraffic
-from fedstage.config import Communicated
-from fedstage.tables.plain import as_columns
+from fedstage.results.communication.measurements import run_rows, run_schema
+from fedstage.results.communication.phases import Phase
+from fedstage.results.communication.reach import with_references
+from fedstage.results.communication.runs import Reached, RunTraffic
+from fedstage.results.tables.plain import as_columns
+from fedstage.settings.scores import Communicated
+from fedstage.storage.tensors import save_table
 
 MODEL = 1000
 FENS = {"method": "fens"}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fedstage.artefacts import save_table
-from fedstage.communication.runs import best_round
 from fedstage.errors import FedstageError
-from fedstage.metrics import METRICS_SCHEMA
+from fedstage.results.communication.runs import best_round
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.storage.tensors import save_table
 
 
 def write(path, accuracies, role="validation", **columns):

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.config import AgNews
-from fedstage.data import load
-from fedstage.data.ag_news import CLASSES
-from fedstage.data.wordpiece import SPECIAL, build_vocabulary, encode
+from fedstage.data.datasets import load
+from fedstage.data.datasets.ag_news import CLASSES
+from fedstage.data.datasets.wordpiece import SPECIAL, build_vocabulary, encode
 from fedstage.errors import FedstageError
+from fedstage.settings.data import AgNews
 
 TRAIN = [
     ("3", "Oil prices rise", "Oil is up, says a trader."),

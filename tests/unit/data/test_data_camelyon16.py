@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.config import Camelyon16
-from fedstage.data import load
+from fedstage.data.datasets import load
 from fedstage.errors import FedstageError
+from fedstage.settings.data import Camelyon16
 
 HEAD = "label,tumorp1000,tumorp10000,tumorp40000,hospital,hospital_corrected,slide_name"
 #: Label, centre and number of tiles.

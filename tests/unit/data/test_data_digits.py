@@ -3,10 +3,10 @@ import pytest
 import torch
 from sklearn.datasets import load_digits as sklearn_digits
 
-from fedstage.config import Digits
-from fedstage.data.digits import load_digits
+from fedstage.data.datasets.digits import load_digits
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
+from fedstage.settings.data import Digits
 
 
 def levels(images):

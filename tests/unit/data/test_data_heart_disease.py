@@ -11,10 +11,10 @@ import pytest
 import torch
 from sklearn.model_selection import train_test_split
 
-from fedstage.config import HeartDisease
-from fedstage.data import heart_disease, load
-from fedstage.data.heart_disease import CENTRES, as_dataset, file_of, read_centre
+from fedstage.data.datasets import heart_disease, load
+from fedstage.data.datasets.heart_disease import CENTRES, as_dataset, file_of, read_centre
 from fedstage.errors import FedstageError
+from fedstage.settings.data import HeartDisease
 
 SETTINGS = HeartDisease(name="heart_disease")
 REAL = Path(os.environ.get("FEDSTAGE_DATA", "nowhere"), "heart_disease")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.images import pixel_statistics
+from fedstage.data.datasets.images import pixel_statistics
 
 
 def test_statistics_are_those_of_float64_pixels_per_channel():

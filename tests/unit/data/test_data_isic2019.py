@@ -7,10 +7,10 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.config import Isic2019
-from fedstage.data import load
-from fedstage.data.isic2019 import CLASSES, PICTURES, TABLE
+from fedstage.data.datasets import load
+from fedstage.data.datasets.isic2019 import CLASSES, PICTURES, TABLE
 from fedstage.errors import FedstageError
+from fedstage.settings.data import Isic2019
 
 HEAD = "image,MEL,NV,BCC,AK,BKL,DF,VASC,SCC,UNK,target,center,fold,fold2"
 #: Name, class, centre, fold, width and height.

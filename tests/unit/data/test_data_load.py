@@ -1,8 +1,8 @@
 import pytest
 
-from fedstage.config import Digits, ParquetData, TorchvisionData
-from fedstage.data import load
+from fedstage.data.datasets import load
 from fedstage.errors import FedstageError
+from fedstage.settings.data import Digits, ParquetData, TorchvisionData
 
 NEED_A_FOLDER = [
     TorchvisionData(name="svhn"),

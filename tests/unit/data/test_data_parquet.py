@@ -10,11 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.config import ParquetData
-from fedstage.data.images import pixel_statistics
-from fedstage.data.parquet import load_parquet
+from fedstage.data.datasets.images import pixel_statistics
+from fedstage.data.datasets.parquet import load_parquet
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
+from fedstage.settings.data import ParquetData
 
 IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 

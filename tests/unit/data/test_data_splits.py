@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from fedstage.config import ParquetData, TorchvisionData
-from fedstage.data.splits import choose_rows, permutation
+from fedstage.data.datasets.splits import choose_rows, permutation
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
+from fedstage.settings.data import ParquetData, TorchvisionData
 
 
 def settings(**keys):

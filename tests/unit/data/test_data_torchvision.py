@@ -13,10 +13,10 @@ import pytest
 import torch
 from torchvision import datasets
 
-from fedstage.config import TorchvisionData
-from fedstage.data.torchvision_data import load_torchvision
+from fedstage.data.datasets.torchvision_data import load_torchvision
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
+from fedstage.settings.data import TorchvisionData
 
 CIFAR10_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse"]
 CIFAR10_NAMES += ["ship", "truck"]

@@ -2,7 +2,13 @@ import importlib.util
 
 import pytest
 
-from fedstage.data.wordpiece import SPECIAL, build_vocabulary, cut_word, encode, split_words
+from fedstage.data.datasets.wordpiece import (
+    SPECIAL,
+    build_vocabulary,
+    cut_word,
+    encode,
+    split_words,
+)
 
 TEXTS = ["The cat sat.", "the Cat, the dog", "A dög sat"]
 PIECES = [*SPECIAL, "un", "##aff", "##able", "##a", "##b", "want", "##ed", "a", ","]

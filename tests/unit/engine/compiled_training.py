@@ -7,15 +7,17 @@ import sys
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, Focal, LogisticRegression, Numerics, Optimiser, Server
-from fedstage.engine.devices import prepare
-from fedstage.engine.passes import arrange
-from fedstage.engine.training import train
-from fedstage.global_trainers.distillation import distillation_loss
-from fedstage.losses import client_loss
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall, LogisticRegression
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Focal, Optimiser, Server
+from fedstage.training.devices import prepare
+from fedstage.training.loop import train
+from fedstage.training.losses import client_loss
+from fedstage.training.passes import arrange
 
 INFO = {"mean": [0.4], "std": [0.3]}
 MODELS = {

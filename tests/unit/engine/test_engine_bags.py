@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from fedstage.engine.bags import Bags
-from fedstage.engine.images import augment, draw, normalise
+from fedstage.data.bags import Bags
 from fedstage.randomness import torch_generator
+from fedstage.training.images import augment, draw, normalise
 
 SIZES = [3, 1, 4, 2]
 

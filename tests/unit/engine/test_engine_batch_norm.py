@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall
-from fedstage.engine.batch_norm import re_estimate
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall
+from fedstage.training.batch_norm import re_estimate
 
 INFO = {"mean": [0.4], "std": [0.25]}
 

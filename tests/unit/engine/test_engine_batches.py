@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from fedstage.config import Client
-from fedstage.engine.batches import all_batches, client_batches, public_batches
 from fedstage.randomness import torch_generator
+from fedstage.settings.optimisation import Client
+from fedstage.training.batches import all_batches, client_batches, public_batches
 
 
 def client(**settings):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.engine.devices import computes_bf16, has_compiler
+from fedstage.training.devices import computes_bf16, has_compiler
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
 

@@ -5,12 +5,13 @@ import sys
 import pytest
 import torch
 
-from fedstage.config import Numerics, Optimiser
-from fedstage.engine import devices
-from fedstage.engine.devices import prepare
-from fedstage.engine.training import train
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training import devices
+from fedstage.training.devices import prepare
+from fedstage.training.loop import train
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -141,8 +142,8 @@ def test_the_compiler_is_imported_only_where_it_is_asked_for():
     """It takes seconds, in every process of a run without warm workers."""
     code = (
         "import sys, torch, fedstage.stages.segment, fedstage.stages.local_model\n"
-        "from fedstage.config import Numerics, Optimiser\n"
-        "from fedstage.engine.training import train\n"
+        "from fedstage.settings import Numerics, Optimiser\n"
+        "from fedstage.training.loop import train\n"
         "from fedstage.randomness import torch_generator as generator\n"
         "model, loss = torch.nn.Linear(4, 2), torch.nn.functional.cross_entropy\n"
         "images = torch.zeros(4, 1, 1, 4, dtype=torch.uint8)\n"

@@ -3,16 +3,18 @@
 import pytest
 import torch
 
-from fedstage.config import Client, CrossEntropy, Focal, Numerics, Optimiser, ResNet
-from fedstage.engine.batches import client_batches
-from fedstage.engine.devices import prepare
-from fedstage.engine.passes import arrange
-from fedstage.engine.streams import take_turns
-from fedstage.engine.training import training
-from fedstage.losses import client_loss
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import ResNet
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Client, CrossEntropy, Focal, Optimiser
+from fedstage.training.batches import client_batches
+from fedstage.training.devices import prepare
+from fedstage.training.loop import training
+from fedstage.training.losses import client_loss
+from fedstage.training.passes import arrange
+from fedstage.training.streams import take_turns
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

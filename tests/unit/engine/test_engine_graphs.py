@@ -9,16 +9,19 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from fedstage.config import CnnSmall, FedProx, Focal, Numerics, Optimiser, ResNet, Scaffold, Server
-from fedstage.engine import graphs
-from fedstage.engine.passes import arrange
-from fedstage.engine.training import AHEAD, train
-from fedstage.global_trainers.distillation import distillation_loss
-from fedstage.local_trainers import local_trainer
-from fedstage.losses import client_loss
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.local_training import FedProx, Scaffold
+from fedstage.settings.models import CnnSmall, ResNet
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Focal, Optimiser, Server
+from fedstage.training import graphs
+from fedstage.training.loop import AHEAD, train
+from fedstage.training.losses import client_loss
+from fedstage.training.passes import arrange
 
 INFO = {"mean": [0.4] * 3, "std": [0.3] * 3}
 CLASSES, SIZE, SAMPLES = 3, 6, 27  # of an epoch's batches the last has three samples
@@ -299,5 +302,5 @@ def test_draws_are_the_same_however_many_batches_go_at_a_time(monkeypatch):
     chosen = settings(augmentation="crop_flip")
     assert len(batches()) < AHEAD
     together = trained(network(), chosen, Numerics())
-    monkeypatch.setattr("fedstage.engine.training.AHEAD", 2)
+    monkeypatch.setattr("fedstage.training.loop.AHEAD", 2)
     assert same(together, trained(network(), chosen, Numerics()))

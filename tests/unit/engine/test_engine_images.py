@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from fedstage.engine.images import augment, draw, normalise
 from fedstage.randomness import torch_generator
+from fedstage.training.images import augment, draw, normalise
 
 PADDING = 4
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall
-from fedstage.engine.inference import BATCH, class_accuracies, compute_logits, cross_entropy
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall
+from fedstage.training.inference import BATCH, class_accuracies, compute_logits, cross_entropy
 
 INFO = {"mean": [0.4], "std": [0.3]}
 

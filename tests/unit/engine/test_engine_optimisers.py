@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import Optimiser
-from fedstage.engine.optimisers import optimiser_step, step_sizes
 from fedstage.randomness import torch_generator
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training.optimisers import optimiser_step, step_sizes
 
 STEPS = 20
 SHAPES = [(3, 2, 3, 3), (3,), (4, 5), ()]

@@ -6,13 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import Numerics, Optimiser, ResNet
-from fedstage.engine.inference import compute_logits
-from fedstage.engine.passes import arrange, forward, model_loss
-from fedstage.engine.training import full_gradient, train
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import ResNet
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training.inference import compute_logits
+from fedstage.training.loop import full_gradient, train
+from fedstage.training.passes import arrange, forward, model_loss
 
 INFO = {"mean": [0.4, 0.5, 0.6], "std": [0.3, 0.2, 0.1]}
 CHOICES = [

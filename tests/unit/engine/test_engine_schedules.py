@@ -1,7 +1,7 @@
 import pytest
 
-from fedstage.config import Constant, Cosine, Cyclical, Step
-from fedstage.engine.schedules import factor
+from fedstage.settings.optimisation import Constant, Cosine, Cyclical, Step
+from fedstage.training.schedules import factor
 
 
 def factors(schedule, steps):

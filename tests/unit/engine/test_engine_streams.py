@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from fedstage.engine import streams
-from fedstage.engine.streams import finish, take_turns
+from fedstage.training import streams
+from fedstage.training.streams import finish, take_turns
 
 CPU = torch.device("cpu")
 

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, Optimiser
-from fedstage.engine.training import full_gradient, train
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training.loop import full_gradient, train
 
 INFO = {"mean": [0.4], "std": [0.3]}
 CLASSES = 3

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall, LogisticRegression, ResNet, WideResNet
 
 NORMS = ("batch", "group", "none")
 MODELS = [

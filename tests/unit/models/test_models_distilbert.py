@@ -4,12 +4,12 @@ import sys
 import pytest
 import torch
 
-from fedstage.config import DistilBert
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import DistilBert
 
 TINY = DistilBert(
     name="distilbert", vocabulary=50, layers=2, heads=2, width=8, hidden=16, positions=12

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from fedstage.config import EfficientNet, has_batch_norm
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import EfficientNet, has_batch_norm
 
 SETTINGS = EfficientNet(name="efficientnet_b0")
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
 from fedstage.models.build import build
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall, LogisticRegression, ResNet, WideResNet
 
 SHAPE = (3, 12, 10)
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import CnnSmall, LogisticRegression, ResNet, WideResNet
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall, LogisticRegression, ResNet, WideResNet
 
 CIFAR = (3, 32, 32)
 NORMS = ("batch", "group", "none")

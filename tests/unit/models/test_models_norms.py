@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.config import ResNet
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.norms import convolution, groups, normalise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import ResNet
 
 SHAPE = (1, 8, 8)
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fedstage.config import ResNetWide
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import ResNetWide
 
 CIFAR = (3, 32, 32)
 NORMS = ("batch", "group", "none")

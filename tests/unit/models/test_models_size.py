@@ -3,7 +3,9 @@ import sys
 
 import pytest
 
-from fedstage.config import (
+from fedstage.models.build import build
+from fedstage.models.size import state_size
+from fedstage.settings.models import (
     CnnSmall,
     DeepMil,
     EfficientNet,
@@ -11,8 +13,6 @@ from fedstage.config import (
     ResNet,
     WideResNet,
 )
-from fedstage.models.build import build
-from fedstage.models.size import state_size
 
 NORMS = ("batch", "group", "none")
 RESNETS = ("resnet8", "resnet20", "resnet32", "resnet56")

@@ -3,9 +3,9 @@ import time
 import numpy as np
 import pytest
 
-from fedstage.config import Dirichlet
+from fedstage.data.partitions.dirichlet import apportion, assign, draw_counts
 from fedstage.errors import FedstageError
-from fedstage.partitions.dirichlet import apportion, assign, draw_counts
+from fedstage.settings.partitions import Dirichlet
 
 TEN_CLASSES = np.random.default_rng(11).permutation(np.repeat(np.arange(10), 100))
 

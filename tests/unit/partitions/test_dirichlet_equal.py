@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fedstage.config import DirichletEqual
+from fedstage.data.partitions.dirichlet_equal import assign, block_widths, draw_block
 from fedstage.errors import FedstageError
-from fedstage.partitions.dirichlet_equal import assign, block_widths, draw_block
+from fedstage.settings.partitions import DirichletEqual
 
 
 def assigned(labels, clients, seed=0, **settings):
@@ -43,7 +43,7 @@ def test_blocks_get_samples_in_proportion_to_their_clients(monkeypatch):
         seen.append((len(samples), clients))
         return draw_block(settings, labels, samples, clients, generator)
 
-    monkeypatch.setattr("fedstage.partitions.dirichlet_equal.draw_block", recorded)
+    monkeypatch.setattr("fedstage.data.partitions.dirichlet_equal.draw_block", recorded)
     assigned(labels_of(10, 100), 25, alpha=1.0)
     assert seen == [(400, 10), (400, 10), (200, 5)]
 
@@ -59,7 +59,7 @@ def test_blocks_are_random_samples_of_the_data_set():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_client_of_a_block_is_below_half_of_the_mean(seed, monkeypatch):
-    from fedstage.partitions import dirichlet_equal
+    from fedstage.data.partitions import dirichlet_equal
 
     smallest = []
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage import partitions
-from fedstage.config import Dirichlet, DirichletEqual, Iid, Natural, Shards
+from fedstage.data import partitions
+from fedstage.data.partitions import divide
 from fedstage.errors import FedstageError
-from fedstage.partitions import divide
+from fedstage.settings.partitions import Dirichlet, DirichletEqual, Iid, Natural, Shards
 
 SAMPLES = 1000
 CLIENTS = 13

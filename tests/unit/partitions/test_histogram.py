@@ -3,9 +3,9 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from fedstage.partitions import HISTOGRAM_SCHEMA
-from fedstage.partitions.histogram import label_histogram
-from fedstage.partitions.roles import split_roles
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.data.partitions.histogram import label_histogram
+from fedstage.data.partitions.roles import split_roles
 
 
 def rows(columns):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fedstage.config import Iid
-from fedstage.partitions.iid import assign
+from fedstage.data.partitions.iid import assign
+from fedstage.settings.partitions import Iid
 
 
 def assigned(samples, clients, seed=0):

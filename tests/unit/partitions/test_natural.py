@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fedstage.config import Natural
+from fedstage.data.partitions.natural import assign
 from fedstage.errors import FedstageError
-from fedstage.partitions.natural import assign
+from fedstage.settings.partitions import Natural
 
 SETTINGS = Natural(name="natural")
 

@@ -3,8 +3,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from fedstage.partitions import CLIENTS_SCHEMA
-from fedstage.partitions.roles import split_roles
+from fedstage.data.partitions import CLIENTS_SCHEMA
+from fedstage.data.partitions.roles import split_roles
 
 ASSIGNED = [np.array([9, 3, 7, 1]), np.array([2]), np.arange(10, 110)[::-1]]
 

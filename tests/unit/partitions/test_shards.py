@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fedstage.config import Shards
+from fedstage.data.partitions.shards import assign
 from fedstage.errors import FedstageError
-from fedstage.partitions.shards import assign
+from fedstage.settings.partitions import Shards
 
 
 def assigned(labels, clients, per_client, seed=0):

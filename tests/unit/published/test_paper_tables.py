@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.catalogue import load_catalogue
-from fedstage.config import Line, OneShotLine
-from fedstage.data.isic2019 import CLASSES
-from fedstage.lines import line_id, local_line
-from fedstage.published.rows import load_rows
+from fedstage.data.datasets.isic2019 import CLASSES
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.plan.sharing import line_id, local_line
+from fedstage.results.published.rows import load_rows
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 PAPERS = ("fedeed", "fedsdd")

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage.catalogue import claims_on, describe_runs, load_catalogue
 from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import claims_on, describe_runs, load_catalogue
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 BASE = {

@@ -1,10 +1,10 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.published.matching import counterparts
-from fedstage.published.rows import Row
-from fedstage.published.settings import Published
-from fedstage.validation import validate
+from fedstage.results.published.matching import counterparts
+from fedstage.results.published.rows import Row
+from fedstage.settings.published import Published
+from fedstage.settings.validation import validate
 
 
 def row(table="table2", metric="top1_accuracy", value=1.0, **keys):

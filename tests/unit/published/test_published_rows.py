@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.published.rows import HEADER, check_papers, load_rows
+from fedstage.results.published.rows import HEADER, check_papers, load_rows
 
 FOLDER = Path(__file__).parents[3] / "workflow/published"
 LINE = "table2,cifar10,1.0,resnet20,fedsdd,K=4;R=1,top1_accuracy,percent,89.06,0.19,3"

@@ -1,9 +1,9 @@
-from fedstage.config import Line
-from fedstage.experiments.runs import Run, RunLength
-from fedstage.lines import alone
-from fedstage.published.rows import Paper, Row
-from fedstage.published.scale import measured_at, name_source, published_at
-from fedstage.published.settings import Published
+from fedstage.plan.runs import Run, RunLength
+from fedstage.plan.sharing import alone
+from fedstage.results.published.rows import Paper, Row
+from fedstage.results.published.scale import measured_at, name_source, published_at
+from fedstage.settings.lines import Line
+from fedstage.settings.published import Published
 
 PAPER = Paper(label="FedSDD", title="A title", scale="100 rounds")
 

@@ -3,13 +3,13 @@ from math import inf
 
 import pytest
 
-from fedstage.simulation.availability import (
+from fedstage.results.simulation.availability import (
     Calendar,
     available_seconds,
     away_before,
     windows,
 )
-from fedstage.simulation.settings import Availability
+from fedstage.settings.simulation import Availability
 
 HALF = Availability(share=0.5, interval=10.0)
 

@@ -5,11 +5,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from fedstage.jobs import Job
-from fedstage.simulation.availability import available_seconds, windows
-from fedstage.simulation.events import AGGREGATOR, SERVER, Span, simulate
-from fedstage.simulation.measures import critical_path, measure
-from fedstage.simulation.settings import Availability
+from fedstage.plan.jobs import Job
+from fedstage.results.simulation.availability import available_seconds, windows
+from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate
+from fedstage.results.simulation.measures import critical_path, measure
+from fedstage.settings.simulation import Availability
 
 
 def always(place):

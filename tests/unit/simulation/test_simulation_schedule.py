@@ -4,13 +4,13 @@ import sys
 import numpy as np
 import pytest
 
-from fedstage.config import Line
-from fedstage.jobs import jobs_of
-from fedstage.participation import draw
-from fedstage.simulation.durations import seconds_of
-from fedstage.simulation.events import AGGREGATOR, SERVER
-from fedstage.simulation.schedule import schedule
-from fedstage.simulation.settings import Simulation
+from fedstage.data.participation import draw
+from fedstage.plan.jobs import jobs_of
+from fedstage.results.simulation.durations import seconds_of
+from fedstage.results.simulation.events import AGGREGATOR, SERVER
+from fedstage.results.simulation.schedule import schedule
+from fedstage.settings.lines import Line
+from fedstage.settings.simulation import Simulation
 
 ROUNDS = 5
 BASE = {
@@ -248,6 +248,6 @@ def test_a_slow_client_is_slow_in_every_round():
 
 
 def test_a_simulation_needs_no_torch():
-    code = "import sys, fedstage.simulation.schedule; print('torch' in sys.modules)"
+    code = "import sys, fedstage.results.simulation.schedule; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.aggregation import average_weights
-from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
-from fedstage.config import CnnSmall
-from fedstage.engine.batch_norm import re_estimate
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
+from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.files import save_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
-from fedstage.participation import SCHEMA as PLAN_SCHEMA
-from fedstage.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
 from fedstage.stages.local_training import local_training
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import load_table, load_tensors, save_table, save_tensors
+from fedstage.training.batch_norm import re_estimate
 
 CLIENTS, PER_CLIENT = 4, 10
 OTHER = "logistic_regression"

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from fedstage.artefacts import load_table, save_table
 from fedstage.errors import FedstageError
-from fedstage.files import load_json
-from fedstage.metrics import METRICS_SCHEMA
+from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.choice import choice
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_table, save_table
 
 VALUES = [{"client.epochs": 1}, {"client.epochs": 5}, {"client.epochs": 20}]
 

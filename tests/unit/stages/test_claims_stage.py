@@ -5,13 +5,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedstage.artefacts import save_table
-from fedstage.claims.table import SCHEMA
-from fedstage.cli import main
 from fedstage.errors import FedstageError
-from fedstage.metrics import METRICS_SCHEMA
+from fedstage.execution.cli import main
+from fedstage.results.claims.table import SCHEMA
+from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.claims import claims
 from fedstage.stages.comparison import comparison
+from fedstage.storage.tensors import save_table
 
 ACCURACIES = {"fedsdd": [70.0, 72.0, 71.0], "fedavg": [60.0, 61.0, 61.5]}
 PUBLISHED = {"fedsdd": {"value": 89.06, "std": 0.19, "seeds": 3}, "fedavg": {"value": 88.53}}

@@ -5,15 +5,15 @@ import json
 import pytest
 import torch
 
-from fedstage import graph
-from fedstage.artefacts import load_tensors
-from fedstage.cli import main
-from fedstage.config import Line
-from fedstage.engine import streams
 from fedstage.errors import FedstageError
-from fedstage.lines import as_json, canonical, group_slots, normalised, partition_settings
+from fedstage.execution.cli import main
+from fedstage.plan import artefacts
+from fedstage.plan.sharing import as_json, canonical, group_slots, normalised, partition_settings
+from fedstage.settings.lines import Line
 from fedstage.stages import cohort
 from fedstage.stages.local_training import local_training
+from fedstage.storage.tensors import load_tensors
+from fedstage.training import streams
 
 CLIENTS = 5
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6, "norm": "batch"}
@@ -45,21 +45,23 @@ def prepare(tmp_path, monkeypatch):
 
     def make(**changes):
         line = normalised(Line.model_validate(BASE | changes))
-        data = {part: graph.data_file(line.data, part) for part in ("train", "test", "held_out")}
-        info = graph.data_file(line.data, "info")
+        data = {
+            part: artefacts.data_file(line.data, part) for part in ("train", "test", "held_out")
+        }
+        info = artefacts.data_file(line.data, "info")
         call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
         call(
             "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
-            output=graph.clients_table(line), histogram=graph.label_histogram(line),
+            output=artefacts.clients_table(line), histogram=artefacts.label_histogram(line),
         )  # fmt: skip
         call(
             "participation", clients=CLIENTS, participants=CLIENTS, seed=1, first=1, last=100,
-            output=graph.participation_table(line, 1),
+            output=artefacts.participation_table(line, 1),
         )  # fmt: skip
         model = as_json({"model": canonical(line.model), "seed": 1})
-        output = graph.global_model(line, 0, 0)
+        output = artefacts.global_model(line, 0, 0)
         call("initial_model", settings=model, group=0, info=info, output=output)
-        call("line", settings=as_json(canonical(line)), output=graph.line_file(line))
+        call("line", settings=as_json(canonical(line)), output=artefacts.line_file(line))
         return line
 
     return make
@@ -67,14 +69,14 @@ def prepare(tmp_path, monkeypatch):
 
 def inputs(line, tmp_path):
     return {
-        "line": tmp_path / graph.line_file(line),
+        "line": tmp_path / artefacts.line_file(line),
         "round": 1,
         "group": 0,
-        "data": tmp_path / graph.data_file(line.data, "train"),
-        "info": tmp_path / graph.data_file(line.data, "info"),
-        "clients": tmp_path / graph.clients_table(line),
-        "participation": tmp_path / graph.participation_table(line, 1),
-        "start": tmp_path / graph.global_model(line, 0, 0),
+        "data": tmp_path / artefacts.data_file(line.data, "train"),
+        "info": tmp_path / artefacts.data_file(line.data, "info"),
+        "clients": tmp_path / artefacts.clients_table(line),
+        "participation": tmp_path / artefacts.participation_table(line, 1),
+        "start": tmp_path / artefacts.global_model(line, 0, 0),
     }
 
 
@@ -140,8 +142,8 @@ def test_segments_train_side_by_side_with_the_same_bytes(prepare, tmp_path, monk
     made = []
     for at_a_time in (1, 3):
         monkeypatch.setattr(cohort, "at_a_time", lambda device, number=at_a_time: number)
-        call("segment", line=graph.line_file(line), first=1, last=2, groups=[0])
-        found = sorted((tmp_path / graph.line_folder(line)).rglob("round_000[12]/**/*.*"))
+        call("segment", line=artefacts.line_file(line), first=1, last=2, groups=[0])
+        found = sorted((tmp_path / artefacts.line_folder(line)).rglob("round_000[12]/**/*.*"))
         made.append({path.relative_to(tmp_path): path.read_bytes() for path in found})
     assert len(made[0]) > CLIENTS
     assert made[0] == made[1]

@@ -9,13 +9,13 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.artefacts import load_tensors
-from fedstage.cli import main
-from fedstage.config import Digits
-from fedstage.data import Dataset, Images, load
+from fedstage.data.datasets import Dataset, Images, load
 from fedstage.errors import FedstageError
-from fedstage.files import load_json
+from fedstage.execution.cli import main
+from fedstage.settings.data import Digits
 from fedstage.stages.dataset import dataset
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_tensors
 
 DIGITS = {"name": "digits", "test": 300, "held_out": 100, "split_seed": 3}
 

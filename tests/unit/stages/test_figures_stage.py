@@ -4,14 +4,14 @@ import pytest
 from matplotlib import pyplot
 from PIL import Image
 
-from fedstage.artefacts import save_table
-from fedstage.cli import main
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.partitions import HISTOGRAM_SCHEMA
+from fedstage.execution.cli import main
+from fedstage.results.figures.partition import draw_partition, read_histogram
+from fedstage.results.figures.style import save_figure
+from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.figures import figures
-from fedstage.tables.figures import save_figure
-from fedstage.tables.partition_figure import draw_partition, read_histogram
+from fedstage.storage.tensors import save_table
 
 
 def write_metrics(path, accuracies):

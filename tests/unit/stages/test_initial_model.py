@@ -3,14 +3,14 @@ import json
 import pytest
 import torch
 
-from fedstage.artefacts import load_tensors
-from fedstage.config import ResNet
 from fedstage.errors import FedstageError
-from fedstage.files import save_json
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
+from fedstage.settings.models import ResNet
 from fedstage.stages.initial_model import initial_model
+from fedstage.storage.files import save_json
+from fedstage.storage.tensors import load_tensors
 
 CNN = {"model": {"name": "cnn_small", "width": 4, "hidden": 8}, "seed": 0}
 RESNET = {"model": {"name": "resnet8"}, "seed": 5}

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-import fedstage
-from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
-from fedstage.config import Int8, OneShotLine
+import fedstage.models
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.files import load_json
-from fedstage.lines import as_json, canonical, local_line, members, partition_settings
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.one_shot_traffic import ROUNDS_SCHEMA
-from fedstage.partitions import CLIENTS_SCHEMA
+from fedstage.plan.sharing import as_json, canonical, local_line, members, partition_settings
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.quantisation import Int8
 from fedstage.stages.aggregator import aggregator
 from fedstage.stages.client_logits import client_logits
 from fedstage.stages.dataset import dataset
@@ -30,6 +29,8 @@ from fedstage.stages.local_model import local_model
 from fedstage.stages.one_shot_evaluation import one_shot_evaluation
 from fedstage.stages.partition import partition
 from fedstage.stages.quantised_model import quantised_model
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_table, load_tensors, save_table, save_tensors
 
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6}
@@ -608,8 +609,8 @@ def test_a_model_that_is_not_quantised_does_not_pass_for_one_that_is(world, tmp_
 
 
 def test_without_torchao_one_line_names_the_extra(world, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "fedstage.int8", raising=False)
-    monkeypatch.delattr(fedstage, "int8", raising=False)
+    monkeypatch.delitem(sys.modules, "fedstage.models.int8", raising=False)
+    monkeypatch.delattr(fedstage.models, "int8", raising=False)
     monkeypatch.setitem(sys.modules, "torchao.quantization.pt2e", None)
     message = r"^quantisation = int8: needs the package torchao .*uv sync --extra int8$"
     with pytest.raises(FedstageError, match=message):

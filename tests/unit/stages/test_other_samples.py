@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.artefacts import load_table, load_tensors
-from fedstage.data import Dataset, Images
-from fedstage.files import load_json
-from fedstage.reading import read_labelled
+from fedstage.data.datasets import Dataset, Images
+from fedstage.data.samples import read_labelled
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.dataset import dataset
 from fedstage.stages.evaluation import evaluation
@@ -22,6 +20,8 @@ from fedstage.stages.local_training import local_training
 from fedstage.stages.logits import logits
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_table, load_tensors
 
 SAMPLES, FEATURES = 24, 3
 LINES = {

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from fedstage.artefacts import load_table
-from fedstage.cli import main
+from fedstage.data.participation import SCHEMA, draw
 from fedstage.errors import FedstageError
-from fedstage.participation import SCHEMA, draw
+from fedstage.execution.cli import main
 from fedstage.stages.participation import participation
+from fedstage.storage.tensors import load_table
 
 
 def written(folder, name="rounds.parquet", **changes):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.artefacts import load_table, save_tensors
-from fedstage.cli import main
+from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA
+from fedstage.execution.cli import main
 from fedstage.stages.partition import partition
+from fedstage.storage.tensors import load_table, save_tensors
 
 SAMPLES = 600
 LABELS = torch.from_numpy(np.random.default_rng(2).integers(0, 10, SAMPLES))

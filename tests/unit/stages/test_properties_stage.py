@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.cli import main
-from fedstage.definitions import define
+from fedstage.execution.cli import main
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.settings import Experiment
-from fedstage.properties import Cost
+from fedstage.results.definitions import define
+from fedstage.results.method_properties import Cost
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.validation import validate
 from fedstage.stages.properties import as_function, properties
-from fedstage.validation import validate
-from fedstage.yaml_files import load_yaml
+from fedstage.storage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 

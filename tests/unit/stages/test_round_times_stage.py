@@ -6,15 +6,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedstage.cli import main
-from fedstage.config import SECONDS as SECONDS_OF_A_ROUND
-from fedstage.definitions import define
+from fedstage.execution.cli import main
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.settings import Experiment
-from fedstage.jobs import jobs_of
+from fedstage.plan.jobs import jobs_of
+from fedstage.results.definitions import define
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.scores import SECONDS as SECONDS_OF_A_ROUND
+from fedstage.settings.validation import validate
 from fedstage.stages.round_times import round_times
-from fedstage.validation import validate
-from fedstage.yaml_files import load_yaml
+from fedstage.storage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillation": 200.0}

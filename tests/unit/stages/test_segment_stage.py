@@ -5,12 +5,12 @@ import json
 import pytest
 import torch
 
-from fedstage import graph, segments
-from fedstage.artefacts import load_tensors
-from fedstage.cli import main
-from fedstage.config import Line
-from fedstage.experiments.runs import Run, RunLength
-from fedstage.lines import as_json, canonical, normalised, partition_settings, undistilled
+from fedstage.execution.cli import main
+from fedstage.plan import artefacts, segments
+from fedstage.plan.runs import Run, RunLength
+from fedstage.plan.sharing import as_json, canonical, normalised, partition_settings, undistilled
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import load_tensors
 
 BASE = {
     "data": {"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
@@ -52,20 +52,20 @@ def prepare(tmp_path, monkeypatch):
     def make(**changes):
         line = Line.model_validate(BASE | changes)
         parts = ("train", "test", "held_out", "server_validation")
-        data = {part: graph.data_file(line.data, part) for part in parts}
-        info = graph.data_file(line.data, "info")
+        data = {part: artefacts.data_file(line.data, part) for part in parts}
+        info = artefacts.data_file(line.data, "info")
         call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
         call(
             "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
-            output=graph.clients_table(line), histogram=graph.label_histogram(line),
+            output=artefacts.clients_table(line), histogram=artefacts.label_histogram(line),
         )  # fmt: skip
         call(
             "participation", clients=3, participants=2, seed=0, first=1, last=100,
-            output=graph.participation_table(line, 1),
+            output=artefacts.participation_table(line, 1),
         )  # fmt: skip
         model = as_json({"model": canonical(line.model), "seed": 0})
         for group in range(line.global_models):
-            output = graph.global_model(line, 0, group)
+            output = artefacts.global_model(line, 0, group)
             call("initial_model", settings=model, group=group, info=info, output=output)
         return line
 
@@ -81,7 +81,7 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
     kept = {part: segments.rounds_kept(part, keep, read) for part in trained}
     for part in trained:
         settings = as_json(canonical(normalised(part.line)))
-        call("line", settings=settings, output=graph.line_file(part.line))
+        call("line", settings=settings, output=artefacts.line_file(part.line))
     waiting = [part for part in (*trained, *logits) if not skip(part)]
     while waiting:
         part = next(part for part in waiting if ready(part))
@@ -89,7 +89,7 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
         words = segments.options(part, kept.get(part)).split()
         more = ["--public", part.public] if isinstance(part, segments.LogitsSegment) else []
         stage = "logits_segment" if more else "segment"
-        assert main([stage, "--line", graph.line_file(part.line), *words, *more]) == 0
+        assert main([stage, "--line", artefacts.line_file(part.line), *words, *more]) == 0
     outputs = [path for part in trained for path in segments.segment_outputs(part, kept[part])]
     return outputs + [path for part in logits for path in segments.logits_outputs(part)]
 
@@ -121,7 +121,7 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
     outputs = run_all(line, 3, 2)
     assert len(outputs) > 8
     assert [path for path in outputs if not (tmp_path / path).exists()] == []
-    model, notes = load_tensors(graph.global_model(line, 3, 0))
+    model, notes = load_tensors(artefacts.global_model(line, 3, 0))
     assert (notes["round"], notes["group"]) == (3, 0)
     assert all(torch.isfinite(value).all() for value in model.values())
 
@@ -130,11 +130,11 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
 def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, changes):
     line = prepare(**changes)
     run_all(line, 3, 3)
-    long = (tmp_path / graph.global_model(line, 3, 0)).read_bytes()
+    long = (tmp_path / artefacts.global_model(line, 3, 0)).read_bytes()
     for path in (tmp_path / "results/training").rglob("*.safetensors"):
         path.unlink()
     run_all(line, 3, 1)
-    assert (tmp_path / graph.global_model(line, 3, 0)).read_bytes() == long
+    assert (tmp_path / artefacts.global_model(line, 3, 0)).read_bytes() == long
 
 
 @pytest.mark.parametrize("checkpoints", [1, 2, 3])
@@ -160,20 +160,20 @@ def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tm
     taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
     first = prepare(**taught)
     run_all(first, 3, 3)
-    state = tmp_path / graph.round_state(undistilled(first), 1, 0)
+    state = tmp_path / artefacts.round_state(undistilled(first), 1, 0)
     before = state.read_bytes()
     server = BASE["server"] | {"temperature": 2.0}
     second = Line.model_validate(BASE | taught | {"server": server})
     run_all(second, 3, 3, skip=lambda part: part.line == undistilled(second))
-    assert (tmp_path / graph.global_model(second, 3, 0)).exists()
+    assert (tmp_path / artefacts.global_model(second, 3, 0)).exists()
     assert state.read_bytes() == before
 
 
 def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
     line = prepare(local="scaffold")
-    kept = set(graph.updates(line, 2, 0))
+    kept = set(artefacts.updates(line, 2, 0))
     run_all(line, 3, 3, "models", kept)
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("slot_*")}
     assert found == kept
     states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]
-    assert states == [graph.round_state(line, 3, 0)]
+    assert states == [artefacts.round_state(line, 3, 0)]

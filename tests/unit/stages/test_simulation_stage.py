@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from fedstage.cli import main
-from fedstage.definitions import define, read_definition
+from fedstage.execution.cli import main
 from fedstage.experiments.resolution import resolve
-from fedstage.experiments.settings import Experiment
-from fedstage.simulation.schedule import schedule
+from fedstage.results.definitions import define, read_definition
+from fedstage.results.simulation.schedule import schedule
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.validation import validate
 from fedstage.stages.simulation import choose_panels, simulation
-from fedstage.validation import validate
-from fedstage.yaml_files import load_yaml
+from fedstage.storage.yaml_files import load_yaml
 
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 SIMULATION = {

@@ -2,7 +2,7 @@
 
 import ast
 
-from fedstage.fingerprints import PACKAGE
+from fedstage.plan.source import PACKAGE
 
 #: What computes with a model, in the precision and order that it is told.
 COMPUTING = {

@@ -7,13 +7,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from fedstage.artefacts import save_table
-from fedstage.cli import main
 from fedstage.errors import FedstageError
-from fedstage.metrics import METRICS_SCHEMA
+from fedstage.execution.cli import main
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.tables.html import render_html
+from fedstage.results.tables.layout import lay_out
 from fedstage.stages.tables import tables
-from fedstage.tables.html import render_html
-from fedstage.tables.layout import lay_out
+from fedstage.storage.tensors import save_table
 
 ACCURACIES = {
     ("scaffold", 1.0): [70.1, 72.3],

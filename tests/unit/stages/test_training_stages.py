@@ -14,16 +14,15 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from fedstage.artefacts import load_table, load_tensors, save_table, save_tensors
-from fedstage.config import Aggregated, Line, LocalLine
-from fedstage.ensemble_trainers import teacher_logits
+from fedstage.algorithm.ensemble_trainers import teacher_logits
+from fedstage.algorithm.ensemble_trainers.reading import read_members
+from fedstage.data.partitions import CLIENTS_SCHEMA
+from fedstage.data.samples import read_line
 from fedstage.errors import FedstageError
-from fedstage.files import load_json
-from fedstage.members import read_members
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
-from fedstage.reading import read_line
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.settings.ensembles import Aggregated
+from fedstage.settings.lines import Line, LocalLine
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA, aggregation
 from fedstage.stages.dataset import dataset
 from fedstage.stages.distillation import distillation
@@ -36,6 +35,8 @@ from fedstage.stages.local_training import local_training
 from fedstage.stages.logits import logits
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_table, load_tensors, save_table, save_tensors
 
 CLIENTS, PARTICIPANTS, SEED, TRAIN = 5, 4, 3, 100
 DATA = {"name": "digits", "test": 80, "held_out": 30, "server_validation": 40}

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from fedstage.tables.accuracy_figure import draw_accuracy, line_axis
+from fedstage.results.figures.accuracy import draw_accuracy, line_axis
 
 TITLE = "A title"
 ROUNDS = 4

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from fedstage.communication.phases import Phase
-from fedstage.communication.runs import Reached, RunTraffic
-from fedstage.tables.communication_figure import draw_communication
-from fedstage.tables.communication_table import legend, shown_rows, table_rows, table_schema
-from fedstage.tables.figures import save_figure
+from fedstage.results.communication.figure import draw_communication
+from fedstage.results.communication.phases import Phase
+from fedstage.results.communication.runs import Reached, RunTraffic
+from fedstage.results.communication.table import legend, shown_rows, table_rows, table_schema
+from fedstage.results.figures.style import save_figure
 
 MODEL = 1000
 AXES = ["method", "alpha"]

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from fedstage.errors import FedstageError
-from fedstage.tables.comparison_figure import draw_comparison
+from fedstage.results.figures.comparison import draw_comparison
 
 NAN = math.nan
 

@@ -2,7 +2,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
-from fedstage.tables.figures import facet_columns, save_figure, set_title, style
+from fedstage.results.figures.style import facet_columns, save_figure, set_title, style
 
 
 def drawn():

@@ -1,8 +1,8 @@
 from matplotlib.collections import PolyCollection
 
-from fedstage.jobs import Job
-from fedstage.simulation.events import SERVER, Span
-from fedstage.tables.gantt_figure import Panel, draw_gantt
+from fedstage.plan.jobs import Job
+from fedstage.results.simulation.events import SERVER, Span
+from fedstage.results.simulation.figure import Panel, draw_gantt
 
 
 def span(place, start, end, worker=0):

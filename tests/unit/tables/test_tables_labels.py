@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedstage.tables.labels import join_labels, show_value
+from fedstage.results.tables.labels import join_labels, show_value
 
 
 @pytest.mark.parametrize(

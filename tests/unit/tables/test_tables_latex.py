@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from fedstage.tables.latex import escape, inline, render_latex
-from fedstage.tables.layout import Column, Layout
+from fedstage.results.tables.latex import escape, inline, render_latex
+from fedstage.results.tables.layout import Column, Layout
 
 NAN = math.nan
 NASTY = r"a_b & 50% {x} #1 $y$ ~ ^ \par [z] <q> | \"w\""

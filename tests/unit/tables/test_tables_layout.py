@@ -3,9 +3,9 @@ import math
 import pandas as pd
 import pytest
 
-from fedstage.tables import html, markdown
-from fedstage.tables.labels import signed
-from fedstage.tables.layout import lay_out
+from fedstage.results.tables import html, markdown
+from fedstage.results.tables.labels import signed
+from fedstage.results.tables.layout import lay_out
 
 NAN = math.nan
 NOTES = ["Measured at scale `mini`: digits.", "Published in FedSDD, Table 2: cifar10."]

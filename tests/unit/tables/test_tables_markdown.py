@@ -3,9 +3,9 @@ import math
 import pandas as pd
 import pytest
 
-from fedstage.tables import markdown
-from fedstage.tables.labels import human_bytes, mean_and_std
-from fedstage.tables.layout import describe_source, lay_out
+from fedstage.results.tables import markdown
+from fedstage.results.tables.labels import human_bytes, mean_and_std
+from fedstage.results.tables.layout import describe_source, lay_out
 
 NAN = math.nan
 

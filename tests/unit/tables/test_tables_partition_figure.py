@@ -2,16 +2,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedstage.artefacts import save_table
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.partitions import HISTOGRAM_SCHEMA
-from fedstage.tables.partition_figure import (
+from fedstage.results.figures.partition import (
     draw_partition,
     find_partitions,
     legend_samples,
     read_histogram,
 )
-from fedstage.tables.runs import ResultRun
+from fedstage.results.tables.runs import ResultRun
+from fedstage.storage.tensors import save_table
 
 
 def histogram(clients=4, classes=3, factor=1):

@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.tables.plain import (
+from fedstage.results.tables.plain import (
     mean_and_deviation,
     with_deviation,
     write_csv,

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedstage.artefacts import save_table
 from fedstage.errors import FedstageError
-from fedstage.metrics import METRICS_SCHEMA
-from fedstage.tables.runs import last_rounds, read_metrics, read_runs
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.tables.runs import last_rounds, read_metrics, read_runs
+from fedstage.storage.tensors import save_table
 
 
 def write_metrics(path, accuracies, **changes):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.tables.summary import VALUES, metric_of, summarise, table_schema
+from fedstage.results.tables.summary import VALUES, metric_of, summarise, table_schema
 
 
 def runs(*points):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedstage.tables.sweep_figure import draw_sweep
+from fedstage.results.figures.sweep import draw_sweep
 
 NAN = math.nan
 

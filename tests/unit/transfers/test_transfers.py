@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fedstage.config import FedEtTransfer, KlTransfer, L1Transfer, Server
-from fedstage.global_trainers.distillation import distillation_loss
-from fedstage.transfers import transfer
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.one_shot.transfers import transfer
+from fedstage.settings.one_shot import FedEtTransfer, KlTransfer, L1Transfer
+from fedstage.settings.optimisation import Server
 
 M, N, C = 3, 12, 4
 SERVER = Server(steps=1, batch_size=4, learning_rate=0.1, temperature=3.0)

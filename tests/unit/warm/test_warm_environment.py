@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.experiments.configuration import Execution
-from fedstage.warm.environment import prepare
+from fedstage.execution.environment import prepare
+from fedstage.settings.config_file import Execution
 
 HOST = socket.gethostname()
 HERE = f"{HOST}-{os.getpid()}"

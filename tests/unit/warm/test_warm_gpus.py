@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.fingerprints import reachable
+from fedstage.execution import gpus, pool
+from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, places, visible_gpus
+from fedstage.plan.source import reachable
 from fedstage.stages import ON_DEVICE, STAGES
-from fedstage.warm import gpus, pool
-from fedstage.warm.gpus import CPU, Place, count_gpus, device_of, places, visible_gpus
 
 RULES = Path(__file__).parents[3] / "workflow/rules"
 
@@ -126,7 +126,9 @@ def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(line, tmp_path
 
 
 def test_stages_on_a_device_are_those_that_prepare_one():
-    assert {stage for stage in STAGES if "fedstage.engine.devices" in reachable(stage)} == ON_DEVICE
+    assert {
+        stage for stage in STAGES if "fedstage.training.devices" in reachable(stage)
+    } == ON_DEVICE
 
 
 def test_rules_that_ask_for_gpus_are_those_of_stages_on_a_device():

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fedstage.warm import memory, pool
+from fedstage.execution import memory, pool
 
 pytestmark = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc, the only one with mallopt"
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 #: As a training step does: some blocks of megabytes, written to and freed.
 STEPS = """
 import ctypes, json, resource, sys
-from fedstage.warm import memory
+from fedstage.execution import memory
 if sys.argv[1] == "keep":
     memory.keep_freed()
 libc = ctypes.CDLL(None)

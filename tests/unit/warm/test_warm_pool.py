@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.experiments.configuration import Execution
-from fedstage.warm import client, gpus, pool, worker
-from fedstage.warm.environment import prepare
-from fedstage.warm.processes import alive
+from fedstage.execution import client, gpus, pool, worker
+from fedstage.execution.environment import prepare
+from fedstage.execution.processes import alive
+from fedstage.settings.config_file import Execution
 
 SETTINGS = '{"seed":1}'
 
@@ -147,7 +147,7 @@ def test_without_warm_workers_the_process_becomes_the_stage(environment, monkeyp
     called = []
     monkeypatch.setattr(os, "execv", lambda program, words: called.append((program, words)))
     client.main(arguments)
-    assert called == [(sys.executable, [sys.executable, "-m", "fedstage.cli", "line"])]
+    assert called == [(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", "line"])]
 
 
 @pytest.mark.parametrize(("name", "value"), [("FEDSTAGE_WARM", "0"), ("FEDSTAGE_OWNER", "")])

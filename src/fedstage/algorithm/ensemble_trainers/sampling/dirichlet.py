@@ -1,0 +1,24 @@
+"""FedBE's Dirichlet over models: w = sum_i gamma_i w_i with gamma ~ Dir(a, ..., a)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.storage.tensors import Weights
+
+
+def sample(
+    models: Sequence[Weights], concentration: float, generator: np.random.Generator
+) -> Weights:
+    """Draw one model: a convex combination of the clients', running statistics included.
+
+    Parameters
+    ----------
+    models : sequence of dict
+        The clients' models.
+    concentration : float
+        The a of the distribution: the larger, the nearer to the plain mean.
+    """
+    gamma = generator.dirichlet([concentration] * len(models))
+    return average_weights(models, gamma.tolist())

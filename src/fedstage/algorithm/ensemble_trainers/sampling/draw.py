@@ -1,0 +1,57 @@
+"""The models that a Bayesian ensemble draws from the distribution over its clients' models.
+
+What is drawn are parameters. The running statistics of batch normalisation, which the paper does
+not mention, are not drawn, since a variance must not become negative: a model of a Gaussian has
+those of the averaged model, and one of a Dirichlet distribution combines the clients' as it
+combines their parameters.
+"""
+
+from collections.abc import Collection, Sequence
+
+from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian, gaussian_as_released
+from fedstage.randomness import Key, numpy_generator, torch_generator
+from fedstage.settings.ensembles import Bayesian
+from fedstage.storage.tensors import Weights
+
+
+def draw(
+    settings: Bayesian,
+    clients: Sequence[Weights],
+    weights: Sequence[float],
+    aggregated: Weights,
+    start: Weights | None,
+    parameters: Collection[str],
+    key: tuple[Key, ...],
+) -> list[Weights]:
+    """Draw the models of one round and group.
+
+    The m-th of them depends on no other, so that the first 10 of 20 models are those of 10.
+
+    Parameters
+    ----------
+    clients : sequence of dict
+        The models of the group's participants.
+    weights : sequence of float
+        Theirs in the aggregation.
+    aggregated : dict
+        w_{t,k}: gives what is no parameter.
+    start : dict, optional
+        The model that the round started from, which only `as_released` reads.
+    parameters : collection of str
+        The names of the model's parameters.
+    key : tuple
+        Of the generators: seed, stage, round and group.
+    """
+    models = [{name: client[name] for name in parameters} for client in clients]
+
+    def one(number: int) -> Weights:
+        own = (*key, settings.distribution, number)
+        if settings.distribution == "dirichlet":
+            return dirichlet.sample(clients, settings.concentration, numpy_generator(*own))
+        generator = torch_generator(*own)
+        if settings.variant == "as_published":
+            return aggregated | gaussian.sample(models, weights, generator)
+        assert start is not None, "the graph gives it to this variant"
+        return aggregated | gaussian_as_released.sample(models, start, generator)
+
+    return [one(number) for number in range(settings.samples)]

@@ -1,0 +1,32 @@
+"""Distillation of an ensemble into a global model (FedEED section 4; FedSDD, Eq. 4)."""
+
+from functools import cache
+
+import torch
+from torch import nn
+
+from fedstage.settings.optimisation import Server
+from fedstage.training.passes import Loss
+
+
+@cache  # compiled code is found again by the function that it is of
+def distillation_loss(settings: Server) -> Loss:
+    """Return the loss of student logits against teacher logits, both [b, classes].
+
+    L(w) = tau^2 mean_x KL( sigma_tau(teacher), sigma_tau(f(x; w)) ), the customary form: the papers
+    print the student first and no temperature, and set tau = 4. The factor tau^2 is a setting, and
+    so is a power s of the teacher's probabilities: sigma(s z) is sigma(z)^s, normalised.
+    """
+    tau = settings.temperature
+    scale = tau**2 if settings.tau_squared else 1.0
+
+    def loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+        divergence = nn.functional.kl_div(
+            (student / tau).log_softmax(1),
+            (teacher * (settings.sharpening / tau)).log_softmax(1),
+            reduction="batchmean",
+            log_target=True,
+        )
+        return scale * divergence
+
+    return loss

@@ -1,0 +1,67 @@
+"""Stochastic weight averaging of a student (Izmailov et al. 2018), as FedBE distils.
+
+After every c-th step after step s,
+
+    w_bar <- (n w_bar + w) / (n + 1),  n <- n + 1
+
+and w_bar is what the student becomes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedstage.data.bags import Samples
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import WeightAverage
+from fedstage.training.batch_norm import re_estimate
+from fedstage.training.loop import AfterStep
+from fedstage.training.passes import PLAIN
+
+
+def weight_average(
+    model: nn.Module, settings: WeightAverage
+) -> tuple[AfterStep, list[torch.Tensor]]:
+    """Return what to call after each step, and the averages that it keeps.
+
+    Returns
+    -------
+    after_step : AfterStep
+        Never ends the training.
+    averages : list of torch.Tensor
+        Of the model's parameters, in their order, float64; zero before the first.
+    """
+    parameters = list(model.parameters())
+    averages = [torch.zeros_like(parameter, dtype=torch.float64) for parameter in parameters]
+    count = 0
+
+    @torch.no_grad()
+    def after_step(step: int) -> bool:
+        nonlocal count
+        if step > settings.start and (step - settings.start) % settings.every == 0:
+            count += 1
+            for average, parameter in zip(averages, parameters, strict=True):
+                average += (parameter.double() - average) / count
+        return False
+
+    return after_step, averages
+
+
+@torch.no_grad()
+def take(
+    model: nn.Module,
+    averages: Sequence[torch.Tensor],
+    images: Samples,
+    info: Mapping[str, Any],
+    numerics: Numerics = PLAIN,
+) -> None:
+    """Give the model the averages in place of its parameters, and statistics that fit them.
+
+    Running statistics are not averaged: they are estimated anew on the images, as FedBE does it on
+    its unlabelled ones.
+    """
+    for parameter, average in zip(model.parameters(), averages, strict=True):
+        parameter.copy_(average)
+    re_estimate(model, images, info, numerics)

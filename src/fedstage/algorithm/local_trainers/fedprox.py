@@ -1,0 +1,33 @@
+"""FedProx (Li et al. 2020): each client minimises CE + (mu/2) ||w - w_start||^2.
+
+The term is over parameters, not over buffers, and joins the gradient before momentum.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.local_trainers.fedavg import next_state, payload, scales, sent_down
+from fedstage.settings.local_training import FedProx
+from fedstage.storage.tensors import Weights
+from fedstage.training.loop import GradientTerm
+
+__all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
+
+
+def gradient_term(
+    settings: FedProx, start: Weights, state: Weights, client: int
+) -> GradientTerm | None:
+    """Return g <- g + mu (w - w_start); nothing for mu = 0, which is FedAvg bit for bit."""
+    if settings.mu == 0:
+        return None
+    anchors = list(start.values())
+
+    @torch.no_grad()
+    def add(parameters: Sequence[nn.Parameter]) -> None:
+        for parameter, anchor in zip(parameters, anchors, strict=True):
+            assert parameter.grad is not None
+            parameter.grad.add_(parameter - anchor, alpha=settings.mu)
+
+    return add

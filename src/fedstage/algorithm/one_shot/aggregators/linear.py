@@ -1,0 +1,26 @@
+"""Linear: f(z) = sum_i w_i z_i, one trained scalar a client (FENS, Section 3.6).
+
+The paper does not say where w starts: here it is 1/M, the plain average. The released code starts
+from 1, and adds a scalar to all classes, which starts from 1 as well and changes no softmax.
+"""
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregators import Knowledge
+from fedstage.settings.aggregators import Linear
+from fedstage.storage.tensors import Weights
+
+
+def parameters(settings: Linear, known: Knowledge, generator: torch.Generator) -> Weights:
+    """Return w [M], and as released the bias [1]."""
+    if settings.variant == "as_released":
+        return {"weights": torch.ones(known.members), "bias": torch.ones(1)}
+    return {"weights": torch.full((known.members,), 1 / known.members)}
+
+
+def combine(
+    settings: Linear, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
+) -> torch.Tensor:
+    """Return sum_i w_i z_i (+ bias)."""
+    weighted = torch.einsum("m,mnc->nc", parameters["weights"], logits)
+    return weighted + parameters["bias"] if "bias" in parameters else weighted

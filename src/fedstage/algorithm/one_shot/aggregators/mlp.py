@@ -1,0 +1,44 @@
+"""A small network on all logits: f(z) = W_2^T relu(W_1^T z), z = concat(z_1 ... z_M) (FENS, NN).
+
+W_1 is [MC, k] and W_2 [k, C]: 8,400 numbers for 20 clients, 10 classes and k = 40. The paper's
+equation has no biases; the released code has them, of k and C. It does not say where the weights
+start: here from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), biases too, as linear layers of PyTorch do.
+"""
+
+from math import sqrt
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregators import Knowledge
+from fedstage.settings.aggregators import Mlp
+from fedstage.storage.tensors import Weights
+
+
+def parameters(settings: Mlp, known: Knowledge, generator: torch.Generator) -> Weights:
+    """Return W_1 and W_2 as ``weight1`` and ``weight2``, by choice ``bias1`` and ``bias2``."""
+    drawn: Weights = {}
+    sizes = (known.members * known.classes, settings.hidden, known.classes)
+    for layer, (inputs, outputs) in enumerate([sizes[:2], sizes[1:]], start=1):
+        bound = 1 / sqrt(inputs)
+        drawn[f"weight{layer}"] = _uniform((inputs, outputs), bound, generator)
+        if settings.biases:
+            drawn[f"bias{layer}"] = _uniform((outputs,), bound, generator)
+    return drawn
+
+
+def combine(
+    settings: Mlp, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
+) -> torch.Tensor:
+    """Return the output [n, C] of the network for the concatenated logits [n, MC]."""
+    hidden = _layer(parameters, 1, logits.transpose(0, 1).flatten(1)).relu()
+    return _layer(parameters, 2, hidden)
+
+
+def _layer(parameters: Weights, number: int, inputs: torch.Tensor) -> torch.Tensor:
+    outputs = inputs @ parameters[f"weight{number}"]
+    bias = parameters.get(f"bias{number}")
+    return outputs if bias is None else outputs + bias
+
+
+def _uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> torch.Tensor:
+    return torch.empty(shape).uniform_(-bound, bound, generator=generator)

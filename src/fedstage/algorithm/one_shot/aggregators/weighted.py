@@ -1,0 +1,29 @@
+"""Weighted averaging by label counts (FedKD, Gong et al. 2022; FENS, Section 3.6).
+
+    f(z)_c = sum_i lambda_{i,c} z_{i,c},     lambda_{i,c} = n_i^c / sum_j n_j^c
+
+n_i^c are the samples of class c that client i trains on. Where nobody has a class that is 0/0,
+which the papers leave open: the mean over clients, or 0.
+"""
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregators import Knowledge
+from fedstage.settings.aggregators import Weighted
+from fedstage.storage.tensors import Weights
+
+
+def parameters(settings: Weighted, known: Knowledge, generator: torch.Generator) -> Weights:
+    """Return lambda [M, C]."""
+    counts = known.label_counts.double()
+    held = counts.sum(0)
+    unheld = 1 / known.members if settings.unheld == "mean" else 0.0
+    shares = torch.where(held > 0, counts / held.clamp(min=1), unheld)
+    return {"weights": shares.float()}
+
+
+def combine(
+    settings: Weighted, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
+) -> torch.Tensor:
+    """Return sum_i lambda_i * z_i, class by class."""
+    return torch.einsum("mc,mnc->nc", parameters["weights"], logits)

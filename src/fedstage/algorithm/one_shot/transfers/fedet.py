@@ -1,0 +1,47 @@
+"""Distillation as Fed-ET has it (Cho et al. 2022, Eqs. 4 and 6 to 10).
+
+The objective of a step's batch is
+
+    F(W) = mean_x [ CE( W(x), y_s(x) ) + lambda KL( s_div(x), s(W, x) ) ]
+
+y_s is the teacher's class. s_div is what the members say that disagree with it,
+
+    s_div(x) = sum over k with argmax s(w_k, x) != y_s(x) of alpha_k(x) s(w_k, x)
+
+with the weights alpha of all members, as printed: it sums to less than one, and is zero where all
+agree. KL is sum_c p_c log(p_c / q_c), with 0 log 0 = 0. The paper prints it outside of the average
+in the objective and inside in the step, which is what is taken here.
+"""
+
+from functools import cache
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.one_shot.aggregators.confidence import shares
+from fedstage.settings.one_shot import FedEtTransfer
+from fedstage.settings.optimisation import Server
+from fedstage.training.passes import Loss
+
+
+def targets(settings: FedEtTransfer, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
+    """Return [n, 1 + C]: y_s and s_div."""
+    classes = teacher.argmax(1)
+    disagree = members.argmax(2) != classes
+    weights = shares(members) * disagree
+    diverse = torch.einsum("mn,mnc->nc", weights, members.softmax(2))
+    return torch.cat([classes[:, None].to(diverse.dtype), diverse], dim=1)
+
+
+@cache  # compiled code is found again by the function that it is of
+def loss(settings: FedEtTransfer, server: Server) -> Loss:
+    """Return CE + lambda KL."""
+
+    def of(student: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        right = nn.functional.cross_entropy(student, target[:, 0].long())
+        divergence = nn.functional.kl_div(
+            student.log_softmax(1), target[:, 1:], reduction="batchmean"
+        )
+        return right + settings.diversity * divergence
+
+    return of

@@ -1,0 +1,18 @@
+"""Distillation as FedKD has it (Gong et al. 2022): min mean | f(x; w) - z(x) | on raw logits."""
+
+import torch
+from torch import nn
+
+from fedstage.settings.one_shot import L1Transfer
+from fedstage.settings.optimisation import Server
+from fedstage.training.passes import Loss
+
+
+def targets(settings: L1Transfer, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
+    """Return the teacher's logits z."""
+    return teacher
+
+
+def loss(settings: L1Transfer, server: Server) -> Loss:
+    """Return the mean absolute difference, over images and classes."""
+    return nn.functional.l1_loss

@@ -1,0 +1,137 @@
+"""Fed-Camelyon16 in FLamby's preprocessed layout (Ogier du Terrail et al., NeurIPS 2022).
+
+    tumor_001.tif.npy, normal_001.tif.npy, test_001.tif.npy, ...    float32 [tiles, features]
+    metadata.csv                                       slide_name, label, hospital_corrected
+
+The table is a file of FLamby's repository. Slides called ``test`` are for testing, as in the
+challenge; two slides that were withdrawn are left out, as they are there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedstage.data.datasets.flamby import read_rows
+from fedstage.data.datasets.images import Dataset, Images
+from fedstage.errors import FedstageError
+from fedstage.randomness import numpy_generator
+from fedstage.settings.data import Camelyon16
+
+TABLE = "metadata.csv"
+CLASSES = ("normal", "tumor")
+WITHDRAWN = ("normal_086", "test_049")
+_SUFFIX = ".tif"
+_COLUMNS = ("slide_name", "label", "hospital_corrected")
+
+Tiles: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class _Slide:
+    name: str
+    path: Path
+    label: int
+    centre: int
+
+
+def load_camelyon16(settings: Camelyon16, folder: Path) -> Dataset:
+    """Read the slides below the data folder, in the order of their names.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing, or not what it must be.
+    """
+    place = folder / settings.folder
+    slides = _find(place)
+    test = [slide for slide in slides if slide.name.startswith("test")]
+    train = [slide for slide in slides if not slide.name.startswith("test")]
+    for name, part in (("test_*", test), ("normal_* or tumor_*", train)):
+        if not part:
+            raise FedstageError(f"{place}: has no slide {name}{_SUFFIX}.npy")
+    bags = _bags(train, settings.max_tiles, None)
+    return Dataset(
+        train=bags,
+        test=_bags(test, settings.max_tiles, bags.images.shape[1]),
+        held_out=bags.none.images,
+        server_validation=bags.none,
+        class_names=CLASSES,
+    )
+
+
+def _find(place: Path) -> list[_Slide]:
+    """Return the slides whose features are there; the table may have more."""
+    if not place.is_dir():
+        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    about = _read_table(place / TABLE)
+    slides = []
+    for path in sorted(place.glob("*.npy")):
+        name = path.name.split(".")[0].lower()
+        if name in WITHDRAWN:
+            continue
+        if name not in about:
+            raise FedstageError(f"{place / TABLE}: slide_name: has no {name}{_SUFFIX}")
+        slides.append(_Slide(name, path, *about[name]))
+    return slides
+
+
+def _read_table(path: Path) -> dict[str, tuple[int, int]]:
+    """Return label and centre of each slide."""
+    return {
+        row["slide_name"].removesuffix(_SUFFIX).lower(): _about(path, line, row)
+        for line, row in read_rows(path, _COLUMNS, "the features")
+    }
+
+
+def _about(path: Path, line: int, row: dict[str, str]) -> tuple[int, int]:
+    try:
+        label, centre = float(row["label"]), float(row["hospital_corrected"])
+    except (TypeError, ValueError):
+        raise FedstageError(
+            f"{path}: line {line}: label and hospital_corrected: must be numbers"
+        ) from None
+    if label not in (0, 1) or centre not in (0, 1):
+        raise FedstageError(f"{path}: line {line}: label and hospital_corrected: must be 0 or 1")
+    return int(label), int(centre)
+
+
+def _bags(slides: Sequence[_Slide], most: int, features: int | None) -> Images:
+    """Return the slides as bags of tiles, of as many features as the first one has."""
+    parts = []
+    for slide in slides:
+        tiles = _tiles(slide, most)
+        features = features or tiles.shape[1]
+        if tiles.shape[1] != features:
+            raise FedstageError(
+                f"{slide.path}: {tiles.shape[1]} features a tile, other slides have {features}"
+            )
+        parts.append(tiles)
+    starts = np.cumsum([0, *map(len, parts)])
+    return Images(
+        torch.from_numpy(np.concatenate(parts)),
+        torch.tensor([slide.label for slide in slides], dtype=torch.int64),
+        torch.tensor([slide.centre for slide in slides], dtype=torch.int64),
+        torch.from_numpy(starts),
+    )
+
+
+def _tiles(slide: _Slide, most: int) -> Tiles:
+    """Return the features of a slide's tiles; of more than `most` a sample, in their order."""
+    try:
+        tiles = np.load(slide.path, allow_pickle=False, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise FedstageError(f"{slide.path}: is no array of NumPy's ({error})") from None
+    if tiles.ndim != 2 or not len(tiles) or tiles.dtype.kind != "f":
+        raise FedstageError(
+            f"{slide.path}: {tiles.dtype} {list(tiles.shape)}: must be floating-point "
+            "[tiles, features], with at least one tile"
+        )
+    if len(tiles) > most:
+        order = numpy_generator(0, "dataset", slide.name).permutation(len(tiles))
+        return np.ascontiguousarray(tiles[np.sort(order[:most])], np.float32)
+    return np.array(tiles, np.float32)

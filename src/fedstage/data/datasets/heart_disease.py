@@ -1,0 +1,224 @@
+"""Fed-Heart-Disease: the UCI Heart Disease files of four centres, prepared as FLamby does.
+
+Janosi, Steinbrunn, Pfisterer and Detrano 1988 (CC BY 4.0); Ogier du Terrail et al., FLamby, NeurIPS
+2022. Rows and columns are counted from 0, in messages too.
+
+1. Slope, ca and thal (columns 10 to 12) are dropped, then each row with a value missing.
+2. The label is 1 where num (column 13) is not 0.
+3. In each centre 66 % of the rows are for training: scikit-learn's split with `random_state` 43,
+   stratified unless a class has two rows or fewer.
+4. Chest pain and the resting electrocardiogram are one-hot coded without their first level.
+5. (x - mean) / (deviation + 1e-9), with those of training rows: sample deviation, n - 1.
+"""
+
+import csv
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedstage.data.datasets.download import download
+from fedstage.data.datasets.images import Dataset, Images
+from fedstage.errors import FedstageError
+from fedstage.settings.data import HeartDisease
+
+#: The centres in the order of their numbers, and the SHA-256 of their files.
+CENTRES = {
+    "cleveland": "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
+    "hungarian": "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
+    "switzerland": "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314",
+    "va": "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
+}
+SOURCE = "https://archive.ics.uci.edu/ml/machine-learning-databases/heart-disease"
+CLASSES = ("no disease", "disease")
+
+COLUMNS = 14
+_KEPT = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13)
+_NUMERIC = (0, 1, 3, 4, 5, 7, 8, 9)  # of these; the others but the label are coded
+_CODED = ((2, (1, 2, 3, 4)), (6, (0, 1, 2)))
+_TRAIN, _SPLIT_SEED = 0.66, 43
+_SMALLEST = 3  # rows of a class, for a stratified split
+_EPSILON = 1e-9
+
+Rows: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Centre:
+    """A centre's patients: features float64 [n, 13], labels int64 [n], and which are for training.
+
+    `train` and `test` are ascending row numbers; `lines` says which line of the file a row is.
+    """
+
+    features: Rows
+    labels: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+def load_heart_disease(settings: HeartDisease, folder: Path) -> Dataset:
+    """Read the four files below the data folder, downloading them if their folder is not there.
+
+    Raises
+    ------
+    FedstageError
+        If a file does not match its checksum, or the download fails.
+    """
+    place = folder / settings.folder
+    if not place.exists():
+        _download(place)
+    for centre, checksum in CENTRES.items():
+        _verify(place / file_of(centre), checksum)
+    return as_dataset([read_centre(place / file_of(centre)) for centre in CENTRES])
+
+
+def file_of(centre: str) -> str:
+    """Return the official name of a centre's file."""
+    return f"processed.{centre}.data"
+
+
+def as_dataset(centres: Sequence[Centre]) -> Dataset:
+    """Return the centres as a data set whose clients are the centres."""
+    own = [_statistics(centre.features[centre.train]) for centre in centres]
+    everyone = _statistics(np.concatenate([centre.features[centre.train] for centre in centres]))
+    pooled = [everyone] * len(centres)
+    train = _samples(centres, [centre.train for centre in centres], own)
+    tests = [centre.test for centre in centres]
+    return Dataset(
+        train=train,
+        test=_samples(centres, tests, pooled),
+        held_out=train.none.images,
+        server_validation=train.none,
+        class_names=CLASSES,
+        test_own=_samples(centres, tests, own),
+    )
+
+
+def read_centre(path: Path) -> Centre:
+    """Read and split a centre's file: 14 columns separated by commas, ``?`` where unknown.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, or a row of it is not what it must be.
+    """
+    lines, rows = _read_rows(path)
+    values = np.array(rows, np.float64)
+    labels = (values[:, -1] != 0).astype(np.int64)
+    train, test = _split(labels)
+    return Centre(_features(path, lines, values), labels, np.array(lines), train, test)
+
+
+def _read_rows(path: Path) -> tuple[list[int], list[list[float]]]:
+    """Return the complete rows, without the columns that are dropped, and their lines."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+    lines, rows = [], []
+    for line, cells in enumerate(csv.reader(text.splitlines())):
+        if len(cells) != COLUMNS:
+            raise FedstageError(f"{path}: row {line}: {len(cells)} columns, must be {COLUMNS}")
+        kept = [cells[column] for column in _KEPT]
+        if "?" not in kept:
+            lines.append(line)
+            rows.append([_number(path, line, cell) for cell in kept])
+    if not rows:
+        raise FedstageError(f"{path}: has no complete row")
+    return lines, rows
+
+
+def _number(path: Path, line: int, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise FedstageError(f"{path}: row {line}: {cell!r}: must be a number or ?") from None
+
+
+def _features(path: Path, lines: Sequence[int], values: Rows) -> Rows:
+    coded = []
+    for column, levels in _CODED:
+        wrong = ~np.isin(values[:, column], levels)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise FedstageError(
+                f"{path}: row {lines[row]}: column {column} = {values[row, column]:g}: must be "
+                f"{levels[0]}..{levels[-1]}"
+            )
+        coded += [values[:, column] == level for level in levels[1:]]
+    return np.column_stack([values[:, list(_NUMERIC)], *coded]).astype(np.float64)
+
+
+def _split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row numbers for training and for testing, both ascending."""
+    from sklearn.model_selection import train_test_split  # slow to import
+
+    counts = np.bincount(labels, minlength=len(CLASSES))
+    train, test = train_test_split(
+        np.arange(len(labels)),
+        train_size=_TRAIN,
+        test_size=1 - _TRAIN,
+        random_state=_SPLIT_SEED,
+        shuffle=True,
+        stratify=labels if min(counts) >= _SMALLEST else None,
+    )
+    return np.sort(train), np.sort(test)
+
+
+def _statistics(rows: Rows) -> tuple[Rows, Rows]:
+    return rows.mean(axis=0), rows.std(axis=0, ddof=1) + _EPSILON
+
+
+def _samples(
+    centres: Sequence[Centre],
+    rows: Sequence[NDArray[np.int64]],
+    statistics: Sequence[tuple[Rows, Rows]],
+) -> Images:
+    """Return rows of all centres, standardised, centre by centre."""
+    parts = [
+        (centre.features[own] - mean) / deviation
+        for centre, own, (mean, deviation) in zip(centres, rows, statistics, strict=True)
+    ]
+    labels = [centre.labels[own] for centre, own in zip(centres, rows, strict=True)]
+    numbers = np.repeat(np.arange(len(centres)), [len(own) for own in rows])
+    return Images(
+        torch.from_numpy(np.concatenate(parts).astype(np.float32)),
+        torch.from_numpy(np.concatenate(labels)),
+        torch.from_numpy(numbers),
+    )
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _download(place: Path) -> None:
+    """Fetch the files beside their place, then rename their folder: all are there, or none."""
+    with TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as temporary:
+        made = Path(temporary) / place.name
+        made.mkdir()
+        for centre in CENTRES:
+            name = file_of(centre)
+            download(f"{SOURCE}/{name}", made / name, place / name)
+        try:
+            os.rename(made, place)
+        except OSError as error:
+            if not place.exists():  # else another job was faster; what it made is verified as well
+                raise FedstageError(f"{place}: {error.strerror}") from None
+
+
+def _verify(path: Path, checksum: str) -> None:
+    if not path.is_file():
+        raise FedstageError(f"{path}: missing; delete {path.parent} to download the files again")
+    if hashlib.sha256(path.read_bytes()).hexdigest() != checksum:
+        raise FedstageError(
+            f"{path}: is not the official file (its SHA-256 begins {checksum[:12]}); delete "
+            f"{path.parent} to download the files again"
+        )

@@ -1,0 +1,116 @@
+"""Fed-ISIC2019 in FLamby's preprocessed layout (Ogier du Terrail et al., NeurIPS 2022).
+
+    ISIC_2019_Training_Input_preprocessed/NAME.jpg    the shorter side has 224 pixels
+    train_test_split                                  CSV: image, target, center, fold
+
+The table is a file of FLamby's repository. Of each picture the middle is used, for training as for
+testing; FLamby crops training pictures at random, rotates and scales them.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode
+from fedstage.data.datasets.flamby import read_rows
+from fedstage.data.datasets.images import Dataset, Images
+from fedstage.data.datasets.splits import Rows, choose_rows
+from fedstage.errors import FedstageError
+from fedstage.settings.data import Isic2019
+
+PICTURES = "ISIC_2019_Training_Input_preprocessed"
+TABLE = "train_test_split"
+CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")
+_COLUMNS = ("image", "target", "center", "fold")
+_AT_ONCE = 64  # pictures that are decoded before some are taken
+
+
+@dataclass(frozen=True)
+class _Picture:
+    path: Path
+    label: int
+    centre: int
+
+
+def load_isic2019(settings: Isic2019, folder: Path) -> Dataset:
+    """Read the pictures below the data folder.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing, or not what it must be; a picture is smaller than the crop; or a size
+        asks for more samples than there are.
+    """
+    place = folder / settings.folder
+    folds = _read_table(place)
+    train, test = folds["train"], folds["test"]
+    rows = choose_rows(settings, len(train), len(test))
+    return Dataset(
+        train=_images(train, rows.train, settings.crop),
+        test=_images(test, rows.test, settings.crop),
+        held_out=_images(train, rows.held_out, settings.crop).images,
+        server_validation=_images(train, rows.server_validation, settings.crop),
+        class_names=CLASSES,
+    )
+
+
+def _read_table(place: Path) -> dict[str, list[_Picture]]:
+    """Return the pictures of each fold, in the order of the table."""
+    path = place / TABLE
+    folds: dict[str, list[_Picture]] = {"train": [], "test": []}
+    for line, row in read_rows(path, _COLUMNS, PICTURES):
+        fold = row["fold"]
+        if fold not in folds:
+            raise FedstageError(f"{path}: line {line}: fold = {fold!r}: must be train or test")
+        folds[fold].append(_picture(place, f"{path}: line {line}", row))
+    for fold, pictures in folds.items():
+        if not pictures:
+            raise FedstageError(f"{path}: fold = {fold}: no picture has it")
+    return folds
+
+
+def _picture(place: Path, where: str, row: dict[str, str]) -> _Picture:
+    try:
+        label, centre = int(row["target"]), int(row["center"])
+    except (TypeError, ValueError):
+        raise FedstageError(f"{where}: target and center: must be integers") from None
+    if not 0 <= label < len(CLASSES):
+        raise FedstageError(f"{where}: target = {label}: must be 0..{len(CLASSES) - 1}")
+    return _Picture(place / PICTURES / f"{row['image']}.jpg", label, centre)
+
+
+def _images(pictures: Sequence[_Picture], rows: Rows, crop: int) -> Images:
+    chosen = [pictures[row] for row in rows.tolist()]
+    pixels = np.empty((len(chosen), 3, crop, crop), np.uint8)
+    with ThreadPoolExecutor() as pool:
+        for start in range(0, len(chosen), _AT_ONCE):  # else all would be in memory twice
+            paths = [picture.path for picture in chosen[start : start + _AT_ONCE]]
+            for place, middle in enumerate(pool.map(partial(_middle, crop), paths), start=start):
+                pixels[place] = middle
+    return Images(
+        torch.from_numpy(pixels),
+        torch.tensor([picture.label for picture in chosen], dtype=torch.int64),
+        torch.tensor([picture.centre for picture in chosen], dtype=torch.int64),
+    )
+
+
+def _middle(crop: int, path: Path) -> Pixels:
+    """Return the middle crop x crop pixels of a picture."""
+    try:
+        pixels = decode(path.read_bytes())
+    except FileNotFoundError:
+        raise FedstageError(f"{path}: no such file") from None
+    except UNDECODABLE as error:
+        raise FedstageError(f"{path}: cannot decode the image ({error})") from None
+    _, height, width = pixels.shape
+    if min(height, width) < crop:
+        raise FedstageError(
+            f"{path}: {height}x{width} pixels: data.crop = {crop} needs at least {crop}x{crop}"
+        )
+    top, left = (height - crop) // 2, (width - crop) // 2
+    return pixels[:, top : top + crop, left : left + crop]

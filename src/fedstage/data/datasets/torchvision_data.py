@@ -1,0 +1,139 @@
+"""CIFAR-10, CIFAR-100 and SVHN as torchvision reads them, its checksums verified.
+
+Files that are there are never overwritten: a missing data set is downloaded beside its place and
+renamed, so that two jobs may do it at once; a damaged one is an error.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedstage.data.datasets.images import Dataset, Images
+from fedstage.data.datasets.splits import Rows, choose_rows
+from fedstage.errors import FedstageError
+from fedstage.settings.data import TorchvisionData
+
+
+def load_torchvision(settings: TorchvisionData, folder: Path) -> Dataset:
+    """Read a data set in torchvision's layout below `folder`, downloading it if it is not there.
+
+    Raises
+    ------
+    FedstageError
+        If a file does not match torchvision's checksum, the download fails, or a size asks for
+        more samples than there are.
+    """
+    training = ["train", "extra"] if settings.extra else ["train"]
+    for part in (*training, "test"):
+        if not (folder / _place(settings.name, part)).exists():
+            _download(settings.name, part, folder)
+    _verify(settings.name, (*training, "test"), folder)
+    train = [_read(settings.name, part, folder) for part in training]
+    test = [_read(settings.name, "test", folder)]
+    rows = choose_rows(settings, _count(train), _count(test))
+    return Dataset(
+        train=_take(train, rows.train),
+        test=_take(test, rows.test),
+        held_out=_take(train, rows.held_out).images,
+        server_validation=_take(train, rows.server_validation),
+        class_names=train[0].names,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Pixels uint8 [n, C, H, W], labels int64 [n] and the names of the classes."""
+
+    pixels: Any
+    labels: Any
+    names: tuple[str, ...]
+
+
+def _read(name: str, part: str, folder: Path) -> _Part:
+    data = _open(name, part, folder, download=False)
+    if name == "svhn":
+        return _Part(data.data, data.labels, tuple(str(digit) for digit in range(10)))
+    pixels = data.data.transpose(0, 3, 1, 2)
+    return _Part(pixels, np.array(data.targets), tuple(data.classes))
+
+
+def _count(parts: Sequence[_Part]) -> int:
+    return sum(len(part.labels) for part in parts)
+
+
+def _take(parts: Sequence[_Part], rows: Rows) -> Images:
+    """Return rows (ascending, counted over all parts)."""
+    pixels, labels, start = [], [], 0
+    for part in parts:
+        end = start + len(part.labels)
+        own = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)] - start
+        pixels.append(part.pixels[own])
+        labels.append(part.labels[own])
+        start = end
+    return Images(
+        torch.from_numpy(np.concatenate(pixels)), torch.from_numpy(np.concatenate(labels))
+    )
+
+
+def _open(name: str, part: str, folder: str | Path, download: bool) -> Any:
+    kind = _kind(name)
+    if name == "svhn":
+        return kind(folder, split=part, download=download)
+    return kind(folder, train=part == "train", download=download)
+
+
+def _kind(name: str) -> Any:
+    from torchvision import datasets  # slow to import
+
+    return {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100, "svhn": datasets.SVHN}[name]
+
+
+def _place(name: str, part: str) -> str:
+    """Name the folder (CIFAR: of all parts) or file (SVHN: of one) that a download makes."""
+    kind = _kind(name)
+    place: str = kind.split_list[part][1] if name == "svhn" else kind.base_folder
+    return place
+
+
+def _download(name: str, part: str, folder: Path) -> None:
+    place = _place(name, part)
+    try:
+        with TemporaryDirectory(dir=folder, prefix=f".{name}-") as temporary:
+            _open(name, part, temporary, download=True)
+            os.rename(Path(temporary) / place, folder / place)
+    except (OSError, RuntimeError, HTTPException) as error:
+        if (folder / place).exists():  # another job was faster; what it made is verified as well
+            return
+        raise FedstageError(
+            f"{folder / place}: not there, and downloading {name} into {folder} failed "
+            f"({error}); allow the download or put the official files there"
+        ) from None
+
+
+def _verify(name: str, parts: Sequence[str], folder: Path) -> None:
+    """Check every file, to name the one at fault; torchvision's own error names none."""
+    from torchvision.datasets.utils import check_integrity
+
+    for file, md5 in _checksums(name, parts):
+        if not check_integrity(folder / file, md5):
+            fault = (
+                "does not match torchvision's checksum" if (folder / file).exists() else "missing"
+            )
+            top = folder / Path(file).parts[0]
+            raise FedstageError(f"{folder / file}: {fault}; delete {top} to download {name} again")
+
+
+def _checksums(name: str, parts: Sequence[str]) -> list[tuple[str, str]]:
+    kind = _kind(name)
+    if name == "svhn":
+        return [(kind.split_list[part][1], kind.split_list[part][2]) for part in parts]
+    meta = (kind.meta["filename"], kind.meta["md5"])
+    files = [*kind.train_list, *kind.test_list, meta]
+    return [(f"{kind.base_folder}/{file}", md5) for file, md5 in files]

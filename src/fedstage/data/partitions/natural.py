@@ -1,0 +1,35 @@
+"""Natural: the client column of the data set."""
+
+import numpy as np
+
+from fedstage.data.partitions import Indices
+from fedstage.errors import FedstageError
+from fedstage.settings.partitions import Natural
+
+
+def assign(
+    settings: Natural,
+    labels: Indices,
+    clients: int,
+    generator: np.random.Generator,
+    natural: Indices | None,
+) -> list[Indices]:
+    """Give each distinct value of the client column, in ascending order, to one client.
+
+    Raises
+    ------
+    FedstageError
+        If the data set has no client column, or not one value for each client.
+    """
+    if natural is None:
+        raise FedstageError(
+            "partition = natural: the data set has no client column; "
+            "name one in data.client_column (parquet), or choose another partition"
+        )
+    values, owner = np.unique(natural, return_inverse=True)
+    if len(values) != clients:
+        raise FedstageError(
+            f"clients = {clients}: must be {len(values)}, the clients in the data set's column "
+            "(partition = natural)"
+        )
+    return [np.flatnonzero(owner == client) for client in range(clients)]

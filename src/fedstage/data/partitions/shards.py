@@ -1,0 +1,37 @@
+"""Shards: every client gets a few contiguous pieces of the samples sorted by class."""
+
+import numpy as np
+
+from fedstage.data.partitions import Indices
+from fedstage.errors import FedstageError
+from fedstage.settings.partitions import Shards
+
+
+def assign(
+    settings: Shards,
+    labels: Indices,
+    clients: int,
+    generator: np.random.Generator,
+    natural: Indices | None,
+) -> list[Indices]:
+    """Deal out shards at random, `classes_per_client` to each client.
+
+    McMahan et al. 2017, section 3. The shards' sizes differ by at most 1. A shard that straddles
+    two classes holds both, so a client can have more classes than it has shards.
+
+    Raises
+    ------
+    FedstageError
+        If there are more shards than samples.
+    """
+    per_client = settings.classes_per_client
+    if clients * per_client > len(labels):
+        raise FedstageError(
+            f"partition.classes_per_client = {per_client}: {clients} clients need "
+            f"{clients * per_client} shards, at most the {len(labels)} training samples"
+        )
+    shuffled = generator.permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    pieces = np.array_split(by_class, clients * per_client)
+    hands = generator.permutation(len(pieces)).reshape(clients, per_client)
+    return [np.concatenate([pieces[piece] for piece in hand]) for hand in hands]

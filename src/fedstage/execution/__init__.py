@@ -1,0 +1,9 @@
+"""Warm workers: stage commands run in processes that have torch and the data already.
+
+    client   what a rule's command starts: standard library only, 25 ms instead of 3 s
+    pool     the process that has imported everything, and forks and watches the workers
+    worker   runs one stage after the other, as `fedstage.execution.cli` would
+    memory   what becomes of memory that tensors have left
+
+A pool belongs to one snakemake process, ends with it, and serves one version of the source.
+"""

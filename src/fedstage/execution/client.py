@@ -1,0 +1,200 @@
+"""Hand a stage command to a warm worker, or run it in this process where there is none.
+
+This file is run by itself, as ``python -S -E client.py STAGE ...``: it imports nothing of the
+package and little of the standard library, because its start is paid once a job.
+
+The environment says how:
+
+    FEDSTAGE_WARM     0 runs everything in-process, as the option --no-warm does
+    FEDSTAGE_OWNER    the process that the pool ends with; without one, nothing is warm
+    FEDSTAGE_SOURCE   fingerprint of the source when the workflow was read; a pool that was started
+                      for another one retires
+
+and it says what the pool that the client starts is like:
+
+    FEDSTAGE_WORKERS          workers that compute without GPU; by default one a core
+    FEDSTAGE_WORKERS_PER_GPU  workers on each GPU; by default one
+    FEDSTAGE_TIMEOUT          seconds after which a stage is taken for hung; by default a day
+    CUDA_VISIBLE_DEVICES      the GPUs that the pool gives to its workers; by default all
+"""
+
+import _socket as socket
+import array
+import fcntl
+import os
+import stat
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than the rest of this file
+    from typing import NoReturn
+
+# A request is one block of NUL-separated texts, with stdout and stderr passed beside it.
+SEPARATOR = b"\0"
+LENGTH = 8
+RETIRED = b"retired"
+START_SECONDS = 60.0
+CREDENTIALS = 12  # struct ucred: pid, uid, gid
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit code of a stage, run warm if possible."""
+    started = time.perf_counter() - process_age()
+    if "--no-warm" in arguments:
+        arguments = [argument for argument in arguments if argument != "--no-warm"]
+    elif os.environ.get("FEDSTAGE_WARM") != "0" and os.environ.get("FEDSTAGE_OWNER"):
+        return run_warm(arguments, started)
+    return run_here(arguments)
+
+
+def run_here(arguments: list[str]) -> "NoReturn":
+    """Replace this process by one that runs the stage itself."""
+    os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", *arguments])
+
+
+def run_warm(arguments: list[str], started: float) -> int:
+    """Send the command to the pool, starting one if there is none; return its exit code."""
+    for _ in range(3):  # a pool may retire or end between connecting and sending
+        connection = connect(socket_path())
+        try:
+            send_request(connection, arguments, started)
+            answer = receive(connection)
+        except OSError:
+            continue
+        finally:
+            connection.close()
+        if answer is None or answer == RETIRED:
+            continue
+        code, _, message = answer.partition(SEPARATOR)
+        if message:
+            sys.stderr.write(message.decode() + "\n")
+        return int(code)
+    sys.stderr.write("fedstage: no warm worker answered; --no-warm runs without them\n")
+    return 1
+
+
+def send_request(connection: socket.socket, arguments: list[str], started: float) -> None:
+    """Send source fingerprint, start, working directory, data folder, arguments and two files."""
+    fields = [
+        os.environ.get("FEDSTAGE_SOURCE", ""),
+        repr(started),
+        os.getcwd(),
+        os.environ.get("FEDSTAGE_DATA", ""),
+        *arguments,
+    ]
+    payload = SEPARATOR.join(field.encode() for field in fields)
+    files = array.array("i", [1, 2])
+    header = len(payload).to_bytes(LENGTH, "little")
+    connection.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+    connection.sendall(payload)
+
+
+def receive(connection: socket.socket) -> bytes | None:
+    """Return one length-prefixed block, or None if the other side has gone."""
+    header = receive_exactly(connection, LENGTH)
+    return None if header is None else receive_exactly(connection, int.from_bytes(header, "little"))
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytes | None:
+    """Return `count` bytes, or None at the end of the stream."""
+    data = b""
+    while len(data) < count:
+        part = connection.recv(count - len(data))
+        if not part:
+            return None
+        data += part
+    return data
+
+
+def connect(path: str) -> socket.socket:
+    """Return a connection to the pool at `path`, starting it if need be.
+
+    Of many clients that find no pool, the one with the lock starts it.
+    """
+    connection = try_connect(path)
+    if connection is not None:
+        return connection
+    with open(path + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        connection = try_connect(path)
+        if connection is not None:
+            return connection
+        start_pool(path)
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            connection = try_connect(path)
+            if connection is not None:
+                return connection
+            time.sleep(0.02)
+    raise SystemExit(
+        f"fedstage: no pool of warm workers within {START_SECONDS:.0f} s; see {path}.log"
+    )
+
+
+def try_connect(path: str) -> socket.socket | None:
+    """Return a connection to a pool of this user's, or None."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        return None
+    if peer_uid(connection) != os.getuid():
+        connection.close()
+        raise SystemExit(f"fedstage: {path} belongs to another user")
+    return connection
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """Return the user id of the process at the other end."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS)
+    return int.from_bytes(credentials[4:8], sys.byteorder)
+
+
+def start_pool(path: str) -> None:
+    """Start a pool in a session of its own, so that Ctrl-C reaches clients only."""
+    if os.fork():
+        os.wait()
+        return
+    os.setsid()
+    if os.fork():  # the pool is nobody's child: it is not waited for
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(path + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for target, source in ((0, null), (1, log), (2, log)):
+        os.dup2(source, target)
+    os.closerange(3, 1024)
+    os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.pool", path])
+
+
+def socket_path() -> str:
+    """Return where the pool of this owner listens, in a directory that only this user can enter.
+
+    The name is short, because a socket's path may have only 107 bytes.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
+    folder = f"{base}/fedstage-{os.getuid()}"
+    if not os.path.exists(folder):
+        os.makedirs(folder, 0o700, exist_ok=True)
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise SystemExit(f"fedstage: {folder} must be a directory that only you can enter")
+    owner = os.environ["FEDSTAGE_OWNER"].replace("/", "_")
+    return f"{folder}/{owner}.sock"
+
+
+def process_age() -> float:
+    """Return the seconds since this process was started."""
+    with open("/proc/self/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    with open("/proc/uptime") as file:
+        uptime = float(file.read().split()[0])
+    return max(0.0, uptime - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,5 +1,0 @@
-"""GlobalTrainer: (teacher, aggregated models, public data) -> next global models.
-
-Which global models are students, and from which round on, decides what depends on what: that is in
-`fedstage.lines` (`students`, `first_distillation`). How a student learns stands here.
-"""

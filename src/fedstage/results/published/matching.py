@@ -1,0 +1,118 @@
+"""Which published number belongs to which cell of an experiment's table."""
+
+from collections.abc import Mapping, Sequence
+
+from fedstage.errors import FedstageError
+from fedstage.results.cells import as_text, names_of, selects, show_point
+from fedstage.results.published.rows import Row
+from fedstage.settings.published import Columns, Published
+from fedstage.settings.scores import Axis
+
+#: The published column of an axis, where an experiment says nothing else.
+STANDARD = {
+    "method": "method",
+    "model": "model",
+    "data": "dataset",
+    "partition.alpha": "partition_alpha",
+}
+
+Point = Mapping[str, Axis]
+SEED = "seed"
+
+
+def counterparts(
+    where: str, published: Published, points: Sequence[Point], rows: Sequence[Row]
+) -> list[Row | None]:
+    """Return the published row of each point of a grid, None where the paper has none.
+
+    Parameters
+    ----------
+    where : str
+        The experiment, scale and part of it, for messages.
+    points : sequence of mappings
+        The axes of each run; seeds do not count.
+    rows : sequence of Row
+        All numbers of the paper.
+
+    Raises
+    ------
+    FedstageError
+        If a point names no row or several, an axis has a value that `match` does not have, or there
+        is no such table.
+    """
+    where = f"{where}.published"
+    table = _table(where, published, rows)
+    found: dict[str, Row | None] = {}
+    cells = [{axis: value for axis, value in point.items() if axis != SEED} for point in points]
+    for cell in cells:
+        if show_point(cell) not in found:
+            found[show_point(cell)] = _counterpart(where, published, table, cell)
+    return [found[show_point(cell)] for cell in cells]
+
+
+def _counterpart(where: str, published: Published, table: Sequence[Row], cell: Point) -> Row | None:
+    columns = describe_cell(where, published, cell)
+    if columns is None:
+        return None
+    found = [row for row in table if columns.items() <= row.keys.items()]
+    if len(found) == 1:
+        return found[0]
+    place = f"{where}: {show_point(cell)}: {len(found) or 'no'} rows"
+    place += f" of {published.paper}, {published.table}, have {show_point(columns)}"
+    raise FedstageError(f"{place}; {_advice(table, found, columns)}")
+
+
+def describe_cell(where: str, published: Published, point: Point) -> dict[str, str] | None:
+    """Return the columns that a cell's published row must have; None where there is to be none."""
+    parts = [_of_axis(where, published, axis, value) for axis, value in point.items()]
+    columns: Columns = dict(published.where)
+    for part in parts:
+        columns |= part or {}
+    nothing = None in parts
+    for cell in published.cells:
+        if selects(cell.at, point):
+            columns |= cell.row or {}
+            nothing = cell.row is None
+            break
+    return None if nothing else {key: as_text(value) for key, value in columns.items()}
+
+
+def _of_axis(where: str, published: Published, axis: str, value: Axis) -> Columns | None:
+    """Return what a value of an axis is in the published table."""
+    names = names_of(axis, value)
+    by_value = {as_text(key): part for key, part in published.match.get(axis, {}).items()}
+    for name in names:
+        if name in by_value:
+            return by_value[name]
+    column = published.axes.get(axis, STANDARD.get(axis))
+    if column is not None:
+        return {column: names[-1]}
+    if by_value:
+        known = ", ".join(by_value)
+        raise FedstageError(f"{where}.match.{axis}: {names[0]!r}: missing; there are {known}")
+    return {}
+
+
+def _table(where: str, published: Published, rows: Sequence[Row]) -> list[Row]:
+    tables = dict.fromkeys(row.table for row in rows)
+    if published.table not in tables:
+        raise FedstageError(f"{where}.table = {published.table!r}: use one of {', '.join(tables)}")
+    found = [row for row in rows if row.table == published.table]
+    metrics = dict.fromkeys(row.metric for row in found)
+    if published.metric not in metrics:
+        known = ", ".join(metrics)
+        raise FedstageError(f"{where}.metric = {published.metric!r}: use one of {known}")
+    return [row for row in found if row.metric == published.metric]
+
+
+def _advice(table: Sequence[Row], found: Sequence[Row], columns: Mapping[str, str]) -> str:
+    """Say which column is at fault, or which would tell the rows apart."""
+    if found:
+        keys = dict.fromkeys(key for row in found for key in row.keys)
+        differing = [key for key in keys if len({row.keys.get(key) for row in found}) > 1]
+        return f"name one by {' or '.join(differing)}"
+    for key, value in columns.items():
+        known = dict.fromkeys(row.keys[key] for row in table if key in row.keys)
+        if value not in known:
+            return f"{key} must be one of {', '.join(known) or 'nothing: no row has it'}"
+    return "each value is there, but not together"

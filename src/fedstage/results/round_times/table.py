@@ -1,0 +1,94 @@
+"""The table of measured seconds: training, aggregation, logits and distillation of a round."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from fedstage.plan.jobs import Job
+from fedstage.results.round_times.seconds import Spread, Timed, per_participant, per_round, spread
+from fedstage.results.tables.plain import NOTHING, Cell, arrow_type
+
+Times = Mapping[Job, Timed]
+
+#: What is measured of a round: the stages whose jobs are added up, and the column's heading.
+_PARTS = {
+    "training": ("Training", ("local_training",)),
+    "aggregation": ("Aggregation", ("aggregation",)),
+    "logits": ("Logits", ("logits",)),
+    "distillation": ("Distillation", ("distillation",)),
+    "added": ("Logits and distillation", ("logits", "distillation")),
+    "round": ("Round", ("local_training", "aggregation", "logits", "distillation")),
+}
+_DIGITS = 6
+_PARTICIPANT = ("participant", "A participant")
+
+LEGEND = {
+    "Rounds": "number of measured rounds, of all seeds.",
+    "A participant": (
+        "seconds that one participant trains: median (quartiles) over participants, rounds and "
+        "seeds. All others: the seconds of all such jobs of a round together, median (quartiles) "
+        "over rounds and seeds."
+    ),
+    "Training": "of all participants.",
+    "Aggregation": "of all groups.",
+    "Logits": "of the ensemble's members, on the public images.",
+    "Distillation": f"of all students; {NOTHING} where nothing is distilled.",
+    "Logits and distillation": "what distillation adds to a round.",
+    "Round": "all of these, one job after the other.",
+}
+
+
+def summarise_times(times: Sequence[Times]) -> dict[str, Spread | None]:
+    """Return the spread of each column, from the times of the runs of all seeds."""
+
+    def pooled(values: Iterable[list[float]]) -> Spread | None:
+        return spread([value for one in values for value in one])
+
+    parts = {
+        name: pooled(per_round(one, stages) for one in times)
+        for name, (_, stages) in _PARTS.items()
+    }
+    return {_PARTICIPANT[0]: pooled(map(per_participant, times)), **parts}
+
+
+def as_texts(spreads: Mapping[str, Spread | None]) -> dict[str, str]:
+    """Return the cells of a row for people: ``1.20 (1.15–1.31)``."""
+    heads = dict([_PARTICIPANT]) | {name: head for name, (head, _) in _PARTS.items()}
+    return {heads[name]: _show(one) for name, one in spreads.items()}
+
+
+def as_numbers(spreads: Mapping[str, Spread | None]) -> dict[str, Cell]:
+    """Return the cells of a row as numbers: median and quartiles, in seconds.
+
+    Jobs record milliseconds; what sums of floats add to them is cut off.
+    """
+    numbers: dict[str, Cell] = {}
+    for name, one in spreads.items():
+        numbers[f"{name}_s"] = round(one.median, _DIGITS) if one else None
+        numbers[f"{name}_s_q1"] = round(one.low, _DIGITS) if one else None
+        numbers[f"{name}_s_q3"] = round(one.high, _DIGITS) if one else None
+    return numbers
+
+
+def machines_of(times: Iterable[Times]) -> list[str]:
+    """Return the machines of all jobs, such as ``AMD EPYC 7742, 2 cores, cpu``."""
+    found = dict.fromkeys(timed.machine for one in times for timed in one.values())
+    return [f"{name}, {cores} cores, {device}" for name, cores, device in sorted(found)]
+
+
+def times_schema(rows: Sequence[Mapping[str, Cell]], axes: Iterable[str]) -> pa.Schema:
+    """Return the columns of the table, typed: its axes, then what is measured."""
+    given = {axis: arrow_type(row[axis] for row in rows) for axis in axes}
+    others = {"measured_rounds": pa.int64(), "seeds": pa.int64(), "machine": pa.string()}
+    return pa.schema([(name, (given | others).get(name, pa.float64())) for name in rows[0]])
+
+
+def _show(one: Spread | None) -> str:
+    if one is None:
+        return NOTHING
+    return f"{_seconds(one.median)} ({_seconds(one.low)}–{_seconds(one.high)})"
+
+
+def _seconds(value: float) -> str:
+    """Write seconds with about three digits; records have milliseconds."""
+    return f"{value:.{3 if value < 1 else 2 if value < 100 else 1}f}"

@@ -1,0 +1,121 @@
+"""Scores of logits against labels: for everyone, and for each client's own mix of classes."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from fedstage.training.inference import class_accuracies, cross_entropy
+
+PERCENT = 100.0
+ClassCounts = Mapping[int, Mapping[int, int]]  # client -> class -> samples
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one model does.
+
+    Attributes
+    ----------
+    accuracy : float
+        Top-1, in percent.
+    loss : float
+        Mean cross entropy.
+    by_class : torch.Tensor
+        Top-1 accuracy of each class in percent, float64 [classes]; NaN for a class without samples.
+    auc : float or None
+        Area under the ROC curve in percent, as `area_under_curve` says.
+    """
+
+    accuracy: float
+    loss: float
+    by_class: torch.Tensor
+    auc: float | None
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean accuracy of the classes that have samples, in percent."""
+        return float(self.by_class.nanmean())
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """What stands in metrics of one model, by column."""
+        return {
+            "top1_accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced_accuracy,
+            "auc": self.auc,
+            "loss": self.loss,
+        }
+
+
+def score(logits: torch.Tensor, labels: torch.Tensor) -> Score:
+    """Score logits [n, classes] against labels [n]."""
+    right, samples = class_accuracies(logits, labels)
+    accuracy = PERCENT * float(right.sum() / samples.sum())
+    return Score(
+        accuracy,
+        cross_entropy(logits, labels),
+        PERCENT * right / samples,
+        area_under_curve(logits, labels),
+    )
+
+
+def area_under_curve(logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+    """Return the area under the ROC curve of logits [n, classes], in percent.
+
+    Of two classes it is that of the second; of more the mean over classes of the area of each
+    against the rest, by its probability. It is the probability that a sample of the class scores
+    higher than another one, ties counted half, and so follows from ranks: importing scikit-learn,
+    which gives the same, would take each evaluation longer than all else that it does. None where a
+    class has no samples, or a logit is not finite.
+    """
+    classes = logits.shape[1]
+    counts = torch.bincount(labels, minlength=classes)
+    if not bool(logits.isfinite().all()) or bool((counts == 0).any()) or classes < 2:
+        return None
+    if classes == 2:
+        scores = logits.double().diff(dim=1)
+        return PERCENT * _area(scores[:, 0], labels == 1)
+    odds = logits.double().softmax(1)
+    areas = [_area(odds[:, label], labels == label) for label in range(classes)]
+    return PERCENT * statistics.fmean(areas)
+
+
+def _area(scores: torch.Tensor, positive: torch.Tensor) -> float:
+    """Return (R - p (p + 1) / 2) / (p q): R the sum of the ranks of the p positives of p + q."""
+    _, place, counts = scores.unique(return_inverse=True, return_counts=True)
+    ranks = counts.cumsum(0) - (counts - 1) / 2  # of ties the mean
+    p = int(positive.sum())
+    q = len(scores) - p
+    return (float(ranks[place][positive].double().sum()) - p * (p + 1) / 2) / (p * q)
+
+
+def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:
+    """Return each client's accuracy on its own mix of classes, clients in order.
+
+    The accuracy of each class weighs as many samples of it as the client trains on. Classes that
+    the evaluated set lacks are left out, and so are clients that have no others.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        One for all clients, or one a client.
+    """
+    models = list(scores) * len(counts) if len(scores) == 1 else scores
+    pairs = zip(sorted(counts), models, strict=True)
+    own = (_weighted(model.by_class, counts[client]) for client, model in pairs)
+    return [accuracy for accuracy in own if accuracy is not None]
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Return the standard deviation (n - 1), or None for fewer than two values."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def _weighted(by_class: torch.Tensor, counts: Mapping[int, int]) -> float | None:
+    known = {label: n for label, n in counts.items() if not math.isnan(float(by_class[label]))}
+    if not known:
+        return None
+    return sum(float(by_class[label]) * n for label, n in known.items()) / sum(known.values())

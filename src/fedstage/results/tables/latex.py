@@ -1,0 +1,149 @@
+r"""The result table in LaTeX, for papers: rules of booktabs, the best bold, the second underlined.
+
+What is best is told in each column for itself, among the lines of a block: those that share all
+row axes but the last, such as the methods of one model.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import isnan
+
+from fedstage.results.tables.layout import Column, Layout
+
+_ESCAPED = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': "''",
+        "[": "{[}",  # behind the end of a line it would be an argument
+        "]": "{]}",
+        "\n": " ",
+        "±": r"$\pm$",
+        "−": "$-$",
+        "–": "--",
+    }
+)
+_MARKS = (r"\textbf{%s}", r"\underline{%s}")
+
+
+def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
+    r"""Return a table as a LaTeX float, to be read with ``\input``.
+
+    Parameters
+    ----------
+    layout, title, source
+        As for the Markdown's `render`.
+    label : str
+        Names the table: ``\ref{tab:label}``.
+    """
+    left, right = len(layout.rows), len(layout.columns)
+    return "\n".join(
+        [
+            r"% Needs \usepackage{booktabs}.",
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \caption{{{escape(title)}. {inline(source)}}}",
+            rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9_-]', '-', label)}}}",
+            rf"  \begin{{tabular}}{{{'l' * left}{'r' * right}}}",
+            r"    \toprule",
+            *_heads(layout),
+            r"    \midrule",
+            *_body(layout),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            r"  \par\medskip",
+            r"  \begin{minipage}{\linewidth}\footnotesize",
+            *(rf"    {inline(line)}\par" for line in layout.legend),
+            r"  \end{minipage}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def escape(text: str) -> str:
+    """Return text in which no character means anything to LaTeX."""
+    return text.translate(_ESCAPED)
+
+
+def inline(text: str) -> str:
+    """Escape text, and turn the two inline marks that our Markdown uses into LaTeX."""
+    parts = re.split(r"(\*\*.+?\*\*|`.+?`)", text)
+    return "".join(_mark(part) for part in parts)
+
+
+def _mark(part: str) -> str:
+    if part.startswith("**") and part.endswith("**") and len(part) > 4:
+        return rf"\textbf{{{escape(part[2:-2])}}}"
+    if part.startswith("`") and part.endswith("`") and len(part) > 2:
+        return rf"\texttt{{{escape(part[1:-1])}}}"
+    return escape(part)
+
+
+def _heads(layout: Layout) -> Iterator[str]:
+    if any(column.group for column in layout.columns):
+        yield from _groups(layout)
+    yield _line([*layout.rows, *(column.head for column in layout.columns)])
+
+
+def _groups(layout: Layout) -> Iterator[str]:
+    """Yield the heads that stand above several columns, and the rules below them."""
+    cells, rules, first = [], [], len(layout.rows) + 1
+    for name, group in groupby(column.group for column in layout.columns):
+        last = first + len(list(group)) - 1
+        cells.append(rf"\multicolumn{{{last - first + 1}}}{{c}}{{{escape(name)}}}")
+        rules.append(rf"\cmidrule(lr){{{first}-{last}}}")
+        first = last + 1
+    yield f"    {'& ' * len(layout.rows)}{' & '.join(cells)} \\\\"
+    yield f"    {' '.join(rules)}"
+
+
+def _body(layout: Layout) -> Iterator[str]:
+    """Yield the lines, a rule between blocks; what a block shares stands in its first line."""
+    blocks = _blocks(layout.keys)
+    for block in blocks:
+        if block is not blocks[0] and len(blocks) < len(layout.keys):
+            yield r"    \midrule"
+        columns = [_marked(column, block) for column in layout.columns]
+        for number, line in enumerate(block):
+            key = layout.keys[line]
+            shown = [*("" if number else text for text in key[:-1]), key[-1]]
+            yield _line(shown, [column[number] for column in columns])
+
+
+def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
+    """Return the lines of each block."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for line, key in enumerate(keys):
+        found.setdefault(key[:-1], []).append(line)
+    return list(found.values())
+
+
+def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
+    """Write a line of plain texts, then of cells that are LaTeX."""
+    return f"    {' & '.join([*map(escape, texts), *cells])} \\\\"
+
+
+def _marked(column: Column, block: Sequence[int]) -> list[str]:
+    """Return the cells of a block, its highest bold, its second highest underlined."""
+    cells = [escape(column.texts[line]) for line in block]
+    if not column.means:
+        return cells
+    means = [column.means[line] for line in block]
+    ranked = sorted({mean for mean in means if not isnan(mean)}, reverse=True)
+    if len(ranked) < 2:
+        return cells
+    marks = dict(zip(ranked, _MARKS, strict=False))
+    return [marks.get(mean, "%s") % cell for mean, cell in zip(means, cells, strict=True)]

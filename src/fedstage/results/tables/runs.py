@@ -1,0 +1,237 @@
+"""The runs of an experiment as one tidy frame: a row a run and evaluated round."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from fedstage.errors import FedstageError
+from fedstage.results.head import ExperimentHead
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.settings.base import Settings
+from fedstage.settings.scores import SECONDS, Metric
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json
+from fedstage.storage.tensors import load_table
+
+AxisValue = str | int | float | bool | None
+
+SEED = "seed"
+#: Columns of the frame beside settings and measurements: the run's position in `runs.json` (runs
+#: that differ only in what cannot reach them share a metrics file), and the names of its files.
+RUN = "run"
+METRICS_FILE = "metrics_file"
+PARTITION_FILE = "partition_file"
+#: Columns of the frame where the experiment has a published counterpart: mean, deviation and number
+#: of seeds of the paper's number that stands beside the run's cell.
+PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
+#: Columns where an experiment asks for the highest of all rounds, and its deviation in a table.
+AS_RELEASED, AS_RELEASED_STD = "as_released", "as_released_std"
+#: Settings that share their name with a measured column; the frame keeps the setting.
+_SHARED = ("role", "participants")
+#: Names that settings may not have, because columns of the frame or of the table have them.
+_TAKEN = {
+    *(RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", "difference"),
+    *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS, AS_RELEASED, AS_RELEASED_STD),
+    *METRICS_SCHEMA.names,
+}.difference(_SHARED)
+
+
+class PublishedNumber(Settings):
+    """What a paper reports of a cell: its mean, what follows the ± sign, and runs behind it."""
+
+    value: float
+    std: float | None = None
+    seeds: int | None = None
+
+
+class ResultRun(Settings):
+    """A run: its value on every axis, and where its metrics and its partition's histogram are."""
+
+    settings: dict[str, AxisValue]
+    metrics: str
+    partition: str
+    published: PublishedNumber | None = None
+
+
+class ResultRuns(ExperimentHead):
+    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes."""
+
+    also: list[Literal["maximum"]] = []
+    over: str | None = None
+    runs: Annotated[list[ResultRun], Field(min_length=1)]
+
+
+def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
+    """Read `runs.json` and the metrics of all of its runs.
+
+    Returns
+    -------
+    experiment : ResultRuns
+        What the file says.
+    frame : pandas.DataFrame
+        A row a run and evaluated round, in the order of the file: a column for every setting (as a
+        nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
+        `partition_file`, the columns of `METRICS_SCHEMA`, where the experiment has a published
+        counterpart `published`, `published_std` and `published_seeds`, and where it asks for the
+        maximum `as_released`, the highest value of a run that is evaluated more than once.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, an axis is not among a run's settings, two runs have the
+        same seed and axes, or a value of the metric is not a number.
+    """
+    experiment = validate(ResultRuns, load_json(path), str(path))
+    _check_axes(experiment, path)
+    _check_unique(experiment, path)
+    score = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
+    metrics = [read_metrics(run.metrics, score) for run in experiment.runs]
+    settings = _settings_frame(experiment.runs)
+    if experiment.published is not None:
+        settings = settings.assign(**_published_columns(experiment.runs))
+    if "maximum" in experiment.also:
+        highest = [one[score].max() if len(one) > 1 else np.nan for one in metrics]
+        settings = settings.assign(**{AS_RELEASED: highest})
+    frame = _join(settings, metrics)
+    _check_one_role(frame, experiment.axes)
+    return experiment, frame
+
+
+def read_scores(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
+    """Do what `read_runs` does, for a table whose published numbers are scores.
+
+    Raises
+    ------
+    FedstageError
+        As `read_runs`, or if the experiment's table is of seconds.
+    """
+    experiment, frame = read_runs(path)
+    if experiment.metric in SECONDS:
+        raise FedstageError(
+            f"{path}: metric = {experiment.metric!r}: must be one of top1_accuracy, "
+            "balanced_accuracy, auc for a table of scores; seconds are below results/round_times"
+        )
+    return experiment, frame
+
+
+def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataFrame:
+    """Read the metrics of one run, ordered by round.
+
+    Parameters
+    ----------
+    metric : str
+        What the table is of.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, damaged or without rows, has a round twice, or a value of the metric
+        that is not a number.
+    """
+    frame: pd.DataFrame = load_table(path, METRICS_SCHEMA.names).to_pandas()
+    if frame.empty:
+        raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
+    for round, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):
+        if not np.isfinite(value):
+            raise FedstageError(
+                f"{path}: {metric} = {value} in round {round}: must be a finite number"
+            )
+    repeated = frame.loc[frame["round"].duplicated(), "round"]
+    if len(repeated):
+        raise FedstageError(f"{path}: round = {repeated.iloc[0]}: is there twice, once is allowed")
+    return frame.sort_values("round", ignore_index=True)
+
+
+def last_rounds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the last evaluated round of every run, in the order of the runs."""
+    return frame.groupby(RUN, sort=False).tail(1).reset_index(drop=True)
+
+
+def _check_axes(experiment: ResultRuns, path: Path) -> None:
+    axes = experiment.axes
+    for axis in axes:
+        if axis == SEED or axes.count(axis) > 1:
+            allowed = "each axis once, and never seed: seeds are averaged over"
+            raise FedstageError(f"{path}: rows or columns: {axis!r}: allowed is {allowed}")
+    for run in experiment.runs:
+        missing = [name for name in [*axes, SEED] if name not in run.settings]
+        taken = [name for name in run.settings if name in _TAKEN]
+        where = f"{path}: settings of {run.metrics}"
+        if missing:
+            raise FedstageError(f"{where}: {missing[0]}: missing, every run must have it")
+        if taken:
+            raise FedstageError(f"{where}: {taken[0]}: is a column of the table; rename it")
+
+
+def _check_unique(experiment: ResultRuns, path: Path) -> None:
+    seen: dict[tuple[AxisValue, ...], ResultRun] = {}
+    for run in experiment.runs:
+        key = tuple(run.settings[name] for name in [*experiment.axes, SEED])
+        other = seen.setdefault(key, run)
+        if other is not run:
+            raise FedstageError(f"{path}: {_describe_pair(other, run, [*experiment.axes, SEED])}")
+
+
+def _describe_pair(one: ResultRun, other: ResultRun, names: Sequence[str]) -> str:
+    place = ", ".join(f"{name} = {one.settings[name]}" for name in names)
+    differing = [
+        name for name, value in one.settings.items() if other.settings.get(name, value) != value
+    ]
+    remedy = f"make {' and '.join(differing)} rows or columns" if differing else "remove one"
+    return f"{place}: two runs ({one.metrics}, {other.metrics}), one is allowed; {remedy}"
+
+
+def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
+    """Return a row a run: its settings in typed columns, its position and its files."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    columns = {name: _typed([run.settings.get(name) for run in runs]) for name in names}
+    files = {
+        RUN: range(len(runs)),
+        METRICS_FILE: [run.metrics for run in runs],
+        PARTITION_FILE: [run.partition for run in runs],
+    }
+    return pd.DataFrame({**columns, **files})
+
+
+def _published_columns(runs: Sequence[ResultRun]) -> dict[str, pd.Series]:
+    numbers = [run.published for run in runs]
+    return {
+        PUBLISHED: pd.Series([n and n.value for n in numbers], dtype="float64"),
+        PUBLISHED_STD: pd.Series([n and n.std for n in numbers], dtype="float64"),
+        PUBLISHED_SEEDS: pd.Series([n and n.seeds for n in numbers], dtype="Int64"),
+    }
+
+
+def _typed(values: Sequence[AxisValue]) -> pd.Series:
+    """Return values in the narrowest type that holds them all; mixed ones become text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pd.Series(values, dtype="boolean")
+    if kinds == {int}:
+        return pd.Series(values, dtype="Int64")
+    if kinds and kinds <= {int, float}:
+        return pd.Series(values, dtype="Float64")
+    return pd.Series([None if v is None else str(v) for v in values], dtype="string")
+
+
+def _join(settings: pd.DataFrame, metrics: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Repeat each run's settings for each of its rounds."""
+    repeated = settings.loc[settings.index.repeat([len(frame) for frame in metrics])]
+    measured = pd.concat(metrics, ignore_index=True)
+    measured = measured.drop(columns=[name for name in _SHARED if name in settings])
+    return pd.concat([repeated.reset_index(drop=True), measured], axis="columns")
+
+
+def _check_one_role(frame: pd.DataFrame, axes: Sequence[str]) -> None:
+    """Refuse test beside validation accuracies, unless the table says which is which."""
+    files = frame.drop_duplicates("role")
+    if len(files) > 1 and "role" not in axes:
+        which = ", ".join(
+            f"{role} in {file}"
+            for role, file in zip(files["role"], files[METRICS_FILE], strict=True)
+        )
+        raise FedstageError(f"role: {which}: one role is allowed, or make role a row or column")

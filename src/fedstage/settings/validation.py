@@ -1,0 +1,128 @@
+"""From parsed YAML to checked settings, with errors that a person can act on."""
+
+import json
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from fedstage.errors import FedstageError
+from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.settings.aggregators import Aggregator, AggregatorTraining
+from fedstage.settings.base import CHOICES
+from fedstage.settings.data import Data, Public
+from fedstage.settings.ensembles import EnsembleTrainer, Evaluated, GlobalTrainer
+from fedstage.settings.local_training import Compression, LocalTrainer
+from fedstage.settings.models import Model
+from fedstage.settings.one_shot import Transfer
+from fedstage.settings.optimisation import ClientLoss, Schedule
+from fedstage.settings.partitions import Partition
+from fedstage.settings.quantisation import Quantisation
+
+S = TypeVar("S", bound=BaseModel)
+
+_UNIONS = (
+    Data,
+    Public,
+    Quantisation,
+    Partition,
+    Model,
+    Schedule,
+    ClientLoss,
+    LocalTrainer,
+    Compression,
+    ServerOptimiser,
+    EnsembleTrainer,
+    GlobalTrainer,
+    Evaluated,
+    Aggregator,
+    AggregatorTraining,
+    Transfer,
+    Quantisation,
+)
+_NAMES = frozenset(
+    name
+    for union in _UNIONS
+    for member in get_args(get_args(union)[0])
+    for name in get_args(member.model_fields["name"].annotation)
+)
+_A_MAPPING = "must be a mapping of keys to values"
+_A_CHOICE = "must be a name, or one name with its settings: {NAME: {KEY: VALUE}}"
+_MESSAGES = {
+    "model_type": _A_MAPPING,
+    "dict_type": _A_MAPPING,
+    "model_attributes_type": _A_CHOICE,
+    "union_tag_not_found": _A_CHOICE,
+}
+
+
+def validate(settings: type[S], raw: Any, where: str) -> S:
+    """Build settings from parsed YAML.
+
+    Raises
+    ------
+    FedstageError
+        One line a fault: where, key, value, and what is allowed.
+    """
+    try:
+        return settings.model_validate(raw)
+    except ValidationError as error:
+        raise FedstageError(
+            "\n".join(_describe(fault, where) for fault in error.errors() if not _follows(fault))
+        ) from None
+
+
+def validate_json(settings: type[S], text: str, where: str) -> S:
+    """Build settings from a JSON text, such as a command-line option.
+
+    Raises
+    ------
+    FedstageError
+        If the text is not JSON, or not valid settings.
+    """
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        raise FedstageError(f"{where} = {text!r}: must be a JSON object ({error})") from None
+    return validate(settings, raw, where)
+
+
+def _describe(fault: Any, where: str) -> str:
+    key = ".".join(_without_tags([str(part) for part in fault["loc"]]))
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "value_error":
+        return f"{where}: {key + ': ' if key else ''}{message}"
+    if fault["type"] == "missing":
+        return f"{where}: {key}: missing, a value is required"
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: {key} = {fault['input']!r}: unknown key"
+    if fault["type"] == "union_tag_invalid":
+        context = fault["ctx"]
+        return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
+    subject = f"{key} = {fault['input']!r}" if key else repr(fault["input"])
+    return f"{where}: {subject}: {_allowed(fault)}"
+
+
+def _allowed(fault: Any) -> str:
+    if fault["type"] == "too_short":
+        return f"must have at least {fault['ctx']['min_length']} item"
+    if fault["type"] == "string_pattern_mismatch":
+        return f"must match {fault['ctx']['pattern']}"
+    message = str(fault["msg"]).replace("Input should", "must")
+    return _MESSAGES.get(fault["type"], message)
+
+
+def _follows(fault: Any) -> bool:
+    """Whether a list is too short only because its faulty items do not count."""
+    return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
+
+
+def _without_tags(path: list[str]) -> list[str]:
+    """Drop the choice's name that pydantic puts behind a choice's key."""
+    kept: list[str] = []
+    after_choice = False
+    for part in path:
+        if not (after_choice and part in _NAMES):
+            kept.append(part)
+        # In a list of choices the number of one stands between the key and the name.
+        after_choice = part in CHOICES or (after_choice and part.isdecimal())
+    return kept

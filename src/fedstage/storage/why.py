@@ -1,0 +1,185 @@
+"""``fedstage why FILE``: from which settings, files and source an artefact came."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan.source import module_of, parts_of, source_of, stage_fingerprint
+from fedstage.settings.initial_model import InitialModel
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.partition import PartitionSettings
+from fedstage.settings.quantisation import Int8
+from fedstage.settings.validation import validate_json
+from fedstage.storage.files import load_json
+from fedstage.storage.provenance import content_digest
+from fedstage.storage.records import Artefact, by_path, find_artefact, read_settings
+from fedstage.storage.yaml_files import load_yaml
+
+#: How many unchanged files of an option are listed.
+SHOWN = 8
+UNCHANGED = ", unchanged"
+
+#: What the line of a stage is, where it is not a federated one.
+_KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
+    **dict.fromkeys(
+        ("local_model", "local_evaluation", "quantised_model", "client_logits"), LocalLine
+    ),
+    **dict.fromkeys(("aggregator", "distilled_model", "one_shot_evaluation"), OneShotLine),
+}
+
+
+def why(path: Path) -> str:
+    """Describe where a file below `results` came from, for a person to read.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such file, or no record of the job that made it.
+    """
+    artefact = find_artefact(path)
+    settings = _settings(artefact)
+    lines = [
+        artefact.name,
+        *_table(_facts(artefact)),
+        *_section("settings", settings),
+        *_section("options", _options(artefact)),
+        "inputs",
+        *_inputs(artefact),
+    ]
+    return "\n".join(lines)
+
+
+# --- what it depends on ---------------------------------------------------------------------------
+
+
+def _fingerprint(artefact: Artefact) -> str:
+    """Return what the rule of the job would carry as its source now.
+
+    Raises
+    ------
+    FedstageError
+        If the settings are missing, or not valid for this version of the package.
+    """
+    stage, options = artefact.job["stage"], artefact.job["options"]
+    for line in artefact.job["inputs"].get("line", ()):
+        settings = read_settings(artefact.root / line, _KINDS.get(stage, Line))
+        if how := options.get("quantisation"):
+            quantisation = validate_json(Int8, how, "--quantisation")
+            settings = settings.model_copy(update={"quantisation": quantisation})
+        return source_of(settings, stage, options.get("evaluated"), options.get("members"))
+    return stage_fingerprint(stage, _parts(stage, options.get("settings", "")))
+
+
+def _parts(stage: str, settings: str) -> tuple[str, ...]:
+    """Return the parts of a stage whose settings are an option."""
+    match stage:
+        case "dataset":
+            return (module_of("data.datasets", json.loads(settings)["name"]),)
+        case "partition":
+            return parts_of(validate_json(PartitionSettings, settings, "--settings"), stage)
+        case "initial_model":
+            return parts_of(validate_json(InitialModel, settings, "--settings"), stage)
+    return ()
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def _facts(artefact: Artefact) -> Iterator[tuple[str, str]]:
+    job = artefact.job
+    origin = find_origin(artefact.name)
+    within = f", for {origin.stage}" if origin and origin.stage != job["stage"] else ""
+    yield "made", f"{job['made']} by stage {job['stage']}{within}"
+    seconds = f"{job['compute_s']} s, {job['startup_s']} s start-up"
+    on_gpu = f", {job['peak_gpu_memory_mb']} MB on the GPU" if "peak_gpu_memory_mb" in job else ""
+    yield "took", f"{seconds}, {job['peak_memory_mb']} MB{on_gpu}"
+    yield "content", _compare(artefact, artefact.name, by_path(job["outputs"]))
+    yield "source", _source(artefact)
+    yield "versions", ", ".join(f"{name} {number}" for name, number in job["versions"].items())
+    yield "record", str(artefact.record)
+    yield from (("line", str(Path(line).parent)) for line in job["inputs"].get("line", ()))
+
+
+def _source(artefact: Artefact) -> str:
+    """Compare the source of then with the source of now."""
+    then = artefact.job["source"]
+    if then is None:
+        return "not recorded: the stage was run by hand"
+    try:
+        now = _fingerprint(artefact)
+    except FedstageError as error:
+        return f"{then} then; now unknown: {error}"
+    return f"{then}, the same now" if now == then else f"{then} then, {now} now: changed"
+
+
+def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) -> str:
+    """Return the digest of a file, compared with what it was for the job."""
+    now = content_digest(artefact.root / name)
+    then = recorded.get(name)
+    if then is None:
+        return now or "gone"
+    if now == then:
+        return f"{now}{UNCHANGED}"
+    return f"{now or 'gone'}, was {then}"
+
+
+def _settings(artefact: Artefact) -> Mapping[str, Any]:
+    """Return the settings of the line, or those that the job was given."""
+    for line in artefact.job["inputs"].get("line", ()):
+        path = artefact.root / line
+        return load_yaml(path)["settings"] if path.is_file() else {}
+    settings: dict[str, Any] = json.loads(artefact.job["options"].get("settings", "{}"))
+    return settings
+
+
+def _options(artefact: Artefact) -> Mapping[str, Any]:
+    return {name: value for name, value in artefact.job["options"].items() if name != "settings"}
+
+
+def _inputs(artefact: Artefact) -> Iterator[str]:
+    recorded = by_path(artefact.job["inputs"])
+    for option, files in _read(artefact).items():
+        yield f"  {option}"
+        yield from _shortened([(_compare(artefact, file, recorded), file) for file in files])
+
+
+def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
+    """Return what the job read; of a segment, what the file's equation reads."""
+    inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
+    origin = find_origin(artefact.name)
+    if origin is not None and artefact.job["stage"] in ("segment", "logits_segment"):
+        return read_by(read_settings(artefact.root / origin.folder / "line.yaml", Line), origin)
+    listed = [artefact.root / runs for runs in inputs.get("runs", ())]
+    metrics = [
+        run["metrics"] for path in listed if path.is_file() for run in load_json(path)["runs"]
+    ]
+    return inputs | ({"metrics": list(dict.fromkeys(metrics))} if metrics else {})
+
+
+def _shortened(rows: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield rows, of the files that are unchanged only the first."""
+    unchanged = [row for row in rows if row[0].endswith(UNCHANGED)]
+    hidden = set(unchanged[SHOWN:])
+    yield from _table((row for row in rows if row not in hidden), indent=4)
+    if hidden:
+        yield f"    and {len(hidden)} more{UNCHANGED}"
+
+
+def _section(title: str, content: Mapping[str, Any]) -> list[str]:
+    if not content:
+        return []
+    text = yaml.safe_dump(dict(content), sort_keys=False)
+    return [title, *(f"  {line}" for line in text.splitlines())]
+
+
+def _table(rows: Iterable[tuple[str, str]], indent: int = 2) -> list[str]:
+    """Align the second column."""
+    kept = list(rows)
+    width = max((len(name) for name, _ in kept), default=0)
+    return [f"{' ' * indent}{name.ljust(width)}  {value}" for name, value in kept]

@@ -1,0 +1,81 @@
+"""Samples on their way into a model: images normalised, and augmented while training.
+
+Only images are normalised here. Other samples, such as patients' features, are stored as the model
+takes them; bags are padded.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from fedstage.data.bags import Bags, Samples
+
+PADDING = 4  # of the random crop, as customary for 32x32 images
+
+
+def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
+    """Scale uint8 images [n, C, H, W] to [0, 1] and standardise each channel.
+
+    `info` holds `mean` and `std` of the clients' training images; public images take the same.
+    Samples of another type than uint8 are no images, and returned as they are, bags padded.
+    """
+    if isinstance(images, Bags):
+        return images.padded()
+    if images.dtype != torch.uint8:
+        return images
+    mean = _by_channel(tuple(info["mean"]), images.device)
+    std = _by_channel(tuple(info["std"]), images.device)
+    return (images / 255).sub_(mean).div_(std)
+
+
+@lru_cache(maxsize=16)
+def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """Return a constant [1, C, 1, 1]: made once, because a GPU waits for what the host sends."""
+    return torch.tensor(values, device=device).view(1, -1, 1, 1)
+
+
+def draw(kind: str, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw how `count` images are augmented: int64, one column an image.
+
+    Parameters
+    ----------
+    kind : str
+        ``none`` (no row), ``flip`` (one: whether), or ``crop_flip`` (and how far down and right).
+    generator : torch.Generator
+        On the CPU, so that every device gets the same.
+    """
+    if kind == "none":
+        return torch.empty(0, count, dtype=torch.int64)
+    flips = (torch.rand(count, generator=generator) < 0.5).long()[None]
+    if kind == "flip":
+        return flips
+    return torch.cat([flips, torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator)])
+
+
+def augment(images: Samples, drawn: torch.Tensor) -> Samples:
+    """Flip images, and shift them (a crop of the zero-padded image).
+
+    Parameters
+    ----------
+    images : torch.Tensor
+        Raw pixels [n, C, H, W], so that the padding is black as in the papers' pipelines.
+    drawn : torch.Tensor
+        Of `draw`, [rows, n], on the images' device.
+    """
+    if not len(drawn):
+        return images
+    assert isinstance(images, torch.Tensor), "checked by Line: only images are augmented"
+    images = torch.where(drawn[0].bool()[:, None, None, None], images.flip(-1), images)
+    return _crop(images, drawn[1:]) if len(drawn) > 1 else images
+
+
+def _crop(images: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    count, _, height, width = images.shape
+    padded = torch.nn.functional.pad(images, (PADDING,) * 4)
+    rows = offsets[0][:, None] + torch.arange(height, device=images.device)
+    columns = offsets[1][:, None] + torch.arange(width, device=images.device)
+    index = torch.arange(count, device=images.device)[:, None, None]
+    cropped = padded.permute(0, 2, 3, 1)[index, rows[:, :, None], columns[:, None, :]]
+    return cropped.permute(0, 3, 1, 2)

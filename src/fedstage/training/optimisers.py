@@ -1,0 +1,103 @@
+"""Optimiser steps as functions over lists of tensors, equal to those of `torch.optim`.
+
+They are written out because the first use of a class of `torch.optim` imports the compiler (3 s,
+more than most stages compute), and because a step without host code can be captured in a graph:
+what differs from step to step stands in a tensor, and all of a step's changes are made in place.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training.devices import on_device
+
+#: Moves the parameters along their gradients in place, by a row of `step_sizes`.
+StepFunction = Callable[[torch.Tensor], None]
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as published
+
+
+def step_sizes(settings: Optimiser, rates: Sequence[float], like: torch.Tensor) -> torch.Tensor:
+    """Return what an optimiser is told at each step, [steps, 2], where and as precise as `like`.
+
+    The learning rate and 1, or with Adam eta / (1 - beta_1^t) and sqrt(1 - beta_2^t). The host
+    computes them in float64.
+    """
+    sizes = [(rate, 1.0) for rate in rates]
+    if settings.optimiser == "adam":
+        sizes = [
+            (rate / (1 - BETA1**count), (1 - BETA2**count) ** 0.5)
+            for count, rate in enumerate(rates, start=1)
+        ]
+    numbers = torch.tensor(sizes, dtype=torch.float64).view(len(sizes), 2)
+    return on_device(numbers.to(like.dtype), like.device)
+
+
+def optimiser_step(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
+    """Return the step function of an optimiser with fresh state."""
+    if settings.optimiser == "adam":
+        return _adam(parameters, settings)
+    return _sgd(parameters, settings)
+
+
+def _sgd(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
+    """SGD: v <- momentum v + g + decay w, w <- w - eta v (Nesterov: g + momentum v for v)."""
+    momenta = [torch.zeros_like(each) for each in parameters] if settings.momentum else []
+
+    @torch.no_grad()
+    def step(sizes: torch.Tensor) -> None:
+        gradients = gradients_of(parameters, settings.weight_decay)
+        if settings.momentum:
+            torch._foreach_mul_(momenta, settings.momentum)
+            torch._foreach_add_(momenta, gradients)
+            if settings.nesterov:
+                gradients = list(torch._foreach_add(gradients, momenta, alpha=settings.momentum))
+            else:
+                gradients = momenta
+        _descend(parameters, gradients, sizes[0])
+
+    return step
+
+
+def _descend(
+    parameters: Sequence[nn.Parameter], directions: list[torch.Tensor], rate: torch.Tensor
+) -> None:
+    """W <- w - eta d: on a CPU in one rounding, as with eta as a number; on a GPU in few kernels.
+
+    There a product with one number takes a kernel for many tensors, where `addcmul` takes one each.
+    """
+    if rate.is_cuda:
+        torch._foreach_sub_(list(parameters), torch._foreach_mul(directions, rate))
+    else:
+        torch._foreach_addcmul_(list(parameters), directions, [rate] * len(directions), value=-1)
+
+
+def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
+    """Adam of Kingma and Ba 2015, with bias correction; weight decay joins the gradient."""
+    first = [torch.zeros_like(parameter) for parameter in parameters]
+    second = [torch.zeros_like(parameter) for parameter in parameters]
+
+    @torch.no_grad()
+    def step(sizes: torch.Tensor) -> None:
+        gradients = gradients_of(parameters, settings.weight_decay)
+        torch._foreach_lerp_(first, gradients, 1 - BETA1)
+        torch._foreach_mul_(second, BETA2)
+        torch._foreach_addcmul_(second, gradients, gradients, 1 - BETA2)
+        scale = list(torch._foreach_sqrt(second))
+        torch._foreach_div_(scale, sizes[1])
+        torch._foreach_add_(scale, EPSILON)
+        moved = torch._foreach_mul(first, sizes[0])
+        torch._foreach_addcdiv_(list(parameters), moved, scale, value=-1)
+
+    return step
+
+
+def gradients_of(parameters: Sequence[nn.Parameter], decay: float) -> list[torch.Tensor]:
+    """Return the parameters' gradients, with the weight decay that joins them."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    assert len(gradients) == len(parameters), "every parameter takes part in the loss"
+    if decay:
+        return list(torch._foreach_add(gradients, list(parameters), alpha=decay))
+    return gradients

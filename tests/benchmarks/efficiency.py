@@ -92,7 +92,7 @@ def configuration(rounds: int, seeds: int, granularity: str) -> dict[str, Any]:
 def first_line(content: dict[str, Any]) -> Line:
     """Return the line of the first seed."""
     config = validate(Config, content, "benchmark")
-    experiments = load_experiments(config, REPOSITORY / "workflow" / "experiments")
+    experiments = load_experiments(config, REPOSITORY / "workflow")
     library = load_yaml(REPOSITORY / "workflow" / "methods.yaml")
     line = resolve("benchmark", experiments["benchmark"], "mini", library)[0].line
     assert isinstance(line, Line)

@@ -15,7 +15,7 @@ import pytest
 
 import fedstage
 
-CLIENT = Path(fedstage.__file__).parent / "warm/client.py"
+CLIENT = Path(fedstage.__file__).parent / "execution/client.py"
 
 # Python runs this file at the start of the pool.
 STAGES_OF_THE_TEST = '''
@@ -23,7 +23,7 @@ import json, os, sys, time
 from pathlib import Path
 from types import ModuleType
 
-from fedstage import stages
+from fedstage.plan.stages import STAGES, Stage
 
 
 def probe(
@@ -45,8 +45,7 @@ for name in ("probe", "other"):
     module = ModuleType(f"fedstage.stages.{name}")
     setattr(module, name, probe)
     sys.modules[module.__name__] = module
-    stages.STAGES[name] = name
-stages.ON_DEVICE |= {"probe"}
+    STAGES[name] = Stage(name, on_device=name == "probe")
 '''
 
 
@@ -174,9 +173,9 @@ def test_a_stage_on_a_machine_without_gpus_takes_the_cpu_or_refuses(pool_with, t
         }  # fmt: skip
         options = ["--settings", json.dumps(line), "--output", f"{device}.yaml"]
         assert call(pool, tmp_path, "line", *options) == (0, "")
-        files = ("data", "info", "clients", "participation", "start", "output")
+        files = ("data", "info", "clients", "participation", "start", "outputs")
         words = [word for file in files for word in (f"--{file}", f"no-{file}")]
-        numbers = ["--round", "1", "--group", "0", "--slot", "0"]
+        numbers = ["--round", "1", "--group", "0", "--slots", "0"]
         return call(pool, tmp_path, "local_training", "--line", f"{device}.yaml", *numbers, *words)
 
     assert train("cuda:1") == (
@@ -184,7 +183,7 @@ def test_a_stage_on_a_machine_without_gpus_takes_the_cpu_or_refuses(pool_with, t
         "fedstage local_training: numerics.device = 'cuda:1': this machine has 0 usable GPUs; "
         "use auto or cpu\n",
     )
-    assert "no-participation: no such file" in train("auto")[1].lower()
+    assert "no-info: no such file" in train("auto")[1].lower()
 
 
 def call(environment, folder, *words):

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import fedstage
-from fedstage.execution.processes import alive
+from fedstage.execution.client import alive
 
-CLIENT = Path(fedstage.__file__).parent / "warm/client.py"
+CLIENT = Path(fedstage.__file__).parent / "execution/client.py"
 
 
 def start(environment, *arguments):

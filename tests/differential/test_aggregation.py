@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 import torch
 
-from fedstage.algorithm.aggregation.averages import average_weights, payload_bytes
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -14,7 +15,8 @@ from fedstage.settings.models import CnnSmall
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
 from fedstage.storage.files import save_json
-from fedstage.storage.tensors import load_table, load_tensors, save_tensors
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors, save_tensors
 
 SAMPLES = [7, 31, 12]
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from fedstage.algorithm.one_shot.aggregator_training import Samples, federated
+from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, federated
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
-from fedstage.algorithm.one_shot.aggregators.votes import count
+from fedstage.algorithm.one_shot.fitting import count_votes
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import Aggregator, FederatedRounds
 
@@ -145,7 +145,7 @@ def test_voting_is_the_decision_of_highest_expected_benefit(
     settings = chosen({"voting": raw})
     parts = np.array_split(np.arange(60), 3)
     tensors = torch.as_tensor(logits), torch.as_tensor(labels)
-    votes = sum(count(tensors[0][:, part], tensors[1][part]) for part in parts)
+    votes = sum(count_votes(tensors[0][:, part], tensors[1][part]) for part in parts)
     known = Knowledge(torch.ones(M, C, dtype=torch.int64), (1, 8, 8), votes)
     parameters = rule(settings).parameters(settings, known, torch.Generator())
     fresh, _ = data(200, 5)
@@ -238,7 +238,7 @@ def test_rounds_of_a_network_are_those_of_the_algorithm(name, rule_of_v, weights
         client: Samples(torch.as_tensor(logits), torch.as_tensor(labels))
         for client, (logits, labels) in clients.items()
     }
-    done = federated.train(settings, combination(mlp), exact, samples, None, seed=4)
+    done = federated.train(settings, Task(combination(mlp), exact, samples, None, seed=4))
     batches = {
         client: [
             batch.numpy() for batch in federated._batches(settings, len(labels), client, seed=4)
@@ -276,8 +276,8 @@ def slow_fedet(student, members, diversity):
 @pytest.mark.parametrize("diversity", [0.0, 0.05, 0.5])
 def test_fedets_student_learns_labels_and_dissent(diversity):
     from fedstage.algorithm.one_shot.transfers import transfer
-    from fedstage.settings.one_shot import FedEtTransfer
     from fedstage.settings.optimisation import Server
+    from fedstage.settings.transfers import FedEtTransfer
 
     members, _ = data(50, 21)
     student = np.random.default_rng(22).normal(size=(50, C)) * 2

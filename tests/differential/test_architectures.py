@@ -9,15 +9,18 @@ import torch
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
 from fedstage.plan import artefacts
-from fedstage.plan.sharing import as_json, canonical, is_distilled, owner, partition_settings
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.sharing import is_distilled, owner
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
 from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
+from fedstage.stages.logits_segment import logits_segment
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
-from fedstage.stages.segment import speak, teach, train_group
+from fedstage.stages.segment import segment
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.batches import public_batches
@@ -53,7 +56,8 @@ def start(tmp_path, monkeypatch):
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
             settings=json.dumps(partition_settings(line)), train=files["train"],
-            output=Path(artefacts.clients_table(line)), histogram=Path(artefacts.label_histogram(line)),
+            output=Path(artefacts.clients_table(line)),
+            histogram=Path(artefacts.label_histogram(line)),
         )  # fmt: skip
         participation(
             clients=5, participants=4, seed=2, first=1, last=100,
@@ -71,19 +75,26 @@ def start(tmp_path, monkeypatch):
 
 
 def run_round(line, round):
+    """Train groups that other lines own in segments of theirs, and then the students."""
     groups = range(line.global_models)
-    for settings in {owner(line, round, group) for group in groups} | {line}:
-        write_line(
-            settings=as_json(canonical(settings)), output=Path(artefacts.line_file(settings))
-        )
-    for group in groups:
-        settings = owner(line, round, group)
-        train_group(Path(artefacts.line_file(settings)), settings, round, group)
-    for group in groups:
-        speak(Path(artefacts.line_file(line)), line, round, group)
-    for group in groups:
-        if is_distilled(line, round, group):
-            teach(Path(artefacts.line_file(line)), line, round, group)
+    students = [group for group in groups if is_distilled(line, round, group)]
+    others = [group for group in groups if owner(line, round, group) != line]
+    for group in others:
+        segment(line=written(owner(line, round, group)), first=round, last=round, groups=[group])
+        for members, images, _ in artefacts.teaching_logits(line) if students else ():
+            logits_segment(
+                line=written(line), rounds=[round], group=group, members=members, images=images
+            )
+    own = [group for group in groups if group in students or group not in others]
+    segment(line=written(line), first=round, last=round, groups=own)
+
+
+def written(line):
+    """Return the file of a line's settings, once it is written."""
+    path = Path(artefacts.line_file(line))
+    if not path.exists():
+        write_line(settings=as_json(canonical(line)), output=path)
+    return path
 
 
 def model_in(line, group, path):

@@ -18,7 +18,8 @@ from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
 from fedstage.stages.local_training import local_training
 from fedstage.storage.files import save_json
-from fedstage.storage.tensors import load_tensors, save_table, save_tensors
+from fedstage.storage.tables import save_table
+from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.batches import client_batches
 
 
@@ -145,14 +146,13 @@ def stage_rounds(world, optimiser, aggregated, local="fednova"):
     line(settings=json.dumps(settings), output=world / "line")
     models = []
     for round, chosen in PLAN.items():
-        start, updates = world / f"model_{round - 1}", []
-        for slot in range(len(chosen)):
-            updates.append(world / f"update_{slot}")
-            local_training(
-                line=world / "line", round=round, group=0, slot=slot, data=world / "train",
-                info=world / "info", clients=world / "clients", participation=world / "plan",
-                start=start, output=updates[-1],
-            )  # fmt: skip
+        start, slots = world / f"model_{round - 1}", list(range(len(chosen)))
+        updates = [world / f"update_{slot}" for slot in slots]
+        local_training(
+            line=world / "line", round=round, group=0, slots=slots, data=world / "train",
+            info=world / "info", clients=world / "clients", participation=world / "plan",
+            start=start, outputs=updates,
+        )  # fmt: skip
         aggregation(
             line=world / "line", info=world / "info", start=start, updates=updates,
             state=world / f"state_{round - 1}" if round > 1 else None,

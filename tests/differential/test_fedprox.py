@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained, fedavg, fedprox, local_trainer
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
@@ -150,9 +151,11 @@ def test_the_term_pulls_parameters_only_and_towards_the_start():
     assert all(torch.equal(value, buffers[name]) for name, value in model.named_buffers())
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedprox"])
-def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(name):
-    trainer, weights = local_trainer(name), {"w": torch.ones(2)}
+@pytest.mark.parametrize("settings", [FedAvg(name="fedavg"), FedProx(name="fedprox", mu=0.1)])
+def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(settings):
+    trainer, weights = local_trainer(settings), {"w": torch.ones(2)}
     assert trainer.payload(None, Trained(weights, weights, None, None, None), {}, 0) == {}
     assert trainer.sent_down(weights, {}) == {}
-    assert trainer.next_state(None, {}, {0: {}}, {0: 7}, 5) == {}
+    assert (
+        trainer.next_state(None, {}, [Update(None, {}, {}, {"client": 0, "samples": 7})], 5) == {}
+    )

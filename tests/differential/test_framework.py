@@ -13,25 +13,21 @@ import pytest
 import torch
 
 from fedstage.plan import artefacts
-from fedstage.plan.sharing import (
-    as_json,
-    canonical,
-    group_slots,
-    is_distilled,
-    normalised,
-    owner,
-    partition_settings,
-)
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.sharing import group_slots, is_distilled, normalised, owner
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
 from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
+from fedstage.stages.logits_segment import logits_segment
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
-from fedstage.stages.segment import speak, teach, train_group
+from fedstage.stages.segment import segment
 from fedstage.storage.files import load_json
-from fedstage.storage.tensors import load_table, load_tensors
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors
 
 NAMES = ("linear.weight", "linear.bias")
 CLASSES, ROUNDS = 10, 3
@@ -66,7 +62,8 @@ def world(tmp_path_factory):
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
             settings=json.dumps(partition_settings(line)), train=files["train"],
-            output=Path(artefacts.clients_table(line)), histogram=Path(artefacts.label_histogram(line)),
+            output=Path(artefacts.clients_table(line)),
+            histogram=Path(artefacts.label_histogram(line)),
         )  # fmt: skip
         for participants in (1, 5):
             plan = Path(artefacts.participation_table(a_line(participants=participants), 1))
@@ -88,24 +85,34 @@ def read(path):
     return [tensors[name].double().numpy() for name in NAMES]
 
 
+def run_round(line, round):
+    """Train groups that other lines own in segments of theirs, and then the students."""
+    groups = range(line.global_models)
+    students = [group for group in groups if is_distilled(line, round, group)]
+    others = [group for group in groups if owner(line, round, group) != line]
+    for group in others:
+        segment(line=written(owner(line, round, group)), first=round, last=round, groups=[group])
+        for members, images, _ in artefacts.teaching_logits(line) if students else ():
+            logits_segment(
+                line=written(line), rounds=[round], group=group, members=members, images=images
+            )
+    own = [group for group in groups if group in students or group not in others]
+    segment(line=written(line), first=round, last=round, groups=own)
+
+
+def written(line):
+    """Return the file of a line's settings, once it is written."""
+    path = Path(artefacts.line_file(line))
+    if not path.exists():
+        write_line(settings=as_json(canonical(line)), output=path)
+    return path
+
+
 def run(line, read=read):
     """Call the stages of all rounds; return w_{t,k} and w*_{t,k}."""
     groups, found = range(line.global_models), {}
     for round in range(1, ROUNDS + 1):
-        for group in groups:
-            settings = owner(line, round, group)
-            path = Path(artefacts.line_file(settings))
-            if not path.exists():
-                write_line(settings=as_json(canonical(settings)), output=path)
-            train_group(path, settings, round, group)
-        path = Path(artefacts.line_file(line))
-        if not path.exists():
-            write_line(settings=as_json(canonical(line)), output=path)
-        taught = [group for group in groups if is_distilled(line, round, group)]
-        for group in groups if taught else ():
-            speak(path, line, round, group)
-        for group in taught:
-            teach(path, line, round, group)
+        run_round(line, round)
         for group in groups:
             found["aggregated", round, group] = read(artefacts.aggregated_model(line, round, group))
             found["global", round, group] = read(artefacts.global_model(line, round, group))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian, gaussian_as_released
+from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian
 from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.ensembles import Bayesian
@@ -122,7 +122,7 @@ def released_moments(scale=0.1, least=1e-5):
 
 def test_moments_of_the_released_gaussian():
     found = moments(
-        lambda m: gaussian_as_released.sample(models(), start(), torch_generator("draw", m))
+        lambda m: gaussian.sample_as_released(models(), start(), torch_generator("draw", m))
     )
     assert_moments(found, *released_moments())
 
@@ -143,7 +143,7 @@ def test_updates_of_one_length_have_the_average_as_released_mean():
     for model in models():
         moves = {name: model[name] - base[name] for name in SHAPES}
         even.append({n: base[n] + 2.0 * move / move.norm() for n, move in moves.items()})
-    found = moments(lambda m: gaussian_as_released.sample(even, base, torch_generator("draw", m)))
+    found = moments(lambda m: gaussian.sample_as_released(even, base, torch_generator("draw", m)))
     for name in SHAPES:
         plain = np.stack([model[name].double().numpy() for model in even]).mean(0)
         errors = 5 * np.sqrt(found[name][1] / DRAWS)
@@ -153,7 +153,7 @@ def test_updates_of_one_length_have_the_average_as_released_mean():
 def test_the_released_variance_never_falls_below_its_bound():
     """Clients that agree are still drawn around, by 0.1 sqrt(1e-5) times the update's length."""
     same = [models()[0]] * 3
-    found = moments(lambda m: gaussian_as_released.sample(same, start(), torch_generator("d", m)))
+    found = moments(lambda m: gaussian.sample_as_released(same, start(), torch_generator("d", m)))
     for name in SHAPES:
         length = float((same[0][name] - start()[name]).norm())
         assert np.allclose(found[name][1], 1e-7 * length**2, rtol=0.15)
@@ -161,7 +161,7 @@ def test_the_released_variance_never_falls_below_its_bound():
 
 def test_a_tensor_that_nobody_moved_stays():
     still = [model | {"bias": start()["bias"]} for model in models()]
-    ours = gaussian_as_released.sample(still, start(), torch_generator("draw"))
+    ours = gaussian.sample_as_released(still, start(), torch_generator("draw"))
     assert torch.equal(ours["bias"], start()["bias"])
     assert all(bool(value.isfinite().all()) for value in ours.values())
 

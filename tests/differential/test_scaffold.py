@@ -8,6 +8,7 @@ from torch import nn
 
 from fedstage.algorithm.aggregation.averages import average_weights, move_towards
 from fedstage.algorithm.exchange.round_state import read_state
+from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained, local_trainer, scaffold
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
@@ -69,7 +70,7 @@ def local_round(method, chosen, weights, state, client, round):
     """Train one participant; return its weights and its payload."""
     model = build(LogisticRegression(name="logistic_regression"), (1, 2, 2), CLASSES)
     model.load_state_dict(weights)
-    trainer, loss = local_trainer(METHODS[method].name), nn.functional.cross_entropy
+    trainer, loss = local_trainer(METHODS[method]), nn.functional.cross_entropy
     images, labels = client_data(client)
     outcome = train(
         model,
@@ -93,17 +94,20 @@ def local_round(method, chosen, weights, state, client, round):
     return end, trainer.payload(METHODS[method], trained, state, client)
 
 
+def update(client, payload, samples):
+    return Update(None, {}, payload, {"client": client, "samples": samples})
+
+
 def federated(method, chosen, participants, weights=None, rate=1.0):
     """Run rounds with the given participants; yield weights and state after each."""
     weights, state = start_weights() if weights is None else weights, {}
-    trainer = local_trainer(METHODS[method].name)
+    trainer = local_trainer(METHODS[method])
     for round, chosen_clients in enumerate(participants, start=1):
         sent = {i: local_round(method, chosen, weights, state, i, round) for i in chosen_clients}
         average = average_weights([sent[i][0] for i in chosen_clients], [1.0] * len(sent))
         weights = move_towards(weights, average, rate, weights)
-        payloads = {i: sent[i][1] for i in chosen_clients}
-        samples = {i: SIZES[i] for i in chosen_clients}
-        state = trainer.next_state(METHODS[method], state, payloads, samples, CLIENTS)
+        updates = [update(i, sent[i][1], SIZES[i]) for i in chosen_clients]
+        state = trainer.next_state(METHODS[method], state, updates, CLIENTS)
         yield weights, state
 
 
@@ -240,14 +244,14 @@ def test_what_is_sent_down_is_c():
 
 def test_state_of_clients_that_did_not_answer_stays():
     state = {"server/w": torch.ones(1), "client/0/w": torch.ones(1), "client/10/w": torch.ones(1)}
-    plain, payloads = METHODS["scaffold"], {1: {"w": torch.tensor([4.0])}}
-    after = scaffold.next_state(plain, state, payloads, {1: 3}, clients=8)
+    plain, updates = METHODS["scaffold"], [update(1, {"w": torch.tensor([4.0])}, 3)]
+    after = scaffold.next_state(plain, state, updates, clients=8)
     assert {name: float(value) for name, value in after.items()} == {
         "server/w": 1.5, "client/0/w": 1.0, "client/10/w": 1.0, "client/1/w": 4.0,
     }  # fmt: skip
     assert float(state["server/w"]) == 1.0, "the old state is left alone"
     for method in ("scaffold", "by_samples"):
-        assert scaffold.next_state(METHODS[method], state, {}, {}, clients=8) == state
+        assert scaffold.next_state(METHODS[method], state, [], clients=8) == state
 
 
 # --- identities ---------------------------------------------------------------------------------
@@ -340,10 +344,9 @@ def federated_groups(folder, chosen, shared):
                 for i in clients
             }
             models[group] = average_weights([sent[i][0] for i in clients], [1.0] * len(clients))
-            payloads = {i: sent[i][1] for i in clients}
-            samples = {i: SIZES[i] for i in clients}
+            updates = [update(i, sent[i][1], SIZES[i]) for i in clients]
             states[group] = scaffold.next_state(
-                METHODS["scaffold"], states[group], payloads, samples, CLIENTS
+                METHODS["scaffold"], states[group], updates, CLIENTS
             )
             save_tensors(paths[group], states[group], {"group": group})
 

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from fedstage.storage.tensors import load_table
+from fedstage.storage.tables import load_table
 
 pytestmark = pytest.mark.workflow
 

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from fedstage.storage.tensors import load_table
+from fedstage.storage.tables import load_table
 
 pytestmark = pytest.mark.workflow
 
@@ -53,7 +53,7 @@ def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(config
         settings = (project.path / path.parents[2] / "line.yaml").read_text()
         scored[settings.count(f"epochs: {epochs}\n")] = load_table(project.path / path).to_pylist()
     assert scored[1] == [row]
-    assert "| fedavg_os " in (project.path / "results/tables/tiny/default.md").read_text()
+    assert "| FedAvg-OS " in (project.path / "results/tables/tiny/default.md").read_text()
     assert project.plan().jobs == {}
 
 

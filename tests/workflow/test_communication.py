@@ -73,12 +73,12 @@ def test_fedkd_and_then_fedavg_adds_three_rounds_to_fedkd(planned):
     alone = planned("fedkd").jobs
     after = planned("fedkd", "fedkd_4r_fedkd_then_fedavg").jobs
     assert after["local_model"] == alone["local_model"] == CLIENTS
-    assert after["distilled_model"] == after["student_evaluation"] == 1
+    assert after["distilled_model"] == after["one_shot_evaluation"] == 1
     assert (after["local_training"], after["aggregation"]) == (3 * CLIENTS, 3)
     # Alone it needs all but FedKD's score.
     only = planned("fedkd_4r_fedkd_then_fedavg").jobs
     assert only["local_model"] == CLIENTS
-    assert (only["distilled_model"], only["student_evaluation"]) == (1, 0)
+    assert (only["distilled_model"], only["one_shot_evaluation"]) == (1, 0)
 
 
 def test_fedavg_and_then_fedkd_shares_the_rounds_and_trains_clients_anew(planned):

@@ -32,14 +32,14 @@ def rows(project, name):
 def test_properties_and_simulation_train_nothing_and_are_made_once(project):
     with_results(project, COMPUTED)
     run = project.make()
-    assert dict(run.jobs) == {"all": 1, "definition": 1, "properties": 1, "simulation": 1}
+    assert dict(run.jobs) == {"all": 1, "description": 1, "properties": 1, "simulation": 1}
     found = {row["method"]: row for row in rows(project, "results/properties/tiny/default.csv")}
     assert found["fedsdd"]["overlap"] == "0.5"
     assert found["fedsdd"]["secure_aggregation"] == "True"
     assert len(rows(project, "results/simulation/tiny/default.csv")) == 3
     assert project.files("results/figures/tiny/default_schedule.png")
     assert not project.files("results/training")
-    assert "| fedsdd " in run.output  # the tables are shown
+    assert "| FedSDD " in run.output  # the tables are shown
     assert not project.plan().jobs
 
 
@@ -49,7 +49,7 @@ def test_what_is_simulated_belongs_to_the_definition(project):
     config = yaml.safe_load(path.read_text())
     config["experiments"]["tiny"]["simulation"] = {"distillation": 5.0}
     path.write_text(yaml.safe_dump(config))
-    assert project.plan().jobs.keys() == {"all", "definition", "properties", "simulation"}
+    assert project.plan().jobs.keys() == {"all", "description", "properties", "simulation"}
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedavg-K2-designated", "scaffold"])
@@ -68,7 +68,7 @@ def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, meth
 
 def test_round_times_are_those_of_the_jobs(copy):
     with_results(copy, ["round_times"])
-    assert copy.make().jobs.keys() == {"all", "definition", "round_times"}
+    assert copy.make().jobs.keys() == {"all", "round_times"}
     found = {row["method"]: row for row in rows(copy, "results/round_times/tiny/default.csv")}
     assert found.keys() == {"fedavg", "fedsdd", "scaffold"}
     for row in found.values():
@@ -93,7 +93,7 @@ def test_claims_about_time_are_judged_by_the_seconds_of_each_run(copy):
     ]
     path.write_text(yaml.safe_dump(config))
     run = copy.make()
-    assert run.jobs.keys() == {"all", "definition", "round_times", "runs", "claim_list", "claims"}
+    assert run.jobs.keys() == {"all", "description", "round_times", "claims"}
     found = {row["claim"]: row for row in rows(copy, "results/claims/tiny/default.csv")}
     # Nothing is distilled by SCAFFOLD; one seed decides nothing.
     assert [found[name]["seeds"] for name in ("added", "round", "loss")] == ["0", "1", "1"]

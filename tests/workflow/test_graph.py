@@ -76,8 +76,8 @@ def test_what_an_experiment_is_reaches_its_stages_whole(project):
     config = yaml.safe_load(path.read_text())
     config["experiments"]["tiny"]["title"] = title
     path.write_text(yaml.safe_dump(config, allow_unicode=True))
-    names = ["tables/tiny/default.runs.json", "definitions/tiny/default.json"]
+    names = ["descriptions/tiny/default.runs.json"]
     run = project.make(*(f"results/{name}" for name in names))
-    assert dict(run.jobs) == {"runs": 1, "definition": 1}
+    assert dict(run.jobs) == {"description": 1}
     for name in names:
         assert json.loads((project.path / "results" / name).read_text())["title"] == title

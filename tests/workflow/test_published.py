@@ -65,13 +65,13 @@ def test_tables_have_measured_and_published_numbers_side_by_side(compared):
     differences = table["top1_accuracy"] - table["published"]
     pd.testing.assert_series_equal(table["difference"], differences, check_names=False)
     text = (folder / "default.md").read_text()
-    (line,) = [line for line in text.splitlines() if line.startswith("| fedsdd")]
+    (line,) = [line for line in text.splitlines() if line.startswith("| FedSDD")]
     assert line.count("(n = 2)") == 2
     assert "89.06 ± 0.19" in line
     assert "- Measured at scale `default`: digits" in text
     assert "- Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds" in text
     latex = (folder / "default.tex").read_text()
-    assert r"\multicolumn{3}{c}{partition.alpha = 1}" in latex
+    assert r"\multicolumn{3}{c}{$\alpha$ = 1}" in latex
     assert r"\textbf{89.06 $\pm$ 0.19}" in latex
 
 
@@ -112,15 +112,16 @@ def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
     config = yaml.safe_load(path.read_text())
     config["claims"][0]["than"] = {"method": "fedavg"}
     path.write_text(yaml.safe_dump(config))
-    assert project.plan().jobs == {"claim_list": 1, "claims": 1, "all": 1}
+    assert project.plan().jobs == {"description": 1, "claims": 1, "all": 1}
     config["experiments"]["tiny"]["table"]["published"]["where"]["model"] = "wrn16_2"
     path.write_text(yaml.safe_dump(config))
-    rules = ("runs", "tables", "figures", "comparison", "sweep", "claim_list", "claims", "all")
-    assert project.plan().jobs == dict.fromkeys(rules, 1)
+    rules = ("tables", "figures", "comparison", "sweep", "claims", "all")
+    # Two descriptions: of the runs, and of the claims.
+    assert project.plan().jobs == {**dict.fromkeys(rules, 1), "description": 2}
 
 
 def test_claims_are_on_file_as_data(compared):
     definitions = json.loads(
-        (compared.path / "results/claims/tiny/default.claims.json").read_text()
+        (compared.path / "results/descriptions/tiny/default.claims.json").read_text()
     )
     assert definitions["claims"] == CLAIMS

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import yaml
 
-from fedstage.plan.source import PACKAGE
+from fedstage.plan.syntax import PACKAGE
 
 pytestmark = pytest.mark.workflow
 
@@ -36,7 +36,7 @@ def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
         "mask: bool = True\n    more: int = 0\n",
     )
     edited("algorithm/local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
-    project = edited("models/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
+    project = edited("models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert project.plan().jobs == {}
 
 
@@ -55,9 +55,8 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
 
 
 def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
-    plan = edited(
-        "algorithm/local_trainers/scaffold.py", "change / clients", "change / (1 * clients)"
-    ).plan()
+    file = "algorithm/local_trainers/scaffold.py"
+    plan = edited(file, "change / clients", "change / (1 * clients)").plan()
     line = finished.line(method="scaffold").name
     assert set(plan.trained()) == {(t, slot, line) for t in (1, 2) for slot in (0, 1)}
     assert plan.jobs["evaluation"] == 1

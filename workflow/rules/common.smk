@@ -8,53 +8,44 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
-from fedstage.plan import artefacts, members, segments
-from fedstage.experiments.targets import asked_runs, cohorts_of
-from fedstage.experiments.catalogue import claims_on, describe_runs, find
-from fedstage.experiments.catalogue import load_catalogue, metrics_of, split_target, state_rounds
-from fedstage.experiments.catalogue import trained_runs
-from fedstage.experiments.communication import describe_communication, files_of, tables_read
-from fedstage.experiments.communication import validation_of
-from fedstage.settings.data import HeldOut
-from fedstage.settings.lines import re_estimates
-from fedstage.results.definitions import define
 from fedstage.errors import FedstageError
-from fedstage.experiments.disk_space import describe_size
-from fedstage.plan.evaluated import parse_evaluated
-from fedstage.plan.source import module_of, source_of, stage_fingerprint
-from fedstage.experiments.forgetting import forgets, traces_of
-from fedstage.plan.sharing import as_json, binding, canonical, is_stateful_name, line_id
-from fedstage.plan.sharing import local_line, members
-from fedstage.plan.sharing import partition_settings
 from fedstage.execution.environment import prepare
+from fedstage.experiments.catalogue import find, load_catalogue, state_rounds
+from fedstage.experiments.catalogue import metrics_of, trained_runs
+from fedstage.experiments.descriptions import files_of, tables_read, validation_of
+from fedstage.experiments.disk_space import describe_size
+from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of
+from fedstage.plan import artefacts, edges, one_shot_edges, segment_files
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
+from fedstage.plan.members import PATTERN as MEMBERS
+from fedstage.plan.segments import plan
+from fedstage.plan.sharing import binding
+from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.settings.lines import re_estimates
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
 
-try:
-    CATALOGUE = load_catalogue(config, Path(workflow.basedir) / "workflow")
-except FedstageError as error:
-    raise WorkflowError(str(error)) from None
+
+def explained(function, *arguments):
+    """Return what a function returns, or end with the one line of its error."""
+    try:
+        return function(*arguments)
+    except FedstageError as error:
+        raise WorkflowError(str(error)) from None
+
+
+CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow")
+EXECUTION = CATALOGUE.config.execution
+KEEP = CATALOGUE.config.keep
+BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
-    prepare(os.environ, Path(workflow.basedir) / "workflow/bin", CATALOGUE.config.execution)
+    prepare(os.environ, Path(workflow.basedir) / "workflow/bin", EXECUTION)
 if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
-
-# Round state is temporary, except in the rounds from which a run may go on.
-KEPT_STATE = "|".join(f"{round:04d}" for round in state_rounds(CATALOGUE))
-STATEFUL_LINE = is_stateful_name()
-ROUND = "results/training/{line}/round_{round}/group_{group}"
-
-# Logits of public images are a segment's business where training is.
-GRANULARITY = CATALOGUE.config.execution.granularity
-CLIENTS_PER_JOB = CATALOGUE.config.execution.clients_per_job
-IMAGES = "[^/]+" if GRANULARITY == "participant" else "test|test_own|validation"
-
-# What is known when the Snakefile is parsed, as a file. `printf` is a part of the shell: the command
-# may be longer than a program's argument may be, and no other snakemake is started, as for `run`.
-WRITE = "printf %s {params.content:q} > {output} 2> {log}"
 
 
 wildcard_constraints:
@@ -62,11 +53,12 @@ wildcard_constraints:
     partition="[^/]+",
     plan="[^/]+",
     initial="[^/]+",
+    folder="training|local_models|aggregators|distilled_models",
     line="[^/]+",
     round=r"\d{4}",
     group=r"\d+",
     slot=r"\d+",
-    members=members.PATTERN,
+    members=MEMBERS,
     who=r"client_\d+|pooled",
     precision="fp32|int8-[0-9a-f]{10}",
     role="test|test_own|validation",
@@ -75,90 +67,116 @@ wildcard_constraints:
     scale=r"[^/.]+",
 
 
-def found(kind, wildcards, name):
-    """Return what a wildcard's value stands for, or end with one line."""
-    try:
-        return find(getattr(CATALOGUE, kind), wildcards[name], kind)
-    except FedstageError as error:
-        raise WorkflowError(str(error)) from None
+# --- what names of folders stand for --------------------------------------------------------------
+
+
+def found(kind, name):
+    return explained(find, getattr(CATALOGUE, kind), name, kind)
 
 
 def line_of(wildcards):
-    return found("lines", wildcards, "line")
+    """Return the line of a folder below training, local_models, aggregators, distilled_models."""
+    return found("lines", wildcards.line)
 
 
-def local_line_of(wildcards):
-    return found("local_lines", wildcards, "line")
+def precise_line(wildcards):
+    """Return the line of local models, with the quantisation in which they are used."""
+    return found("precisions", f"{wildcards.line}/{wildcards.precision}")
 
 
-def asked_line_of(wildcards):
-    """Return the line of models that are asked in a precision, with its quantisation."""
-    try:
-        name = "{}/{}".format(wildcards.line, wildcards.precision)
-        return find(CATALOGUE.precisions, name, "models")
-    except FedstageError as error:
-        raise WorkflowError(str(error)) from None
+def place(wildcards):
+    """Return a line, a round and a group."""
+    return line_of(wildcards), int(wildcards.round), int(wildcards.group)
 
 
-def quantisation_of(line):
-    """Return how models are quantised as JSON, or nothing where they are not."""
-    how = line.quantisation
-    return "" if how.name == "none" else as_json(canonical(how))
+def client_of(wildcards):
+    """Return the number of the client that trains alone, None for the pooled data."""
+    who = wildcards.who
+    return None if who == "pooled" else int(who.removeprefix("client_"))
 
 
-def binding_of(line):
-    """Return which clients may be which slot as JSON, or nothing where each may be any."""
-    bound = binding(line)
-    return "" if bound is None else as_json(canonical(bound))
+# --- resources and params -------------------------------------------------------------------------
 
 
-def aggregator_of(wildcards):
-    return found("aggregators", wildcards, "line")
-
-
-def student_of(wildcards):
-    return found("students", wildcards, "line")
-
-
-def gpus(line):
+def gpus_of(line):
     """Return how many GPUs a job of this line asks the scheduler for."""
     device = line.numerics.device
-    return CATALOGUE.config.execution.gpu if device == "auto" else int(device.startswith("cuda"))
+    return EXECUTION.gpu if device == "auto" else int(device.startswith("cuda"))
 
 
-def runs_of(target):
-    """Return the runs that are trained for a target such as quickstart or fedsdd_table2/mini."""
-    return trained_runs(CATALOGUE, target)
+def threads(wildcards):
+    return line_of(wildcards).numerics.threads
 
 
-def results_of(target):
-    """Return the files that a target, such as quickstart or fedsdd_table2/mini, stands for."""
-    experiment, scale = split_target(target)
-    formats = ("csv", "parquet", "md", "html")
-    tables = [f"results/tables/{experiment}/{scale}.{kind}" for kind in (*formats, "tex")]
-    drawn = ["accuracy", "partition"]
-    if (experiment, scale) in CATALOGUE.published:
-        drawn.append("published")
-    if CATALOGUE.experiments[experiment].table.over:
-        drawn.append("over")
-    figures = [f"results/figures/{experiment}/{scale}_{figure}.png" for figure in drawn]
-    if forgets(CATALOGUE, experiment, scale):
-        tables += [f"results/forgetting/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
-    computed = {
-        result: [f"results/{result}/{experiment}/{scale}.{kind}" for kind in ("md", "csv")]
-        for result in ("properties", "simulation", "round_times")
-    }
-    sums = [f"results/communication/{experiment}/{scale}.{kind}" for kind in formats]
-    sums.append(f"results/figures/{experiment}/{scale}_communication.png")
-    if claims_on(CATALOGUE, experiment):
-        claims = [f"results/claims/{experiment}/{scale}.{kind}" for kind in formats]
-        tables += claims
-        sums += claims
-        computed["round_times"] += claims
-    computed["simulation"].append(f"results/figures/{experiment}/{scale}_schedule.png")
-    every = {"table": tables, "figures": figures, "communication": sums} | computed
-    wanted = CATALOGUE.experiments[experiment].results
-    return list(dict.fromkeys(path for result in wanted for path in every[result]))
+def gpus(wildcards):
+    return gpus_of(line_of(wildcards))
+
+
+def source(stage):
+    """Return a param, the fingerprint of the source that makes a file of a line."""
+    return lambda wildcards: source_of(line_of(wildcards), stage)
+
+
+def as_option(settings):
+    """Return settings as JSON, or nothing where there are none."""
+    return "" if settings is None else as_json(canonical(settings))
+
+
+def quantisation(wildcards):
+    how = precise_line(wildcards).quantisation
+    return as_option(None if how.name == "none" else how)
+
+
+# --- inputs and outputs of results ----------------------------------------------------------------
+
+
+def of_runs(key):
+    """Return an input function: a file of each run of the experiment, each named once."""
+
+    def files(wildcards):
+        runs = described(wildcards, "runs")["runs"]
+        return list(dict.fromkeys(run[key] for run in runs))
+
+    return files
+
+
+def described(wildcards, what):
+    """Return the description of an experiment at a scale: its runs, claims, or traces."""
+    return explained(describe, CATALOGUE, wildcards.experiment, wildcards.scale, what)
+
+
+def measurements(wildcards):
+    """Return the tables of each run's seconds and bytes, where the experiment measures them."""
+    wanted = CATALOGUE.experiments[wildcards.experiment].results
+    kinds = [kind for kind in ("round_times", "communication") if kind in wanted]
+    return [
+        "results/{}/{experiment}/{scale}.runs.parquet".format(kind, **wildcards) for kind in kinds
+    ]
+
+
+def timed_metrics(wildcards):
+    """Return the metrics of runs whose jobs are measured, each by itself."""
+    if not BY_PARTICIPANT or EXECUTION.clients_per_job != 1:
+        name = f"round_times of {wildcards.experiment}/{wildcards.scale}"
+        raise WorkflowError(
+            f"{name}: execution.granularity = {EXECUTION.granularity!r}, clients_per_job = "
+            f"{EXECUTION.clients_per_job!r}: must be 'participant' and 1, so that each job measures "
+            "itself"
+        )
+    return of_runs("metrics")(wildcards)
+
+
+def shown(path, caption, result):
+    """Return an output that the report shows."""
+    return report(
+        path,
+        caption=f"../report/{caption}.rst",
+        category="{experiment}",
+        labels={"result": result, "scale": "{scale}"},
+    )
+
+
+# --- what is shown --------------------------------------------------------------------------------
 
 
 def hide_reasons():
@@ -187,6 +205,6 @@ def show_size():
 def show_tables():
     """Print the targets' tables at the end of a run."""
     for target in CATALOGUE.config.targets:
-        for path in results_of(target):
+        for path in results_of(CATALOGUE, target):
             if path.endswith(".md") and Path(path).exists():
                 print(f"\n{path}\n\n{Path(path).read_text()}", file=sys.stderr)

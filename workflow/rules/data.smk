@@ -1,4 +1,4 @@
-"""From raw data to clients: data set, partition, participation, initial models."""
+"""From raw data to what training starts from: data sets, partitions, participants, weights."""
 
 
 rule dataset:
@@ -12,10 +12,8 @@ rule dataset:
     log:
         "results/logs/dataset/{data}.log",
     params:
-        source=lambda w: stage_fingerprint(
-            "dataset", (module_of("data.datasets", found("data", w, "data").name),)
-        ),
-        settings=lambda w: as_json(canonical(found("data", w, "data"))),
+        source=lambda w: source_of(found("data", w.data), "dataset"),
+        settings=lambda w: as_option(found("data", w.data)),
     message:
         "data set {wildcards.data}"
     shell:
@@ -28,15 +26,15 @@ rule dataset:
 
 rule partition:
     input:
-        train=lambda w: graph.data_file(found("partitions", w, "partition").data, "train"),
+        train=lambda w: artefacts.data_file(found("partitions", w.partition).data, "train"),
     output:
         clients="results/partitions/{partition}/clients.parquet",
         histogram="results/partitions/{partition}/label_histogram.parquet",
     log:
         "results/logs/partition/{partition}.log",
     params:
-        source=lambda w: source_of(found("partitions", w, "partition"), "partition"),
-        settings=lambda w: as_json(partition_settings(found("partitions", w, "partition"))),
+        source=lambda w: source_of(found("partitions", w.partition), "partition"),
+        settings=lambda w: as_json(partition_settings(found("partitions", w.partition))),
     message:
         "partition {wildcards.partition}"
     shell:
@@ -55,10 +53,10 @@ rule participation:
         last=r"\d{4}",
     params:
         source=stage_fingerprint("participation"),
-        clients=lambda w: found("plans", w, "plan").clients,
-        participants=lambda w: found("plans", w, "plan").participants,
-        seed=lambda w: found("plans", w, "plan").seed,
-        binding=lambda w: binding_of(found("plans", w, "plan")),
+        clients=lambda w: found("plans", w.plan).clients,
+        participants=lambda w: found("plans", w.plan).participants,
+        seed=lambda w: found("plans", w.plan).seed,
+        binding=lambda w: as_option(binding(found("plans", w.plan))),
     message:
         "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
     shell:
@@ -71,22 +69,33 @@ rule participation:
 
 rule initial_model:
     input:
-        info=lambda w: graph.data_file(found("initial", w, "initial").data, "info"),
+        info=lambda w: artefacts.data_file(found("initial", w.initial).data, "info"),
     output:
         "results/initial_models/{initial}/group_{group}.safetensors",
     log:
         "results/logs/initial_model/{initial}/group_{group}.log",
     params:
-        source=lambda w: source_of(found("initial", w, "initial"), "initial_model"),
-        settings=lambda w: as_json(
-            {
-                "model": canonical(found("initial", w, "initial").model),
-                "seed": found("initial", w, "initial").seed,
-            }
-        ),
+        source=lambda w: source_of(found("initial", w.initial).settings, "initial_model"),
+        settings=lambda w: as_option(found("initial", w.initial).settings),
     message:
         "initial model {wildcards.initial}, group {wildcards.group}"
     shell:
         "fedstage initial_model --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q}"
         " --group {wildcards.group} --info {input.info} --output {output}"
+
+
+rule line:
+    output:
+        "results/{folder}/{line}/line.yaml",
+    log:
+        "results/logs/line/{folder}/{line}.log",
+    localrule: True
+    params:
+        source=stage_fingerprint("line"),
+        settings=lambda w: as_option(line_of(w)),
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --output {output}"

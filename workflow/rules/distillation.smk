@@ -1,29 +1,49 @@
-"""Distillation of a student at the end of a round."""
+"""Logits of ensemble members, which evaluations read too, and the distillation of students."""
 
 
-rule distillation:
+rule logits:
     input:
-        line="results/training/{line}/line.yaml",
-        start=lambda w: graph.aggregated_model(line_of(w), int(w.round), int(w.group)),
-        logits=lambda w: graph.teacher_logits(line_of(w), int(w.round)),
-        judged=lambda w: graph.judged_logits(line_of(w), int(w.round)),
-        updates=lambda w: graph.fused_updates(line_of(w), int(w.round), int(w.group)),
-        public=lambda w: graph.public_file(line_of(w)),
-        validation=lambda w: graph.server_validation(line_of(w)) or [],
-        info=lambda w: graph.data_file(line_of(w).data, "info"),
+        unpack(lambda w: edges.logits(*place(w), w.members, w.images)),
     output:
-        f"{ROUND}/distilled.safetensors",
+        "results/training/{line}/round_{round}/group_{group}/logits/{members}-{images}.safetensors",
     log:
-        "results/logs/distillation/{line}/round_{round}/group_{group}.log",
-    threads: lambda w: line_of(w).numerics.threads
+        "results/logs/logits/{line}/round_{round}/group_{group}/{members}-{images}.log",
+    wildcard_constraints:
+        # Those of public images are a segment's where training is.
+        images="[^/]+" if BY_PARTICIPANT else "test|test_own|validation",
+    threads: threads
     resources:
-        gpu=lambda w: gpus(line_of(w)),
+        gpu=gpus,
     params:
-        source=lambda w: source_of(line_of(w), "distillation"),
+        source=lambda w: source_of(line_of(w), "logits", members=w.members),
     message:
-        "round {wildcards.round}: group {wildcards.group} is distilled ({wildcards.line})"
+        "round {wildcards.round}: logits of {wildcards.members}, group {wildcards.group}"
+        " ({wildcards.line})"
     shell:
-        "fedstage distillation --log {log} --fingerprint {params.source}"
-        " --line {input.line} --start {input.start} --logits {input.logits}"
-        " --judged {input.judged} --updates {input.updates} --public {input.public}"
-        " --server-validation {input.validation} --info {input.info} --output {output}"
+        "fedstage logits --log {log} --fingerprint {params.source}"
+        " --line {input.line} --members {wildcards.members}"
+        " --models {input.models} --aggregated {input.aggregated} --start {input.start}"
+        " --data {input.data} --info {input.info} --clients {input.clients} --output {output}"
+
+
+if BY_PARTICIPANT:
+
+    rule distillation:
+        input:
+            unpack(lambda w: edges.distillation(*place(w))),
+        output:
+            "results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
+        log:
+            "results/logs/distillation/{line}/round_{round}/group_{group}.log",
+        threads: threads
+        resources:
+            gpu=gpus,
+        params:
+            source=source("distillation"),
+        message:
+            "round {wildcards.round}: group {wildcards.group} is distilled ({wildcards.line})"
+        shell:
+            "fedstage distillation --log {log} --fingerprint {params.source}"
+            " --line {input.line} --start {input.start} --logits {input.logits}"
+            " --judged {input.judged} --updates {input.updates} --public {input.public}"
+            " --server-validation {input.server_validation} --info {input.info} --output {output}"

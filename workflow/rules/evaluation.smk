@@ -1,26 +1,24 @@
-"""Evaluation: all rounds of a line in one job; models without federation, of all clients or one."""
+"""Metrics of what was trained, and choices that are made by them on validation samples."""
 
 
 rule evaluation:
     input:
-        line="results/training/{line}/line.yaml",
-        models=evaluated_models,
-        data=lambda w: graph.evaluation_data(line_of(w), w.role),
-        info=lambda w: graph.data_file(line_of(w).data, "info"),
-        clients=lambda w: graph.clients_table(line_of(w)),
-        histogram=lambda w: graph.label_histogram(line_of(w)),
-        participants=evaluated_participants,
+        unpack(
+            lambda w: edges.evaluation(
+                line_of(w), w.evaluated, w.role, int(w.rounds), int(w.every)
+            )
+        ),
     output:
         "results/training/{line}/metrics/{evaluated}-{role}/rounds_{rounds}_every_{every}.parquet",
     log:
         "results/logs/evaluation/{line}/{evaluated}-{role}/rounds_{rounds}_every_{every}.log",
     wildcard_constraints:
-        evaluated=r"[\w.]+",
+        evaluated=r"[\w.=]+",
         rounds=r"\d{4}",
         every=r"\d+",
-    threads: lambda w: line_of(w).numerics.threads
+    threads: threads
     resources:
-        gpu=lambda w: gpus(line_of(w)),
+        gpu=gpus,
     params:
         source=lambda w: source_of(line_of(w), "evaluation", w.evaluated),
     message:
@@ -36,12 +34,7 @@ rule evaluation:
 
 rule local_evaluation:
     input:
-        line="results/local_models/{line}/line.yaml",
-        models=scored_models,
-        data=lambda w: graph.evaluation_data(local_line_of(w), w.role),
-        info=lambda w: graph.data_file(local_line_of(w).data, "info"),
-        clients=lambda w: graph.clients_table(local_line_of(w)),
-        histogram=lambda w: graph.label_histogram(local_line_of(w)),
+        unpack(lambda w: explained(one_shot_edges.local_evaluation, precise_line(w), w.who, w.role)),
     output:
         "results/local_models/{line}/metrics/{precision}/{who}-{role}-rounds_{rounds}.parquet",
     log:
@@ -49,12 +42,12 @@ rule local_evaluation:
     wildcard_constraints:
         who=r"each_client|client_\d+|pooled",
         rounds=r"\d{4}",
-    threads: lambda w: local_line_of(w).numerics.threads
+    threads: threads
     resources:
-        gpu=lambda w: gpus(local_line_of(w)),
+        gpu=gpus,
     params:
-        source=lambda w: source_of(asked_line_of(w), "local_evaluation"),
-        quantisation=lambda w: quantisation_of(asked_line_of(w)),
+        source=lambda w: source_of(precise_line(w), "local_evaluation"),
+        quantisation=quantisation,
     message:
         "evaluation of {wildcards.who} on {wildcards.role} data in {wildcards.precision}"
         " ({wildcards.line})"
@@ -64,3 +57,49 @@ rule local_evaluation:
         " --who {wildcards.who} --models {input.models} --quantisation {params.quantisation:q}"
         " --data {input.data} --info {input.info} --clients {input.clients}"
         " --histogram {input.histogram} --output {output}"
+
+
+rule one_shot_evaluation:
+    input:
+        unpack(lambda w: one_shot_edges.one_shot_evaluation(line_of(w), w.role)),
+    output:
+        "results/{folder}/{line}/metrics/{role}.parquet",
+    log:
+        "results/logs/one_shot_evaluation/{folder}/{line}/{role}.log",
+    wildcard_constraints:
+        folder="aggregators|distilled_models",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("one_shot_evaluation"),
+    message:
+        "evaluation of {wildcards.line} on {wildcards.role} data"
+    shell:
+        "fedstage one_shot_evaluation --log {log} --fingerprint {params.source}"
+        " --line {input.line} --role {wildcards.role} --aggregator {input.aggregator}"
+        " --logits {input.logits} --student {input.student} --data {input.data}"
+        " --info {input.info} --clients {input.clients} --histogram {input.histogram}"
+        " --rounds {input.rounds} --output {output}"
+
+
+rule choice:
+    input:
+        validation=lambda w: [
+            metrics_of(one.in_role("validation")) for one in found("choices", w.choice).candidates
+        ],
+        metrics=lambda w: [metrics_of(one) for one in found("choices", w.choice).candidates],
+    output:
+        metrics="results/choices/{choice}/metrics.parquet",
+        chosen="results/choices/{choice}/chosen.json",
+    log:
+        "results/logs/choice/{choice}.log",
+    params:
+        source=stage_fingerprint("choice"),
+        values=lambda w: as_json([one.axes for one in found("choices", w.choice).candidates]),
+    message:
+        "choice {wildcards.choice}"
+    shell:
+        "fedstage choice --log {log} --fingerprint {params.source} --values {params.values:q}"
+        " --validation {input.validation} --metrics {input.metrics}"
+        " --output {output.metrics} --chosen {output.chosen}"

@@ -1,91 +1,75 @@
-"""Tables, figures and claims of an experiment at a scale."""
+"""Tables, figures, claims and whatever else is made of the runs of an experiment at a scale."""
+
+AT = "{experiment}/{scale}"
 
 
-rule runs:
+# What is known when the Snakefile is parsed. `printf` is a part of the shell: the command may be
+# longer than a program's argument may be, and no other snakemake is started, as for `run`.
+rule description:
     output:
-        "results/tables/{experiment}/{scale}.runs.json",
+        f"results/descriptions/{AT}.{{what}}.json",
     log:
-        "results/logs/runs/{experiment}/{scale}.log",
+        f"results/logs/description/{AT}.{{what}}.log",
+    wildcard_constraints:
+        what="runs|claims|traces",
     localrule: True
     params:
-        content=lambda w: as_json(described(w)),
+        content=lambda w: as_json(described(w, w.what)),
     message:
-        "runs of {wildcards.experiment}, scale {wildcards.scale}"
+        "{wildcards.what} of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        WRITE
+        "printf %s {params.content:q} > {output} 2> {log}"
 
 
 rule tables:
     input:
-        runs="results/tables/{experiment}/{scale}.runs.json",
-        metrics=of_every_run("metrics"),
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics"),
     output:
-        csv="results/tables/{experiment}/{scale}.csv",
-        parquet="results/tables/{experiment}/{scale}.parquet",
-        markdown="results/tables/{experiment}/{scale}.md",
-        html=report(
-            "results/tables/{experiment}/{scale}.html",
-            caption="../report/table.rst",
-            category="{experiment}",
-            labels={"result": "table", "scale": "{scale}"},
-        ),
-        latex="results/tables/{experiment}/{scale}.tex",
+        csv=f"results/tables/{AT}.csv",
+        parquet=f"results/tables/{AT}.parquet",
+        markdown=f"results/tables/{AT}.md",
+        html=shown(f"results/tables/{AT}.html", "table", "table"),
+        latex=f"results/tables/{AT}.tex",
     log:
-        "results/logs/tables/{experiment}/{scale}.log",
+        f"results/logs/tables/{AT}.log",
     params:
         source=stage_fingerprint("tables"),
     message:
         "table of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
         "fedstage tables --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --csv {output.csv}"
-        " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
-        " --latex {output.latex}"
+        " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
+        " --markdown {output.markdown} --html {output.html} --latex {output.latex}"
 
 
 rule figures:
     input:
-        runs="results/tables/{experiment}/{scale}.runs.json",
-        metrics=of_every_run("metrics"),
-        partitions=of_every_run("partition"),
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics"),
+        partitions=of_runs("partition"),
     output:
-        accuracy=report(
-            "results/figures/{experiment}/{scale}_accuracy.png",
-            caption="../report/accuracy.rst",
-            category="{experiment}",
-            labels={"result": "accuracy over rounds", "scale": "{scale}"},
-        ),
-        partition=report(
-            "results/figures/{experiment}/{scale}_partition.png",
-            caption="../report/partition.rst",
-            category="{experiment}",
-            labels={"result": "partition", "scale": "{scale}"},
-        ),
+        accuracy=shown(f"results/figures/{AT}_accuracy.png", "accuracy", "accuracy over rounds"),
+        partition=shown(f"results/figures/{AT}_partition.png", "partition", "partition"),
     log:
-        "results/logs/figures/{experiment}/{scale}.log",
+        f"results/logs/figures/{AT}.log",
     params:
         source=stage_fingerprint("figures"),
     message:
         "figures of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
         "fedstage figures --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --accuracy {output.accuracy}"
-        " --partition {output.partition}"
+        " --runs {input.runs} --accuracy {output.accuracy} --partition {output.partition}"
 
 
 rule comparison:
     input:
-        runs="results/tables/{experiment}/{scale}.runs.json",
-        metrics=of_every_run("metrics"),
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics"),
     output:
-        report(
-            "results/figures/{experiment}/{scale}_published.png",
-            caption="../report/published.rst",
-            category="{experiment}",
-            labels={"result": "measured against published", "scale": "{scale}"},
-        ),
+        shown(f"results/figures/{AT}_published.png", "published", "measured against published"),
     log:
-        "results/logs/comparison/{experiment}/{scale}.log",
+        f"results/logs/comparison/{AT}.log",
     params:
         source=stage_fingerprint("comparison"),
     message:
@@ -97,17 +81,12 @@ rule comparison:
 
 rule sweep:
     input:
-        runs="results/tables/{experiment}/{scale}.runs.json",
-        metrics=of_every_run("metrics"),
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics"),
     output:
-        report(
-            "results/figures/{experiment}/{scale}_over.png",
-            caption="../report/sweep.rst",
-            category="{experiment}",
-            labels={"result": "accuracy over an axis", "scale": "{scale}"},
-        ),
+        shown(f"results/figures/{AT}_over.png", "sweep", "accuracy over an axis"),
     log:
-        "results/logs/sweep/{experiment}/{scale}.log",
+        f"results/logs/sweep/{AT}.log",
     params:
         source=stage_fingerprint("sweep"),
     message:
@@ -117,38 +96,19 @@ rule sweep:
         " --runs {input.runs} --figure {output}"
 
 
-rule claim_list:
-    output:
-        "results/claims/{experiment}/{scale}.claims.json",
-    log:
-        "results/logs/claim_list/{experiment}/{scale}.log",
-    localrule: True
-    params:
-        content=lambda w: as_json(claimed(w)),
-    message:
-        "claims on {wildcards.experiment}, for scale {wildcards.scale}"
-    shell:
-        WRITE
-
-
 rule claims:
     input:
-        runs="results/tables/{experiment}/{scale}.runs.json",
-        definitions="results/claims/{experiment}/{scale}.claims.json",
-        metrics=of_every_run("metrics"),
+        runs=f"results/descriptions/{AT}.runs.json",
+        definitions=f"results/descriptions/{AT}.claims.json",
+        metrics=of_runs("metrics"),
         measurements=measurements,
     output:
-        csv="results/claims/{experiment}/{scale}.csv",
-        parquet="results/claims/{experiment}/{scale}.parquet",
-        markdown="results/claims/{experiment}/{scale}.md",
-        html=report(
-            "results/claims/{experiment}/{scale}.html",
-            caption="../report/claims.rst",
-            category="{experiment}",
-            labels={"result": "claims", "scale": "{scale}"},
-        ),
+        csv=f"results/claims/{AT}.csv",
+        parquet=f"results/claims/{AT}.parquet",
+        markdown=f"results/claims/{AT}.md",
+        html=shown(f"results/claims/{AT}.html", "claims", "claims"),
     log:
-        "results/logs/claims/{experiment}/{scale}.log",
+        f"results/logs/claims/{AT}.log",
     params:
         source=stage_fingerprint("claims"),
     message:
@@ -158,3 +118,109 @@ rule claims:
         " --runs {input.runs} --definitions {input.definitions}"
         " --measurements {input.measurements} --csv {output.csv}"
         " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
+
+
+rule communication:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics"),
+        validation=lambda w: validation_of(CATALOGUE, w.experiment, w.scale),
+        files=lambda w: files_of(CATALOGUE, w.experiment, w.scale),
+    output:
+        csv=f"results/communication/{AT}.csv",
+        parquet=f"results/communication/{AT}.parquet",
+        by_run=f"results/communication/{AT}.runs.parquet",
+        markdown=f"results/communication/{AT}.md",
+        html=shown(f"results/communication/{AT}.html", "communication", "communication"),
+        figure=shown(
+            f"results/figures/{AT}_communication.png",
+            "communication",
+            "accuracy against communication",
+        ),
+    log:
+        f"results/logs/communication/{AT}.log",
+    params:
+        source=stage_fingerprint("communication"),
+    message:
+        "communication of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage communication --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
+        " --by-run {output.by_run} --markdown {output.markdown} --html {output.html}"
+        " --figure {output.figure}"
+
+
+rule properties:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+    output:
+        markdown=f"results/properties/{AT}.md",
+        csv=shown(f"results/properties/{AT}.csv", "properties", "properties"),
+    log:
+        f"results/logs/properties/{AT}.log",
+    params:
+        source=stage_fingerprint("properties"),
+    message:
+        "properties of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage properties --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --markdown {output.markdown} --csv {output.csv}"
+
+
+rule simulation:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+    output:
+        markdown=f"results/simulation/{AT}.md",
+        csv=shown(f"results/simulation/{AT}.csv", "simulation", "simulated seconds a round"),
+        jobs=f"results/simulation/{AT}_jobs.parquet",
+        figure=shown(f"results/figures/{AT}_schedule.png", "simulation", "simulated schedule"),
+    log:
+        f"results/logs/simulation/{AT}.log",
+    params:
+        source=stage_fingerprint("simulation"),
+    message:
+        "simulation of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage simulation --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --markdown {output.markdown} --csv {output.csv}"
+        " --jobs {output.jobs} --figure {output.figure}"
+
+
+# A measurement: the metrics say that the runs are trained, the seconds stand beside their logs.
+rule round_times:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=timed_metrics,
+    output:
+        markdown=f"results/round_times/{AT}.md",
+        csv=shown(f"results/round_times/{AT}.csv", "round_times", "measured seconds of a round"),
+        parquet=f"results/round_times/{AT}.parquet",
+        by_run=f"results/round_times/{AT}.runs.parquet",
+    log:
+        f"results/logs/round_times/{AT}.log",
+    params:
+        source=stage_fingerprint("round_times"),
+    message:
+        "round times of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage round_times --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --markdown {output.markdown} --csv {output.csv}"
+        " --parquet {output.parquet} --by-run {output.by_run}"
+
+
+rule forgetting:
+    input:
+        traces=f"results/descriptions/{AT}.traces.json",
+    output:
+        markdown=f"results/forgetting/{AT}.md",
+        csv=shown(f"results/forgetting/{AT}.csv", "forgetting", "forgotten clients"),
+    log:
+        f"results/logs/forgetting/{AT}.log",
+    params:
+        source=stage_fingerprint("forgetting"),
+    message:
+        "forgotten clients of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage forgetting --log {log} --fingerprint {params.source}"
+        " --traces {input.traces} --markdown {output.markdown} --csv {output.csv}"

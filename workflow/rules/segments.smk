@@ -1,88 +1,47 @@
-"""Rounds of a group in one job. Each segment of a line that is asked for is a rule of its own.
+"""Several rounds in one job, in place of the rules of training and distillation.
 
-There are no wildcards: which rounds make a segment differs from line to line. Which they are is a
-param that takes `output`: snakemake does not compare such params with those of an earlier run, so
-that a run can go on in another granularity.
+There are no wildcards: which rounds make a segment differs from line to line, so each segment of
+the lines that are asked for is a rule. The stage and its rounds are params that take `output`:
+snakemake does not compare such params with those of an earlier run, so that a run can go on in
+another granularity.
 """
 
 ASKED = asked_runs(CATALOGUE, sys.argv)
-LENGTH = CATALOGUE.config.execution.segment_rounds if GRANULARITY == "segment" else 1
-SEGMENTS, LOGITS_SEGMENTS = segments.plan(ASKED, LENGTH)
-KEEP = CATALOGUE.config.keep
-READS = {part: segments.inputs(part) for part in [*SEGMENTS, *LOGITS_SEGMENTS]}
-READ = () if KEEP == "all" else segments.files_read(ASKED, READS.values())
+SEGMENTS, LOGITS_SEGMENTS = plan(
+    ASKED, EXECUTION.segment_rounds if EXECUTION.granularity == "segment" else 1
+)
+READS = {part: segment_files.inputs(part) for part in [*SEGMENTS, *LOGITS_SEGMENTS]}
+READ = () if KEEP == "all" else segment_files.files_read(ASKED, READS.values())
 READ = READ and READ | set(tables_read(CATALOGUE))
-KEPT = {part: segments.rounds_kept(part, KEEP, READ) for part in SEGMENTS}
-MADE = {part: segments.segment_outputs(part, KEPT[part]) for part in SEGMENTS}
-MADE |= {part: segments.logits_outputs(part) for part in LOGITS_SEGMENTS}
-FIRST = segments.first_of_each(MADE.values())
+KEPT = {part: segment_files.rounds_kept(part, KEEP, READ) for part in SEGMENTS}
+MADE = {part: segment_files.segment_outputs(part, KEPT[part]) for part in SEGMENTS}
+MADE |= {part: segment_files.logits_outputs(part) for part in LOGITS_SEGMENTS}
+FIRST = segment_files.first_of_each(MADE.values())
 
-
-def from_segments(paths):
-    """Return what to wait for: of each segment that makes some of the files, the first."""
-    return ancient(list(dict.fromkeys(FIRST.get(path, path) for path in paths)))
-
-
-for part in SEGMENTS:
+for PART in MADE:
 
     rule:
         name:
-            part.name
+            PART.name
         input:
-            line=graph.line_file(part.line),
-            data=graph.data_file(part.line.data, "train"),
-            info=graph.data_file(part.line.data, "info"),
-            clients=graph.clients_table(part.line),
-            public=(
-                graph.public_file(part.line)
-                if part.line.global_trainer
-                else graph.statistics_images(part.line)
-            ),
-            validation=graph.server_validation(part.line) or [],
-            # Made round by round they may be younger than this segment's first rounds. Their bytes
-            # follow from settings and source, which the params of this rule hold.
-            others=from_segments(READS[part]),
+            **segment_files.common_inputs(PART),
+            # Of each segment that makes some of the files the first, to wait for. Made round by
+            # round they may be younger than this segment's first rounds. Their bytes follow from
+            # settings and source, which the params of this rule hold.
+            others=ancient(list(dict.fromkeys(FIRST.get(path, path) for path in READS[PART]))),
         output:
-            MADE[part],
+            MADE[PART],
         log:
-            f"results/logs/segment/{part.name}.log",
-        threads: part.line.numerics.threads
+            f"results/logs/{PART.stage}/{PART.name}.log",
+        threads: PART.line.numerics.threads
         resources:
-            gpu=gpus(part.line),
+            gpu=gpus_of(PART.line),
         params:
-            source=source_of(part.line, "segment"),
-            which=lambda w, output, part=part: segments.options(part, KEPT[part]),
+            source=source_of(PART.line, PART.stage, members=PART.members),
+            stage=lambda w, output, part=PART: part.stage,
+            which=lambda w, output, part=PART: segment_files.options(part, KEPT.get(part)),
         message:
-            f"rounds {part.first} to {part.last} of group {', '.join(map(str, part.groups))}"
-            f" ({line_id(part.line)})"
+            f"{PART.about} ({line_id(PART.line)})"
         shell:
-            "fedstage segment --log {log} --fingerprint {params.source}"
+            "fedstage {params.stage} --log {log} --fingerprint {params.source}"
             " --line {input.line} {params.which}"
-
-
-for part in LOGITS_SEGMENTS:
-
-    rule:
-        name:
-            part.name
-        input:
-            line=graph.line_file(part.line),
-            models=from_segments(READS[part]),
-            public=part.public,
-            info=graph.data_file(part.line.data, "info"),
-        output:
-            MADE[part],
-        log:
-            f"results/logs/logits_segment/{part.name}.log",
-        threads: part.line.numerics.threads
-        resources:
-            gpu=gpus(part.line),
-        params:
-            source=source_of(part.line, "logits_segment", members=part.members),
-            which=lambda w, output, part=part: segments.options(part),
-        message:
-            f"logits of rounds {part.rounds[0]} to {part.rounds[-1]} ({line_id(part.line)})"
-        shell:
-            "fedstage logits_segment --log {log} --fingerprint {params.source}"
-            " --line {input.line} --public {input.public}"
-            " {params.which}"

@@ -1,8 +1,7 @@
-"""Samples that are bags of instances, such as the tiles of a slide: of different numbers of them.
+"""Samples that are bags of different numbers of instances, such as the tiles of a slide.
 
-Instances of all bags stand in one tensor, one bag after the other, so that nothing is padded on
-disk or in memory. A batch is padded to its longest bag when it goes into the model, with a first
-column that tells instances (1) from padding (0).
+The instances of all bags are in one tensor, one bag after the other, without padding. A batch is
+padded to its longest bag when it goes into the model.
 """
 
 from dataclasses import dataclass
@@ -12,26 +11,21 @@ import torch
 
 @dataclass(frozen=True)
 class Bags:
-    """Bags that can be indexed, split and moved as a tensor of samples can.
+    """Bags that can be indexed, split and moved like a tensor of samples.
 
-    Attributes
-    ----------
-    instances : torch.Tensor
-        Features float32 [N, F] of all instances.
-    starts : torch.Tensor
-        int64 [n + 1]: bag i has the instances from `starts[i]` to before `starts[i + 1]`.
+    `instances` are features, float32 [N, F]; bag i has the rows from `starts[i]` to before
+    `starts[i + 1]`, int64 [n + 1].
     """
 
     instances: torch.Tensor
     starts: torch.Tensor
 
     def __len__(self) -> int:
-        """Return the number of bags."""
         return len(self.starts) - 1
 
     @property
     def device(self) -> torch.device:
-        """Where the instances are."""
+        """The device of the instances."""
         return self.instances.device
 
     @property
@@ -45,7 +39,7 @@ class Bags:
         return self.starts.diff()
 
     def __getitem__(self, index: torch.Tensor) -> "Bags":
-        """Return the bags of these numbers, int64 [m], in their order."""
+        """Return the bags of an index, int64 [m], in its order."""
         sizes = self.sizes[index]
         starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         shift = self.starts[:-1][index] - starts[:-1]
@@ -53,7 +47,7 @@ class Bags:
         return Bags(self.instances[rows + shift.repeat_interleave(sizes)], starts)
 
     def split(self, size: int) -> list["Bags"]:
-        """Return all bags in their order, at most `size` at a time."""
+        """Return all bags in order, at most `size` at a time."""
         return [self[part] for part in torch.arange(len(self), device=self.device).split(size)]
 
     def to(self, device: torch.device) -> "Bags":
@@ -61,13 +55,16 @@ class Bags:
         return Bags(self.instances.to(device), self.starts.to(device))
 
     def padded(self) -> torch.Tensor:
-        """Return the bags as float32 [n, L, 1 + F], L the instances of the largest."""
+        """Return the bags as float32 [n, L, 1 + F], L the instances of the largest.
+
+        The first column is 1 for instances and 0 for padding.
+        """
         places = torch.arange(int(self.sizes.max()), device=self.device)
-        there = places < self.sizes[:, None]
-        padded = self.instances.new_zeros(*there.shape, 1 + self.instances.shape[1])
-        padded[there] = torch.nn.functional.pad(self.instances, (1, 0), value=1.0)
+        real = places < self.sizes[:, None]
+        padded = self.instances.new_zeros(*real.shape, 1 + self.instances.shape[1])
+        padded[real] = torch.nn.functional.pad(self.instances, (1, 0), value=1.0)
         return padded
 
 
-#: Samples as the engine handles them: images, features or tokens in a tensor, or bags.
+#: Samples in training and inference: images, features or tokens in a tensor, or bags.
 Samples = torch.Tensor | Bags

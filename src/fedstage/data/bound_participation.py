@@ -1,14 +1,14 @@
 """Participation of clients that are bound to architectures.
 
-Every way to give each slot a client that may have it, no client two, is as likely as any other. It
-is the draw without bound clients, on condition that everybody fits. So clients bound to the same
-architecture take part equally often, in each of its slots. Clients that are bound to none do so
-among themselves, and never less often than others: wherever one who is bound takes part without
-such a client, the two may change places.
+All ways to fill the slots with different clients that may have them are equally likely: it is the
+draw without bound clients, on condition that everybody fits. So clients bound to the same
+architecture participate equally often, in each of its slots. Unbound clients participate equally
+often, too, and at least as often as others: wherever a bound client participates without an
+unbound one, the two may change places.
 
-It is drawn in three steps: how many slots of each architecture go to unbound clients, with
-probabilities in proportion to the number of ways that are then left; which clients of either kind;
-and which of these is which slot.
+The draw has three steps: how many slots of each architecture go to unbound clients, with
+probabilities in proportion to the number of ways left; which clients of either kind; and their
+slots.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.binding import Binding
+from fedstage.settings.slots import Binding
 
 #: Slots of an architecture, and clients that are bound to it.
 Demand = tuple[int, int]
@@ -29,14 +29,7 @@ _RESOLUTION = 2**53
 
 
 def draw_bound(binding: Binding, seed: int, round: int) -> npt.NDArray[np.int64]:
-    """Draw the participants of a round.
-
-    The generator's key is (seed, round), as that of participants who are not bound.
-
-    Returns
-    -------
-    array of shape [participants]
-        The client of each slot.
+    """Draw the client of each slot of a round, with the generator key of unbound participation.
 
     Raises
     ------
@@ -48,18 +41,18 @@ def draw_bound(binding: Binding, seed: int, round: int) -> npt.NDArray[np.int64]
     slots, clients = Counter(binding.slots), Counter(binding.clients)
     demands = tuple((slots[number], clients[number]) for number in architectures)
     shares = _unbound_shares(demands, clients[None], generator)
-    unbound = generator.permutation(_of(binding.clients, None))
+    unbound = generator.permutation(_positions(binding.clients, None))
     drawn = np.empty(len(binding.slots), dtype=np.int64)
     for number, share in zip(architectures, shares, strict=True):
-        bound = generator.permutation(_of(binding.clients, number))[: slots[number] - share]
-        chosen, unbound = np.concatenate([bound, unbound[:share]]), unbound[share:]
-        drawn[_of(binding.slots, number)] = generator.permutation(chosen)
+        bound = generator.permutation(_positions(binding.clients, number))
+        chosen = np.concatenate([bound[: slots[number] - share], unbound[:share]])
+        unbound = unbound[share:]
+        drawn[_positions(binding.slots, number)] = generator.permutation(chosen)
     return drawn
 
 
-def _of(numbers: tuple[int | None, ...], wanted: int | None) -> npt.NDArray[np.int64]:
-    """Return the positions of a number."""
-    return np.array([i for i, number in enumerate(numbers) if number == wanted], dtype=np.int64)
+def _positions(numbers: tuple[int | None, ...], value: int | None) -> npt.NDArray[np.int64]:
+    return np.array([i for i, number in enumerate(numbers) if number == value], dtype=np.int64)
 
 
 def _unbound_shares(
@@ -69,20 +62,26 @@ def _unbound_shares(
     if not ways(demands, unbound):
         raise FedstageError(
             f"binding: {unbound} clients are bound to no architecture: too few for the slots that "
-            "those who are bound leave open"
+            "bound clients leave open"
         )
     shares: list[int] = []
-    for number, (slots, bound) in enumerate(demands):
-        left, others = unbound - sum(shares), demands[number + 1 :]
-        weights = [
-            comb(left, share) * comb(bound, slots - share) * ways(others, left - share)
-            for share in range(min(slots, left) + 1)
-        ]
-        shares.append(_one_of(weights, generator))
+    for number, demand in enumerate(demands):
+        left = unbound - sum(shares)
+        weights = _ways_by_share(demand, demands[number + 1 :], left)
+        shares.append(_draw_position(weights, generator))
     return shares
 
 
-def _one_of(weights: list[int], generator: np.random.Generator) -> int:
+def _ways_by_share(demand: Demand, others: tuple[Demand, ...], unbound: int) -> list[int]:
+    """Return the numbers of ways in which 0, 1, ... unbound clients fill slots of `demand`."""
+    slots, bound = demand
+    return [
+        comb(unbound, share) * comb(bound, slots - share) * ways(others, unbound - share)
+        for share in range(min(slots, unbound) + 1)
+    ]
+
+
+def _draw_position(weights: list[int], generator: np.random.Generator) -> int:
     """Draw a position with probability in proportion to its weight, exact to 53 bits."""
     point = int(generator.integers(_RESOLUTION)) * sum(weights) // _RESOLUTION
     for position, weight in enumerate(weights):
@@ -94,15 +93,8 @@ def _one_of(weights: list[int], generator: np.random.Generator) -> int:
 
 @cache
 def ways(demands: tuple[Demand, ...], unbound: int) -> int:
-    """Return in how many ways the clients of all architectures' slots can be chosen.
+    """Return the number of ways to choose the clients of all architectures' slots.
 
-    Those of an architecture count as a set: in how many orders it fills its slots is the same for
-    every set.
+    The clients of an architecture count as a set: every set has the same number of orders.
     """
-    if not demands:
-        return 1
-    (slots, bound), *others = demands
-    return sum(
-        comb(unbound, share) * comb(bound, slots - share) * ways(tuple(others), unbound - share)
-        for share in range(min(slots, unbound) + 1)
-    )
+    return sum(_ways_by_share(demands[0], demands[1:], unbound)) if demands else 1

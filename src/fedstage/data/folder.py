@@ -1,4 +1,4 @@
-"""Where raw data is, if no stage is told otherwise."""
+"""The folder of raw data."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,6 @@ VARIABLE = "FEDSTAGE_DATA"
 
 
 def default_folder() -> Path | None:
-    """Return the folder that the environment names; the Snakefile sets it from `data_folder`."""
+    """Return the folder in the environment, which the Snakefile sets from `data_folder`."""
     folder = os.environ.get(VARIABLE)
     return Path(folder) if folder else None

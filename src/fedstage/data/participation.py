@@ -1,4 +1,4 @@
-"""Participation: which client each slot of a round is."""
+"""Participation: the client of each slot of a round."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,23 +7,18 @@ import pyarrow as pa
 from fedstage.data.bound_participation import draw_bound
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.binding import Binding
+from fedstage.settings.slots import Binding
 
 #: One row a slot of a round: `client` trains in `slot` (from 0) of `round` (from 1).
 SCHEMA = pa.schema([("round", pa.int32()), ("slot", pa.int32()), ("client", pa.int32())])
 
 
 def draw(clients: int, participants: int, seed: int, round: int) -> npt.NDArray[np.int64]:
-    """Draw the participants of a round, uniformly and without replacement.
+    """Draw the participants of a round, [participants], uniformly and without replacement.
 
-    The generator's key is (seed, round), so a round's draw is the same whichever rounds are drawn
-    with it, and fewer participants are the first ones of more. The order is random even if all
-    clients take part: the slots decide the groups.
-
-    Returns
-    -------
-    array of shape [participants]
-        The client of each slot.
+    The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
+    fewer participants are the first ones of more. The order is random even if all clients
+    participate: the slots decide the groups.
 
     Raises
     ------
@@ -40,20 +35,19 @@ def draw(clients: int, participants: int, seed: int, round: int) -> npt.NDArray[
 def participants_of(
     clients: int, participants: int, seed: int, round: int, binding: Binding | None
 ) -> npt.NDArray[np.int64]:
-    """Return the client of each slot of a round, drawn from those who may have it.
+    """Return the client of each slot of a round, in keeping with `binding`.
 
     Raises
     ------
     FedstageError
-        As `draw`, or if the binding is not of so many participants and clients, or leaves too few
-        to choose from.
+        As `draw`, or if the binding has other numbers of slots and clients or is impossible.
     """
     if binding is None:
         return draw(clients, participants, seed, round)
-    told = len(binding.slots), len(binding.clients)
-    if told != (participants, clients):
+    slots, bound = len(binding.slots), len(binding.clients)
+    if (slots, bound) != (participants, clients):
         raise FedstageError(
-            f"binding: of {told[0]} slots and {told[1]} clients: must be of participants = "
+            f"binding: of {slots} slots and {bound} clients: must be of participants = "
             f"{participants} and clients = {clients}"
         )
     return draw_bound(binding, seed, round)

@@ -1,9 +1,10 @@
 """Warm workers: stage commands run in processes that have torch and the data already.
 
-    client   what a rule's command starts: standard library only, 25 ms instead of 3 s
-    pool     the process that has imported everything, and forks and watches the workers
-    worker   runs one stage after the other, as `fedstage.execution.cli` would
-    memory   what becomes of memory that tensors have left
+    client       what a rule's command starts: standard library only, 25 ms instead of 3 s
+    pool         the process that has imported everything, and hands commands to workers
+    supervision  forks the workers, watches them and ends them
+    worker       runs one stage after the other, as `fedstage.execution.cli` would
+    memory       keeps memory during a job, and gives it back afterwards
 
 A pool belongs to one snakemake process, ends with it, and serves one version of the source.
 """

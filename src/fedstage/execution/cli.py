@@ -1,7 +1,7 @@
 """The command line: ``fedstage STAGE --input ... --output ...``.
 
 A subcommand's options are the keyword arguments of the stage function of the same name, so that a
-stage is described once. Errors of the user's making end in one line, shown and logged.
+stage is described once. A `FedstageError` ends in one line, shown and logged.
 """
 
 import argparse
@@ -9,40 +9,37 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from fedstage.errors import FedstageError
-from fedstage.execution.out_of_memory import explained
-from fedstage.execution.timings import Timings, process_age
-from fedstage.stages import STAGES
+from fedstage.execution.client import process_age
+from fedstage.execution.out_of_memory import explain_out_of_memory
+from fedstage.execution.timings import Timings
+from fedstage.plan.stages import STAGES
+from fedstage.stages import find_stage
 from fedstage.storage.provenance import write_record
-
-Stage = Callable[..., None]
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
-    """Run one stage; return 0, or 1 after an error that the message explains.
+    """Run one command; return 0, 1 after an error, or 2 if there is no such stage.
 
-    `started` is when the command was given, on the clock of `time.perf_counter`: by default the
-    start of this process.
+    `started` is the start of the command on the clock of `time.perf_counter`, by default that of
+    this process.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["why"]:
-        return run_why(arguments[1:])
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in STAGES:
-        print(f"fedstage: {arguments[0]!r}: no such stage", file=sys.stderr)
-    if not arguments or arguments[0] not in STAGES:
-        return _usage(arguments)
+    command, *arguments = [*(sys.argv[1:] if argv is None else argv)] or [""]
+    if command == "why":
+        return run_why(arguments)
+    if command not in STAGES:
+        return _usage(command)
     if started is None:
         started = time.perf_counter() - process_age()
-    return run_stage(arguments[0], arguments[1:], started)
+    return run_stage(command, arguments, started)
 
 
 def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
-    """Run stage `name`; `started` is the `perf_counter` reading at the start of its process."""
+    """Run a stage; write its log, and after success its record."""
     stage = find_stage(name)
     options = vars(stage_parser(name, stage).parse_args(arguments))
     log: Path | None = options.pop("log")
@@ -51,17 +48,16 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         log.parent.mkdir(parents=True, exist_ok=True)
     timings = Timings(startup=time.perf_counter() - started)
     try:
-        with explained(name, options.get("line")):
+        with explain_out_of_memory(name, options.get("line"), options.get("slots")):
             stage(**options)
     except FedstageError as error:
-        message = f"fedstage {name}: {error}"
-        print(message, file=sys.stderr)
+        message = f"fedstage {name}: {error}\n"
+        sys.stderr.write(message)
         if log is not None:
-            log.write_text(message + "\n")
+            log.write_text(message)
         return 1
     if log is not None:
-        line = timings.finish()
-        log.write_text(f"fedstage {name} {' '.join(arguments)}\n{line}\n")
+        log.write_text(f"fedstage {name} {' '.join(arguments)}\n{timings.finish()}\n")
         write_record(log, name, options, source, timings.figures())
     return 0
 
@@ -71,7 +67,6 @@ def run_why(arguments: Sequence[str]) -> int:
     from fedstage.storage.why import why
 
     parser = argparse.ArgumentParser(prog="fedstage why", description=why.__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", type=Path, help="a file below results")
     try:
         print(why(parser.parse_args(arguments).file))
@@ -81,13 +76,7 @@ def run_why(arguments: Sequence[str]) -> int:
     return 0
 
 
-def find_stage(name: str) -> Stage:
-    """Return the function of a stage, importing what it needs."""
-    stage: Stage = getattr(import_module(f"fedstage.stages.{name}"), name)
-    return stage
-
-
-def stage_parser(name: str, stage: Stage) -> argparse.ArgumentParser:
+def stage_parser(name: str, stage: Callable[..., None]) -> argparse.ArgumentParser:
     """Build a parser from the keyword arguments of a stage function."""
     parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=inspect.getdoc(stage))
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -98,13 +87,13 @@ def stage_parser(name: str, stage: Stage) -> argparse.ArgumentParser:
         option = "--" + parameter.name.replace("_", "-")
         required = parameter.default is inspect.Parameter.empty
         default = None if required else parameter.default
-        parser.add_argument(
-            option, required=required, default=default, **_kind(hints[parameter.name])
-        )
+        kind = _kind(hints[parameter.name])
+        parser.add_argument(option, required=required, default=default, **kind)
     return parser
 
 
 def _kind(hint: Any) -> dict[str, Any]:
+    """Return the arguments of `add_argument` for a type."""
     if isinstance(hint, UnionType):  # Path | None: may be left out, or given without a value
         kind = next(part for part in get_args(hint) if part is not type(None))
         return _kind(kind) if get_args(kind) else {"type": kind, "nargs": "?"}
@@ -113,11 +102,13 @@ def _kind(hint: Any) -> dict[str, Any]:
     return {"type": hint}
 
 
-def _usage(arguments: Sequence[str]) -> int:
-    stages = "\n".join(f"  {name:21}{text}" for name, text in STAGES.items())
+def _usage(command: str) -> int:
+    if command and not command.startswith("-"):
+        print(f"fedstage: {command!r}: no such stage", file=sys.stderr)
+    stages = "\n".join(f"  {name:21}{stage.about}" for name, stage in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")
-    return 0 if arguments[:1] in (["--help"], ["-h"]) else 2
+    return 0 if command in ("--help", "-h") else 2
 
 
 if __name__ == "__main__":

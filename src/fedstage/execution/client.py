@@ -1,17 +1,14 @@
 """Hand a stage command to a warm worker, or run it in this process where there is none.
 
 This file is run by itself, as ``python -S -E client.py STAGE ...``: it imports nothing of the
-package and little of the standard library, because its start is paid once a job.
+package and little of the standard library, because every job pays for its start.
 
-The environment says how:
+The environment configures the client, and the pool that it starts:
 
     FEDSTAGE_WARM     0 runs everything in-process, as the option --no-warm does
     FEDSTAGE_OWNER    the process that the pool ends with; without one, nothing is warm
     FEDSTAGE_SOURCE   fingerprint of the source when the workflow was read; a pool that was started
                       for another one retires
-
-and it says what the pool that the client starts is like:
-
     FEDSTAGE_WORKERS          workers that compute without GPU; by default one a core
     FEDSTAGE_WORKERS_PER_GPU  workers on each GPU; by default one
     FEDSTAGE_TIMEOUT          seconds after which a stage is taken for hung; by default a day
@@ -26,10 +23,6 @@ import stat
 import sys
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # importing typing takes longer than the rest of this file
-    from typing import NoReturn
-
 # A request is one block of NUL-separated texts, with stdout and stderr passed beside it.
 SEPARATOR = b"\0"
 LENGTH = 8
@@ -39,17 +32,12 @@ CREDENTIALS = 12  # struct ucred: pid, uid, gid
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit code of a stage, run warm if possible."""
+    """Run a stage warm and return its exit code, or become the process that runs it."""
     started = time.perf_counter() - process_age()
     if "--no-warm" in arguments:
         arguments = [argument for argument in arguments if argument != "--no-warm"]
     elif os.environ.get("FEDSTAGE_WARM") != "0" and os.environ.get("FEDSTAGE_OWNER"):
         return run_warm(arguments, started)
-    return run_here(arguments)
-
-
-def run_here(arguments: list[str]) -> "NoReturn":
-    """Replace this process by one that runs the stage itself."""
     os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", *arguments])
 
 
@@ -75,14 +63,9 @@ def run_warm(arguments: list[str], started: float) -> int:
 
 
 def send_request(connection: socket.socket, arguments: list[str], started: float) -> None:
-    """Send source fingerprint, start, working directory, data folder, arguments and two files."""
-    fields = [
-        os.environ.get("FEDSTAGE_SOURCE", ""),
-        repr(started),
-        os.getcwd(),
-        os.environ.get("FEDSTAGE_DATA", ""),
-        *arguments,
-    ]
+    """Send source fingerprint, start, working directory, data folder, arguments and output."""
+    source, data = os.environ.get("FEDSTAGE_SOURCE", ""), os.environ.get("FEDSTAGE_DATA", "")
+    fields = [source, repr(started), os.getcwd(), data, *arguments]
     payload = SEPARATOR.join(field.encode() for field in fields)
     files = array.array("i", [1, 2])
     header = len(payload).to_bytes(LENGTH, "little")
@@ -108,23 +91,17 @@ def receive_exactly(connection: socket.socket, count: int) -> bytes | None:
 
 
 def connect(path: str) -> socket.socket:
-    """Return a connection to the pool at `path`, starting it if need be.
-
-    Of many clients that find no pool, the one with the lock starts it.
-    """
-    connection = try_connect(path)
-    if connection is not None:
+    """Return a connection to the pool at `path`; the client with the lock starts a missing pool."""
+    if connection := try_connect(path):
         return connection
     with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = try_connect(path)
-        if connection is not None:
+        if connection := try_connect(path):
             return connection
         start_pool(path)
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
-            connection = try_connect(path)
-            if connection is not None:
+            if connection := try_connect(path):
                 return connection
             time.sleep(0.02)
     raise SystemExit(
@@ -133,7 +110,7 @@ def connect(path: str) -> socket.socket:
 
 
 def try_connect(path: str) -> socket.socket | None:
-    """Return a connection to a pool of this user's, or None."""
+    """Return a connection to a pool of this user, or None."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(path)
@@ -169,10 +146,7 @@ def start_pool(path: str) -> None:
 
 
 def socket_path() -> str:
-    """Return where the pool of this owner listens, in a directory that only this user can enter.
-
-    The name is short, because a socket's path may have only 107 bytes.
-    """
+    """Return where the pool of this owner listens, in a directory that only this user can enter."""
     base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
     folder = f"{base}/fedstage-{os.getuid()}"
     if not os.path.exists(folder):
@@ -181,16 +155,32 @@ def socket_path() -> str:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise SystemExit(f"fedstage: {folder} must be a directory that only you can enter")
     owner = os.environ["FEDSTAGE_OWNER"].replace("/", "_")
-    return f"{folder}/{owner}.sock"
+    return f"{folder}/{owner}.sock"  # short: a socket's path may have only 107 bytes
 
 
 def process_age() -> float:
-    """Return the seconds since this process was started."""
-    with open("/proc/self/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    with open("/proc/uptime") as file:
-        uptime = float(file.read().split()[0])
-    return max(0.0, uptime - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
+    """Return the seconds since this process was started, before any import (Linux: /proc)."""
+    try:
+        start = int(process_status("self")[19])  # field 22 of proc(5)
+        with open("/proc/uptime") as file:
+            uptime = float(file.read().split()[0])
+    except OSError:
+        return 0.0
+    return max(0.0, uptime - start / os.sysconf("SC_CLK_TCK"))
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists that is not a zombie."""
+    try:
+        return process_status(str(pid))[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def process_status(pid: str) -> list[str]:
+    """Return the fields of /proc/PID/stat behind the command name, from the third on."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 if __name__ == "__main__":

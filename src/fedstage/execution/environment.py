@@ -1,57 +1,51 @@
-"""What a workflow puts into the environment of its jobs, so that their commands run warm."""
+"""The environment of a workflow's jobs, in which their commands run warm."""
 
+import hashlib
 import os
 import socket
 import sys
 from collections.abc import MutableMapping
+from functools import cache
 from pathlib import Path
 
 import fedstage
-from fedstage.execution.processes import alive
-from fedstage.execution.source import fingerprint
+from fedstage.execution.client import alive
 from fedstage.settings.config_file import Execution
 
 
 def prepare(environment: MutableMapping[str, str], commands: Path, execution: Execution) -> None:
-    """Let `fedstage` in shell commands be the client, working for this process.
+    """Make `fedstage` in the shell commands of jobs the client of a pool of this process.
 
-    Parameters
-    ----------
-    environment : mapping
-        `os.environ`, which jobs inherit.
-    commands : Path
-        The folder with the shell script `fedstage`, put first into PATH.
-    execution : Execution
-        What the pool and the stages are told; a variable that is set already, by the user, is left
-        as it is.
+    `environment` is `os.environ`, which jobs inherit, `commands` the folder with the shell script
+    `fedstage`. Variables that the user has set take precedence over the settings.
     """
     environment["PATH"] = f"{commands}{os.pathsep}{environment.get('PATH', '')}"
     environment["FEDSTAGE_PYTHON"] = sys.executable
     environment["FEDSTAGE_CLIENT"] = str(Path(fedstage.__file__).parent / "execution" / "client.py")
     environment["FEDSTAGE_SOURCE"] = fingerprint()
-    if "SLURM_JOB_ID" in environment:
-        # That of the login session, passed on to the job: a folder which this node may not have.
+    if "SLURM_JOB_ID" in environment:  # the folder is the login node's: this one may not have it
         environment.pop("XDG_RUNTIME_DIR", None)
-    place = _place(environment)
+    job = environment.get("SLURM_JOB_ID")  # all processes of a SLURM job end with it
+    place = socket.gethostname() + (f"-job{job}" if job else "")
     if not _lives_at(place, environment.get("FEDSTAGE_OWNER", "")):
         environment["FEDSTAGE_OWNER"] = f"{place}-{os.getpid()}"
-    for name, value in {
-        "FEDSTAGE_WORKERS": execution.workers,
-        "FEDSTAGE_WORKERS_PER_GPU": execution.workers_per_gpu,
-        "FEDSTAGE_CLIENTS_PER_GPU": execution.clients_per_gpu,
-        "FEDSTAGE_TIMEOUT": execution.timeout,
-    }.items():
+    for key in ("workers", "workers_per_gpu", "clients_per_gpu", "timeout"):
+        name, value = f"FEDSTAGE_{key.upper()}", getattr(execution, key)
         if value is not None and not environment.get(name):
             environment[name] = str(value)
 
 
-def _place(environment: MutableMapping[str, str]) -> str:
-    """Name this machine, and the SLURM job that all of its processes end with, if there is one."""
-    job = environment.get("SLURM_JOB_ID")
-    return socket.gethostname() + (f"-job{job}" if job else "")
-
-
 def _lives_at(place: str, owner: str) -> bool:
-    """Whether the owner is a process of this place: a snakemake that runs this one as a job."""
-    its_place, _, pid = owner.rpartition("-")
-    return its_place == place and pid.isdecimal() and alive(int(pid))
+    """Whether the owner is alive at this place: a snakemake that runs this one as a job."""
+    owner_place, _, pid = owner.rpartition("-")
+    return owner_place == place and pid.isdecimal() and alive(int(pid))
+
+
+@cache
+def fingerprint() -> str:
+    """Return a digest of all source files of the package, as they are on disk."""
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

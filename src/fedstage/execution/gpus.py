@@ -1,6 +1,6 @@
-"""The GPUs of a machine, and at which of them a job may run.
+"""The GPUs of a machine, and those on which a job may run.
 
-CUDA is asked in a child only: a process that has asked it cannot fork workers that use it.
+Only a child process calls CUDA: a process that has called it cannot fork workers that use it.
 """
 
 import os
@@ -11,40 +11,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.stages import ON_DEVICE
+from fedstage.plan.stages import STAGES
 
-ANSWER_SECONDS = 60.0  # for CUDA to start, which takes seconds where there are many GPUs
+ANSWER_SECONDS = 60.0  # for CUDA to start, which takes seconds with many GPUs
 NAME = re.compile(r"\d+|(GPU|MIG)-.+")  # what CUDA_VISIBLE_DEVICES may hold
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a worker runs, all its life.
+    """Where a worker runs, all its life."""
 
-    Attributes
-    ----------
-    gpu : str or None
-        The GPU on whose workers it counts; None for one that computes on the CPU.
-    visible : str
-        Its CUDA_VISIBLE_DEVICES.
-    """
-
-    gpu: str | None
-    visible: str
+    gpu: str | None  # the GPU that it takes a share of; None on the CPU
+    visible: str  # its CUDA_VISIBLE_DEVICES
 
 
 CPU = Place(None, "")
 
 
 def places(device: str, gpus: Sequence[str]) -> list[Place]:
-    """Return where a job may run whose `numerics.device` is given.
+    """Return where a job with this `numerics.device` may run.
 
     A worker sees its own GPU only, which is then number 0. A job that names a number sees all GPUs,
-    so that the number means what it means without a pool; one that is not there is refused by the
-    stage. Where there are no GPUs, the stage takes the CPU or refuses.
+    so that the number means the same as without a pool; the stage refuses one that does not exist.
+    On a machine without GPUs, the stage takes the CPU or refuses.
     """
     if device == "cpu" or not gpus:
         return [CPU]
@@ -55,12 +46,13 @@ def places(device: str, gpus: Sequence[str]) -> list[Place]:
 
 
 def device_of(folder: Path, arguments: Sequence[str]) -> str:
-    """Return the `numerics.device` of a stage command, given in a folder; ``cpu`` if it has none.
+    """Return the `numerics.device` of a stage command in a folder; ``cpu`` if it has none.
 
-    A stage whose line cannot be read says so itself, wherever it runs.
+    A line that cannot be read also gives ``cpu``: the stage itself raises the error.
     """
     line = _line_of(arguments)
-    if line is None or arguments[0] not in ON_DEVICE:
+    stage = STAGES.get(arguments[0]) if arguments else None
+    if line is None or stage is None or not stage.on_device:
         return "cpu"
     from fedstage.settings.numerics import Numerics  # slow to import: the pool listens before that
     from fedstage.storage.yaml_files import load_yaml
@@ -69,52 +61,43 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
         content = load_yaml(folder / line)
     except (FedstageError, OSError):
         return "cpu"
-    if arguments[0] == "aggregation" and not _re_estimates(content):
-        return "cpu"
+    match content:
+        case {"settings": {"aggregation": {"batch_norm": "re_estimate"}}}:
+            pass  # the one kind of aggregation that computes with the model
+        case _ if arguments[0] == "aggregation":
+            return "cpu"
     match content:
         case {"settings": {"numerics": {"device": str(device)}}}:
             return device
     return Numerics().device
 
 
-def _re_estimates(line: dict[str, Any]) -> bool:
-    """Whether an aggregation of the line computes with the model, beside averaging."""
-    match line:
-        case {"settings": {"aggregation": {"batch_norm": "re_estimate"}}}:
-            return True
-    return False
-
-
 def _line_of(arguments: Sequence[str]) -> str | None:
     words = iter(arguments)
     for word in words:
-        option, given, value = word.partition("=")
+        option, equals, value = word.partition("=")
         if option == "--line":
-            return value if given else next(words, None)
+            return value if equals else next(words, None)
     return None
 
 
 def visible_gpus(named: str | None) -> tuple[str, ...]:
-    """Return the names of the GPUs that CUDA sees, as CUDA_VISIBLE_DEVICES takes them.
+    """Return the GPUs that CUDA sees, as numbers or names such as GPU-...
 
-    Parameters
-    ----------
-    named : str or None
-        CUDA_VISIBLE_DEVICES, as the user or SLURM has set it: numbers, or names such as GPU-...;
-        None if it is not set.
+    `named` is CUDA_VISIBLE_DEVICES, as the user or SLURM has set it; None if it is not set.
     """
     if named is None:
         return tuple(map(str, range(count_gpus())))
-    # As CUDA reads it: nothing behind what is no name counts, and nothing at all if one repeats.
+    # CUDA stops at the first word that is no name, and takes no GPU at all if a name repeats.
     names = tuple(takewhile(NAME.fullmatch, (name.strip() for name in named.split(","))))
     return names if len(set(names)) == len(names) else ()
 
 
 def count_gpus() -> int:
-    """Return how many GPUs CUDA can use, as a child sees it that ends afterwards.
+    """Return how many GPUs CUDA can use, counted in a child process.
 
-    Where CUDA kills the child, or hangs, there is one: the worker that gets it will meet the same,
-    and its job is told.
+    If CUDA kills the child, or hangs, one is returned: the worker that gets it fails in the same
+    way, and its job reports the error.
     """
     import torch  # slow to import: the pool listens before that
 
@@ -125,17 +108,11 @@ def count_gpus() -> int:
             count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         finally:
             os._exit(count)
-    code = _exit_code(pid)
-    return 1 if code is None or code < 0 else code
-
-
-def _exit_code(pid: int) -> int | None:
-    """Wait for a child's end, not for ever; return its exit code."""
     end = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < end:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            return os.waitstatus_to_exitcode(status)
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
         time.sleep(0.005)
     os.kill(pid, signal.SIGKILL)
-    return None
+    return 1

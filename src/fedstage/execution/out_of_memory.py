@@ -7,88 +7,73 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.gpu_memory import most_taken
+from fedstage.execution.memory import most_taken
 from fedstage.execution.timings import peak_mb
+from fedstage.plan.stages import STAGES
 
-#: Whose batch size decides how much memory a stage needs; others have batches of a fixed size.
-BATCHES_OF = {
-    "local_training": ("client",),
-    "cohort": ("client",),
-    "local_model": ("client",),
-    "distillation": ("server",),
-    "segment": ("client", "server"),
-}
-
-# Where an allocation fails that is not of a tensor, the error has no class of its own.
+# Where the failing allocation is not that of a tensor, the error has no class of its own.
 _ON_GPU = ("CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 _ON_CPU = ("DefaultCPUAllocator",)
 
 
 @contextmanager
-def explained(stage: str, line: Path | None) -> Iterator[None]:
-    """Explain it where memory runs out inside, of a stage and the line that it was given.
+def explain_out_of_memory(
+    stage: str, line: Path | None, slots: list[int] | None = None
+) -> Iterator[None]:
+    """Turn out-of-memory in this block into one `FedstageError` that names what to lower.
 
-    Raises
-    ------
-    FedstageError
-        In place of the errors of Python, torch and CUDA; others are raised as they are.
+    `slots` are those that the job trains, if it names them. Other errors are raised unchanged.
     """
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if _ran_out_on_gpu(error):
-            raise FedstageError(_about_gpu(stage, line)) from None
-        if isinstance(error, MemoryError) or _says(error, _ON_CPU):
-            raise FedstageError(_about_cpu(stage, line)) from None
+        torch = sys.modules.get("torch")
+        of_torch = torch is not None and isinstance(error, torch.OutOfMemoryError)
+        if of_torch or _mentions(error, _ON_GPU):
+            raise FedstageError(_on_gpu(stage, line, slots)) from None
+        if isinstance(error, MemoryError) or _mentions(error, _ON_CPU):
+            raise FedstageError(_on_cpu(stage, line)) from None
         raise
 
 
-def _ran_out_on_gpu(error: Exception) -> bool:
-    torch = sys.modules.get("torch")
-    of_torch = torch is not None and isinstance(error, torch.OutOfMemoryError)
-    return of_torch or _says(error, _ON_GPU)
-
-
-def _says(error: Exception, texts: tuple[str, ...]) -> bool:
+def _mentions(error: Exception, texts: tuple[str, ...]) -> bool:
     return any(text in str(error) for text in texts)
 
 
-def _about_gpu(stage: str, line: Path | None) -> str:
+def _on_gpu(stage: str, line: Path | None, slots: list[int] | None) -> str:
     taken = most_taken()
-    what = (
+    cause = (
         f"{taken.peak} MB taken at the peak, of the GPU's {taken.total} MB"
         if taken
         else "other processes fill the GPU"
     )
-    settings = [*_batch_sizes(stage, line), *_shares(stage)]
+    settings = [*_batch_sizes(stage, line), *_shares(stage, slots)]
     remedy = f"lower {' or '.join(settings)}" if settings else "take numerics.device = 'cpu'"
-    return f"out of memory on the GPU: {what}; {remedy}"
+    return f"out of memory on the GPU: {cause}; {remedy}"
 
 
-def _shares(stage: str) -> list[str]:
-    """Return what lets several clients or jobs share the GPU, where it does."""
+def _shares(stage: str, slots: list[int] | None) -> list[str]:
+    """Return the settings by which several clients or jobs share the GPU now."""
     names = ["workers_per_gpu"]
-    if stage in ("cohort", "segment"):
+    if STAGES[stage].several and (slots is None or len(slots) > 1):
         names.insert(0, "clients_per_gpu")
     numbers = {name: int(os.environ.get(f"FEDSTAGE_{name.upper()}") or 1) for name in names}
     return [f"execution.{name} = {number}" for name, number in numbers.items() if number > 1]
 
 
-def _about_cpu(stage: str, line: Path | None) -> str:
+def _on_cpu(stage: str, line: Path | None) -> str:
     settings = _batch_sizes(stage, line)
     remedy = f"lower {' or '.join(settings)}, or run" if settings else "run"
     return f"out of memory: {peak_mb()} MB at the peak; {remedy} fewer jobs at a time (--cores)"
 
 
 def _batch_sizes(stage: str, line: Path | None) -> list[str]:
-    """Return the batch sizes that the stage has, with their values."""
-    if line is None or stage not in BATCHES_OF:
+    """Return the stage's batch sizes in the line, with their values."""
+    parts = STAGES[stage].batches
+    if line is None or not parts:
         return []
     from fedstage.storage.yaml_files import load_yaml  # slow to import
 
     settings = load_yaml(line)["settings"]
-    return [
-        f"{part}.batch_size = {settings[part]['batch_size']}"
-        for part in BATCHES_OF[stage]
-        if part in settings
-    ]
+    present = [part for part in parts if part in settings]
+    return [f"{part}.batch_size = {settings[part]['batch_size']}" for part in present]

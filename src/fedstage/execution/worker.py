@@ -1,37 +1,35 @@
 """A warm worker: one stage after the other, each as its own process would run it."""
 
 import os
+import socket
 import sys
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedstage.execution import cli, memory
+from fedstage.execution.client import LENGTH, receive_exactly
 
 
 @dataclass(frozen=True)
 class Request:
-    """A stage command.
+    """A stage command."""
 
-    Attributes
-    ----------
-    source : str
-        Fingerprint of the source that the client expects.
-    started : float
-        When the client started, on the clock of `time.perf_counter`.
-    folder : str
-        Working directory.
-    data_folder : str
-        The client's FEDSTAGE_DATA, or "".
-    arguments : tuple of str
-        The stage and its options.
-    """
+    source: str  # fingerprint of the source that the client expects
+    started: float  # when the client started, on the clock of `time.perf_counter`
+    folder: str  # working directory
+    data_folder: str  # the client's FEDSTAGE_DATA, or ""
+    arguments: tuple[str, ...]  # the stage and its options
 
-    source: str
-    started: float
-    folder: str
-    data_folder: str
-    arguments: tuple[str, ...]
+
+def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """Read a block and the files passed beside it; raise ValueError if the connection ends."""
+    header, files, _, _ = socket.recv_fds(connection, LENGTH, 2)
+    if len(header) != LENGTH:
+        raise ValueError("no request")
+    payload = receive_exactly(connection, int.from_bytes(header, "little"))
+    if payload is None:
+        raise ValueError("no request")
+    return payload, files
 
 
 def parse_request(payload: bytes) -> Request:
@@ -40,8 +38,24 @@ def parse_request(payload: bytes) -> Request:
     return Request(source, float(started), folder, data_folder, tuple(arguments))
 
 
+def work(control: socket.socket) -> None:
+    """Run one command after the other, until the control socket closes."""
+    while True:
+        try:
+            payload, (stdout, stderr) = receive_request(control)
+        except (OSError, ValueError):
+            return
+        code = run(parse_request(payload), stdout, stderr)
+        os.close(stdout)
+        os.close(stderr)
+        control.sendall(code.to_bytes(LENGTH, "little"))
+
+
 def run(request: Request, stdout: int, stderr: int) -> int:
-    """Run a stage with the client's output, directory and data folder; return its exit code."""
+    """Run a stage with the client's output, directory and data folder; return its exit code.
+
+    Any error that would end the stage's own process with a traceback gives exit code 1.
+    """
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     os.chdir(request.folder)
@@ -50,29 +64,17 @@ def run(request: Request, stdout: int, stderr: int) -> int:
     else:
         os.environ.pop("FEDSTAGE_DATA", None)
     try:
-        code = _run_stage(request.arguments, request.started)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        _release_output()
-        memory.give_back()
-    return code
-
-
-def _run_stage(arguments: Sequence[str], started: float) -> int:
-    """Run a stage; what would end a process of its own with a traceback ends in exit code 1."""
-    try:
-        return cli.main(arguments, started=started)
+        return cli.main(request.arguments, started=request.started)
     except SystemExit as stop:  # argparse, after printing its usage
         return stop.code if isinstance(stop.code, int) else 1
     except BaseException:  # noqa: BLE001 - whatever it is, it is the job's fault, not the worker's
         traceback.print_exc()
         return 1
-
-
-def _release_output() -> None:
-    """Let go of the client's pipes, or their reader would wait for this worker's end."""
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    os.close(null)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        null = os.open(os.devnull, os.O_RDWR)  # else readers of the client's pipes would wait on
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.close(null)
+        memory.give_back()

@@ -1,4 +1,4 @@
-"""Experiments: settings of config.yaml and of experiment files, and the runs that they stand for.
+"""Experiments of config.yaml and of experiment files, and their runs.
 
-The Snakefile reads all of it when it is parsed, so only standard library and settings here.
+The Snakefile imports all of it, so only standard library and settings here.
 """

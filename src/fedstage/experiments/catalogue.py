@@ -1,7 +1,7 @@
-"""All that the experiments ask for, resolved when the Snakefile is parsed.
+"""The catalogue: all experiments, resolved when the Snakefile is parsed.
 
-Every line of every experiment and scale is in it, so that a job which sees one target only, such as
-one on another machine, finds the settings behind the folder's name. No torch, no pandas here.
+It has every line of every experiment and scale, so that a job on another machine, which sees one
+target only, finds the settings of a folder's name. No torch, no pandas here.
 """
 
 import fnmatch
@@ -13,39 +13,26 @@ from typing import Any, TypeVar
 from fedstage.errors import FedstageError
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import artefacts
-from fedstage.plan.evaluated import evaluated_name
-from fedstage.plan.runs import Run
-from fedstage.plan.sharing import (
+from fedstage.plan import artefacts, identity, one_shot_artefacts
+from fedstage.plan.digests import digest
+from fedstage.plan.members import evaluated_name
+from fedstage.plan.one_shot_sharing import (
     aggregating,
-    aggregator_id,
-    data_id,
-    digest,
-    initial_id,
-    keeps_state,
-    line_id,
-    local_id,
     local_line,
-    normalised,
-    participation_id,
-    partition_id,
-    precision_id,
     quantised_line,
-    student_id,
     teaching,
-    undistilled,
     unquantised,
 )
+from fedstage.plan.runs import Run
+from fedstage.plan.sharing import keeps_state, normalised, undistilled
 from fedstage.results.cells import check_cells
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
-from fedstage.results.head import head_of
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data, HeldOut
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.merging import Raw
-from fedstage.settings.models import Model
+from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -55,16 +42,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Initial:
-    """What initial weights depend on."""
+    """All that determines initial weights."""
 
     data: Data
     model: Model
     seed: int
 
+    @property
+    def settings(self) -> InitialModel:
+        """The settings of the stage; the data gives the shape."""
+        return InitialModel(model=self.model, seed=self.seed)
+
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Experiments, their runs, and what each folder's name stands for."""
+    """Experiments, their runs, and the settings of each folder's name."""
 
     config: Config
     experiments: dict[str, Experiment]
@@ -76,11 +68,8 @@ class Catalogue:
     partitions: dict[str, Line | LocalLine]
     plans: dict[str, Line]
     initial: dict[str, Initial]
-    lines: dict[str, Line]
-    local_lines: dict[str, LocalLine]
+    lines: dict[str, Line | LocalLine | OneShotLine]
     precisions: dict[str, LocalLine]
-    aggregators: dict[str, OneShotLine]
-    students: dict[str, OneShotLine]
     choices: dict[str, Run]
 
 
@@ -93,7 +82,7 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
         If anything in the configuration, or in any experiment file, is wrong.
     """
     checked = validate(Config, dict(config), "config.yaml")
-    experiments = load_experiments(checked, folder / "experiments")
+    experiments = load_experiments(checked, folder)
     path = folder / "methods.yaml"
     methods = load_yaml(path)
     for name, settings in methods.items():
@@ -108,13 +97,16 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
     }
     targets = [found for target in checked.targets for found in _expand(target, runs)]
     checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
-    published = find_published(experiments, runs, folder / "published")
-    memory = find_published(experiments, runs, folder / "published", "communication")
-    claims = load_claims(checked.claims, folder / "claims", folder / "published")
+    papers = folder / "papers"
+    published = find_published(experiments, runs, papers)
+    memory = find_published(experiments, runs, papers, "communication")
+    claims = load_claims(checked.claims, papers)
     grids = _grids(runs)
     check_claims(claims, grids)
     check_metrics(claims, experiments)
-    _check_reach(experiments, grids)
+    for name, experiment in experiments.items():
+        cells = experiment.communication.reach or {}
+        check_cells(f"{name}: communication.reach", name, cells, grids[name])
     every = [one.line for resolved in runs.values() for run in resolved for one in run.trained()]
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
@@ -124,13 +116,7 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
-    """Return what a folder's name stands for.
-
-    Raises
-    ------
-    FedstageError
-        If no experiment of this configuration has it.
-    """
+    """Return the settings of a folder's name; FedstageError if no experiment has it."""
     if name not in known:
         raise FedstageError(f"{kind} {name}: no experiment of this configuration has it")
     return known[name]
@@ -143,7 +129,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def trained_runs(catalogue: Catalogue, target: str) -> list[Run]:
-    """Return the runs of a target that have to be trained for its results."""
+    """Return the runs of a target whose training its results need."""
     name, scale = split_target(target)
     measured = MEASURED & set(catalogue.experiments[name].results)
     runs = catalogue.runs[name, scale] if measured else []
@@ -157,16 +143,16 @@ def metrics_of(run: Run) -> str:
         return artefacts.chosen_metrics_file(choice_id(run))
     if isinstance(run.line, LocalLine):
         client = length.evaluate_client
-        return artefacts.local_metrics_file(run.line, length.role, length.rounds, client)
+        return one_shot_artefacts.local_metrics_file(run.line, length.role, length.rounds, client)
     if isinstance(run.line, OneShotLine):
-        return artefacts.one_shot_metrics_file(run.line, length.role)
+        return one_shot_artefacts.one_shot_metrics_file(run.line, length.role)
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
     return artefacts.metrics_file(run.line, name, length.role, length.rounds, every)
 
 
 def choice_id(run: Run) -> str:
-    """Name the folder of a choice: the candidates' lines, and what decides between them."""
+    """Name the folder of a choice, by the candidates' metrics and values."""
     decisive = [metrics_of(one) for one in run.evaluated()]
     values = [one.axes for one in run.candidates]
     number = digest({"metrics": decisive, "values": values})
@@ -174,42 +160,10 @@ def choice_id(run: Run) -> str:
     return f"{settings}-seed{run.line.seed}-{number}"
 
 
-def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
-    """Return what tables and figures need to know of an experiment, ready for JSON."""
-    definition = find(catalogue.experiments, experiment, "experiment")
-    runs = [
-        {
-            "settings": run.axes,
-            "metrics": metrics_of(run),
-            "partition": artefacts.label_histogram(artefacts.partition_line(run.line)),
-        }
-        for run in catalogue.runs[experiment, scale]
-    ]
-    about = head_of(experiment, scale, definition)
-    for key in ("also", "over"):
-        if value := getattr(definition.table, key):
-            about[key] = value
-    published = catalogue.published.get((experiment, scale))
-    if published is None:
-        return {**about, "runs": runs}
-    paired = zip(runs, published.numbers, strict=True)
-    beside = {"published": published.source, "notes": published.notes}
-    return {**about, **beside, "runs": [{**run, "published": number} for run, number in paired]}
-
-
-def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
-    """Return the claims on an experiment, ready for JSON."""
-    return [
-        one.claim.model_dump(mode="json", exclude_defaults=True)
-        for one in catalogue.claims
-        if one.claim.experiment == experiment
-    ]
-
-
 def state_rounds(catalogue: Catalogue) -> list[int]:
-    """Return the rounds whose round state is kept: each `state_every`-th, and every last one.
+    """Return the rounds whose round state is kept: each `state_every`-th, and each run's last.
 
-    A run of one round keeps none: no other is lengthened from so little.
+    A run of one round keeps none, because extending it would save too little.
     """
     every = catalogue.config.state_every
     runs = [one for runs in catalogue.runs.values() for run in runs for one in run.trained()]
@@ -217,15 +171,6 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
         run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
     } - {1}
     return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
-
-
-def _check_reach(
-    experiments: Mapping[str, Experiment], grids: Mapping[str, list[Mapping[str, Any]]]
-) -> None:
-    """Refuse accuracies to reach that no run of the experiment has."""
-    for name, experiment in experiments.items():
-        cells = experiment.communication.reach or {}
-        check_cells(f"{name}: communication.reach", name, cells, grids[name])
 
 
 def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -247,15 +192,14 @@ def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
 
 
 def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
-    """Name everything that the lines, and the lines that they share, depend on."""
-    asked = list(lines)
-    one_shot = {line for line in asked if isinstance(line, OneShotLine)}
-    alone = {line for line in asked if isinstance(line, LocalLine)}
+    """Return, by folders' names, the settings of all files that the lines depend on."""
+    trained = list(lines)
+    one_shot = {line for line in trained if isinstance(line, OneShotLine)}
+    alone = {line for line in trained if isinstance(line, LocalLine)}
     local = set(map(unquantised, alone)) | set(map(local_line, one_shot))
-    asked_models = {*local, *alone, *map(quantised_line, one_shot)}
-    federated = {
-        kind(line) for line in asked if isinstance(line, Line) for kind in (normalised, undistilled)
-    }
+    precise = {*local, *alone, *map(quantised_line, one_shot)}
+    of_rounds = [line for line in trained if isinstance(line, Line)]
+    federated = {*map(normalised, of_rounds), *map(undistilled, of_rounds)}
     every: set[Line | LocalLine] = {*local, *federated}
     taught = {teaching(line) for line in one_shot if line.distillation is not None}
     readers: list[Line | OneShotLine] = [*federated, *taught]
@@ -267,13 +211,15 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     }
     initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
     return {
-        "data": {data_id(data): data for data in {line.data for line in every} | public},
-        "partitions": {partition_id(line): line for line in every},
-        "plans": {participation_id(line): line for line in federated},
-        "initial": {initial_id(one.data, one.model, one.seed): one for one in initial},
-        "lines": {line_id(line): line for line in federated},
-        "local_lines": {local_id(line): line for line in local},
-        "precisions": {precision_id(line): line for line in asked_models},
-        "aggregators": {aggregator_id(line): aggregating(line) for line in one_shot},
-        "students": {student_id(line): line for line in taught},
+        "data": {identity.data_id(data): data for data in {line.data for line in every} | public},
+        "partitions": {identity.partition_id(line): line for line in every},
+        "plans": {identity.participation_id(line): line for line in federated},
+        "initial": {identity.initial_id(one.data, one.model, one.seed): one for one in initial},
+        "lines": {
+            **{identity.line_id(line): line for line in federated},
+            **{identity.local_id(line): line for line in local},
+            **{identity.aggregator_id(line): aggregating(line) for line in one_shot},
+            **{identity.student_id(line): line for line in taught},
+        },
+        "precisions": {identity.precision_id(line): line for line in precise},
     }

@@ -1,24 +1,24 @@
-"""How much disk a target will take, told before it is made."""
+"""The disk space that a target will take, reported before it is made."""
 
 from collections.abc import Collection, Iterable, Iterator
 
 from fedstage.experiments.catalogue import Catalogue, trained_runs
 from fedstage.models.size import state_size
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import client_model, quantised_line
 from fedstage.plan.runs import Run
-from fedstage.plan.segments import files_read, inputs, plan
-from fedstage.plan.sharing import client_model, local_line, model_of, quantised_line
+from fedstage.plan.segment_files import files_read, inputs
+from fedstage.plan.segments import plan
+from fedstage.plan.sharing import model_of
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.local_training import STATEFUL_TRAINERS
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
 
-GIGABYTE = 1e9
-QUANTISED = 4  # times as small as float32, but for what is not quantised
+QUANTISED = 4  # float32 to 8 bits; parameters that are not quantised are neglected
 
-#: Shape of a sample and classes of the data sets whose names say so.
+#: Shape of a sample and number of classes, for data sets whose name determines them.
 SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
     "digits": ((1, 8, 8), 10),
     "cifar10": ((3, 32, 32), 10),
@@ -29,9 +29,9 @@ SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
 
 
 def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
-    """Say in one line what the models and updates of all targets take when they are complete."""
-    asked = (run for target in targets for run in trained_runs(catalogue, target))
-    runs = [part for run in asked for part in run.chain()]
+    """Return one line about the disk space of all models and updates of the complete targets."""
+    trained = (run for target in targets for run in trained_runs(catalogue, target))
+    runs = [part for run in trained for part in run.chain()]
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds
     parts = [part for parts in plan(runs, length) for part in parts] if keep != "all" else []
@@ -40,7 +40,7 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
     unknown = {run.line.data.name for run in runs} - set(SHAPES)
     note = f"; {', '.join(sorted(unknown))} not counted, its shape is read later" if unknown else ""
-    total = sum(sizes.values()) / GIGABYTE
+    total = sum(sizes.values()) / 1e9
     return f"{len(sizes)} models, {kept} participants' updates: {total:.2f} GB in all{note}"
 
 
@@ -50,41 +50,36 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
         return
     for round in range(1, run.length.rounds + 1):
         for group in range(run.line.global_models):
+            place = (run.line, round, group)
             size = _model_size(run.line.data, model_of(run.line, group))
             update = size * _update_parts(run.line)
-            models = (
-                artefacts.aggregated_model(run.line, round, group),
-                artefacts.global_model(run.line, round, group),
-            )
-            updates = artefacts.updates(run.line, round, group)
+            models = (artefacts.aggregated_model(*place), artefacts.global_model(*place))
+            updates = artefacts.updates(*place)
             every = keep != "needed" or round == run.length.rounds
             yield from ((path, size) for path in models if every or path in read)
             yield from ((path, update) for path in updates if keep == "all" or path in read)
 
 
-def _without_rounds(
-    line: LocalLine | OneShotLine, client: int | None = None
-) -> Iterator[tuple[str, int]]:
-    """Yield the models of clients that train to the end, and of a student that they teach.
-
-    Where only one `client` is scored, no other trains.
-    """
-    if isinstance(line, OneShotLine) and line.distillation is not None:
-        yield artefacts.student_file(line), _model_size(line.data, line.student or line.model)
-    local = local_line(line) if isinstance(line, OneShotLine) else line
-    quantised = quantised_line(line) if isinstance(line, OneShotLine) else line
-    models, asked = artefacts.local_models(local), artefacts.asked_models(quantised)
+def _without_rounds(line: LocalLine | OneShotLine, client: int | None) -> Iterator[tuple[str, int]]:
+    """Yield the models of clients that train to the end (or only one), and of their student."""
+    if isinstance(line, OneShotLine):
+        if line.distillation is not None:
+            size = _model_size(line.data, line.student or line.model)
+            yield one_shot_artefacts.student_file(line), size
+        line = quantised_line(line)
+    models = one_shot_artefacts.local_models(line)
+    quantised = one_shot_artefacts.models_in_precision(line)
     for one in range(len(models)) if client is None else [client]:
-        size = _model_size(local.data, client_model(local, one))
+        size = _model_size(line.data, client_model(line, one))
         yield models[one], size
-        if asked[one] != models[one]:
-            yield asked[one], size // QUANTISED
+        if quantised[one] != models[one]:
+            yield quantised[one], size // QUANTISED
 
 
 def _update_parts(line: Line) -> int:
-    """Return how many times a model's size an update has: weights, variates, what was left out."""
-    left = line.compression.name == "stc" and line.compression.residuals
-    return 1 + (line.local.name in STATEFUL_TRAINERS) + left
+    """Return the size of an update in models: weights, control variates, residuals."""
+    residuals = line.compression.name == "stc" and line.compression.residuals
+    return 1 + line.local.keeps_state + residuals
 
 
 def _model_size(data: Data, model: Model) -> int:

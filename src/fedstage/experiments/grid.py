@@ -5,30 +5,20 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
+from fedstage.settings.experiments import Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis
-
-#: The values of an axis: a list, or a mapping from the names that tables show to the values.
-Values = list[Any] | dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a grid.
-
-    Attributes
-    ----------
-    values : dict
-        Of each axis, as settings.
-    shown : dict
-        Of each axis, as tables, claims and cells know it.
-    """
+    """A point of a grid: `values` of its axes as settings, and as `shown` in tables."""
 
     values: dict[str, Any]
     shown: dict[str, Axis]
 
     def without(self, setting: str) -> "Point":
-        """Return the point without the axes of a setting and of what is in it."""
+        """Return the point without the axes of a setting and of keys below it."""
         kept = [axis for axis in self.values if axis.partition(".")[0] != setting]
         return Point(
             {axis: self.values[axis] for axis in kept}, {axis: self.shown[axis] for axis in kept}
@@ -54,19 +44,19 @@ def points(grid: Mapping[str, Values]) -> list[Point]:
 
 
 def named(values: Values) -> list[tuple[Axis, Any]]:
-    """Return the values of an axis, each behind its name, or what it is called without one."""
+    """Return pairs of the name, by default the label, and the value of each value of an axis."""
     if isinstance(values, Mapping):
         return list(values.items())
     return [(label(value), value) for value in values]
 
 
 def label(value: Any) -> Axis:
-    """Name a value of an axis; a choice with settings by its name and these."""
+    """Return the text of a value of an axis; of a choice, its name and settings."""
     return _written(plain("", value))
 
 
 def short_name(value: Any) -> Any:
-    """Return a value of an axis, the name of one that is a choice with settings, a list as text."""
+    """Return a value of an axis: of a choice with settings its name, of a list its text."""
     if isinstance(value, Mapping):
         return value.get("name", next(iter(value), None))
     return _written(value)

@@ -1,32 +1,29 @@
-"""Which runs a command line is about, and the participants that their rounds have."""
+"""Targets: their files, and the runs that a command line is about."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Literal
 
+from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, split_target
+from fedstage.experiments.descriptions import claims_on, describe_runs
+from fedstage.experiments.forgetting import forgets, traces_of
+from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
+from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import (
-    aggregator_id,
-    cohorts,
-    line_id,
-    local_id,
-    local_line,
-    normalised,
-    student_id,
-    undistilled,
-)
+from fedstage.plan.sharing import cohorts, normalised, undistilled
 from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
 
 
 def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
     """Return the runs that a command line is about, and those that share rounds with them.
 
-    A run is asked for where its experiment and scale, or its line's id, stands in the arguments: a
-    job on another machine names its files or its rule, and these name the line. The configured
-    targets are always asked for. What shares rounds decides with them how these are cut into
-    segments and which of their files stay; so every process must see the same of it.
+    It is about the configured targets, and about the runs whose experiment and scale, or line's id,
+    is in the arguments: a job on another machine names its files or its rule, and these name the
+    line. All runs that share rounds determine how these are cut into segments and which files stay,
+    so every process must see the same runs.
     """
     text = " ".join(arguments)
     every = [
@@ -38,7 +35,7 @@ def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
     shared = {
         _shared(part.line)
         for key, run in every
-        if _is_asked(catalogue, key, run, text)
+        if _is_named(catalogue, key, run, text)
         for part in run.chain()
     }
     return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]
@@ -47,13 +44,7 @@ def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
 def cohorts_of(
     runs: Iterable[Run], size: int | Literal["all"]
 ) -> dict[tuple[int, tuple[int, ...]], list[str]]:
-    """Return each cohort, group and slots, with the ids of the lines that have it.
-
-    Parameters
-    ----------
-    size : int or "all"
-        At most so many participants make a cohort.
-    """
+    """Return each cohort of at most `size` slots, by group and slots, with the ids of its lines."""
     found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
     lines = [run.line for run in runs if isinstance(run.line, Line)]
     for line in dict.fromkeys(kind(line) for line in lines for kind in (normalised, undistilled)):
@@ -63,7 +54,7 @@ def cohorts_of(
     return dict(found)
 
 
-def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
+def _is_named(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
     if key in {split_target(target) for target in catalogue.config.targets}:
         return True
     ids = (name for part in run.chain() for name in _ids(part.line))
@@ -72,7 +63,7 @@ def _is_asked(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -
 
 
 def _shared(line: Line | LocalLine | OneShotLine) -> Line | LocalLine | OneShotLine:
-    """Return the line whose rounds a run may share with others."""
+    """Return the line whose rounds other runs may share."""
     return undistilled(line) if isinstance(line, Line) else line
 
 
@@ -83,3 +74,54 @@ def _ids(line: Line | LocalLine | OneShotLine) -> list[str]:
         taught = [student_id(line)] if line.distillation is not None else []
         return [*taught, aggregator_id(line), local_id(local_line(line))]
     return [line_id(line), line_id(undistilled(line))]
+
+
+def results_of(catalogue: Catalogue, target: str) -> list[str]:
+    """Return the files of a target such as quickstart or fedsdd_table2/mini."""
+    experiment, scale = split_target(target)
+    definition = catalogue.experiments[experiment]
+    formats = ("csv", "parquet", "md", "html")
+
+    def files(result: str, kinds: tuple[str, ...] = ("md", "csv")) -> list[str]:
+        return [f"results/{result}/{experiment}/{scale}.{kind}" for kind in kinds]
+
+    def figures(*names: str) -> list[str]:
+        return [f"results/figures/{experiment}/{scale}_{name}.png" for name in names]
+
+    judged = files("claims", formats) if claims_on(catalogue, experiment) else []
+    forgotten = files("forgetting") if forgets(catalogue, experiment, scale) else []
+    beside = ["published"] if (experiment, scale) in catalogue.published else []
+    every: dict[str, list[str]] = {
+        "table": [*files("tables", (*formats, "tex")), *forgotten, *judged],
+        "figures": figures(
+            "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
+        ),
+        "communication": [*files("communication", formats), *figures("communication"), *judged],
+        "properties": files("properties"),
+        "simulation": [*files("simulation"), *figures("schedule")],
+        "round_times": [*files("round_times"), *judged],
+    }
+    return list(dict.fromkeys(path for result in definition.results for path in every[result]))
+
+
+def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Raw:
+    """Return the `runs`, `claims` or `traces` of an experiment at a scale, for JSON.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such experiment and scale, or it has no claims, or forgets no client.
+    """
+    if (experiment, scale) not in catalogue.runs:
+        raise FedstageError(f"{experiment}/{scale}: no such experiment and scale")
+    if what == "runs":
+        return describe_runs(catalogue, experiment, scale)
+    if what == "claims":
+        if not (claims := claims_on(catalogue, experiment)):
+            raise FedstageError(f"{experiment}: no claim is about it")
+        return {"claims": claims}
+    if not forgets(catalogue, experiment, scale):
+        raise FedstageError(f"{experiment}/{scale}: no run forgets a client")
+    title = catalogue.experiments[experiment].title
+    traces = traces_of(catalogue, experiment, scale)
+    return {"experiment": experiment, "scale": scale, "title": title, "traces": traces}

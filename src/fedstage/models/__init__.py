@@ -1,4 +1,4 @@
-"""Models: one file an architecture, their initialisation, and their size.
+"""Models: architectures, initial weights, sizes and quantisation.
 
-Nothing is imported here, so that the workflow can ask `fedstage.models.size` without torch.
+Nothing is imported here, so that the workflow can use `fedstage.models.size` without torch.
 """

@@ -1,14 +1,13 @@
-"""Drawing the parameters of a model."""
+"""Initial values of a model's parameters."""
 
 from math import sqrt
 
 import torch
 from torch import nn
 
-from fedstage.models.resnet import Block
-from fedstage.models.wide_resnet import PreActivationBlock
+from fedstage.models.layers import ResidualBlock
 
-_EMBEDDING = 0.02  # deviation
+_EMBEDDING = 0.02  # standard deviation
 
 
 @torch.no_grad()
@@ -17,28 +16,35 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
     - Convolutions: weights from N(0, 2 / fan_in), biases 0 (He et al., Delving Deep into
       Rectifiers, ICCV 2015, eq. 10). The paper allows fan_in or fan_out; fan_in keeps the variance
-      of activations from layer to layer, also from one input channel to many, which matters in
-      models without norms. Behind a norm the choice changes no activation.
+      of activations also from one input channel to many, which matters without norms.
     - Linear layers: weights and biases from U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
     - Embeddings: weights from N(0, 0.02^2), as BERT's (Devlin et al. 2019).
     - Norms: weight 1, bias 0; running mean 0, variance 1, number of batches 0.
     - Residual branches without norms: the last convolution divided by the square root of the number
-      of branches, else every block doubles the variance and 27 of them diverge (De and Smith, Batch
-      Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020).
+      of branches; otherwise every block doubles the variance, and 27 of them diverge (De and Smith,
+      Batch Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020).
 
     Raises
     ------
     TypeError
-        If a module has parameters for which no rule is known.
+        If there is no rule for a module's parameters.
     """
     for module in model.modules():
         _initialise_module(module, generator)
-    _scale_branches(model)
+    branches = [
+        module.conv2
+        for module in model.modules()
+        if isinstance(module, ResidualBlock) and isinstance(module.norm2, nn.Identity)
+    ]
+    for convolution in branches:
+        convolution.weight.mul_(1 / sqrt(len(branches)))
 
 
 def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
     if isinstance(module, nn.Conv2d):
-        _initialise_convolution(module, generator)
+        module.weight.normal_(0.0, sqrt(2 / module.weight[0].numel()), generator=generator)
+        if module.bias is not None:
+            module.bias.zero_()
     elif isinstance(module, nn.Linear):
         bound = 1 / sqrt(module.in_features)
         module.weight.uniform_(-bound, bound, generator=generator)
@@ -49,20 +55,3 @@ def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
         module.reset_parameters()  # draws nothing
     elif next(module.parameters(recurse=False), None) is not None:
         raise TypeError(f"{type(module).__name__}: no initialisation is known")
-
-
-def _initialise_convolution(module: nn.Conv2d, generator: torch.Generator) -> None:
-    fan_in = module.weight[0].numel()
-    module.weight.normal_(0.0, sqrt(2 / fan_in), generator=generator)
-    if module.bias is not None:
-        module.bias.zero_()
-
-
-def _scale_branches(model: nn.Module) -> None:
-    blocks = [
-        module
-        for module in model.modules()
-        if isinstance(module, Block | PreActivationBlock) and isinstance(module.norm2, nn.Identity)
-    ]
-    for block in blocks:
-        block.conv2.weight.mul_(1 / sqrt(len(blocks)))

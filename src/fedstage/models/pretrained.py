@@ -1,4 +1,4 @@
-"""Weights that a model starts from, of a file: never downloaded, and known by its checksum."""
+"""Initial weights from a file, which is never downloaded and verified by its checksum."""
 
 import hashlib
 import pickle
@@ -13,6 +13,7 @@ from torch import nn
 
 from fedstage.errors import FedstageError
 from fedstage.settings.models import Pretrained
+from fedstage.weights import Weights
 
 _UNREADABLE = (
     SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError,
@@ -21,27 +22,17 @@ _UNREADABLE = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How the tensors of a model are called in a file.
+    """How a file names the tensors of a model; names of layers are given by their beginnings."""
 
-    Attributes
-    ----------
-    last : tuple of str
-        The layers that tell the classes apart, which stay as they are.
-    inside : str
-        The layer of ours that the file is of; empty for the whole model.
-    other : tuple of str
-        How the names of layers begin that the file may have and the model has not.
-    """
-
-    last: tuple[str, ...]
-    inside: str = ""
-    other: tuple[str, ...] = ()
+    classifier: tuple[str, ...]  #: the last layers, which keep their drawn weights
+    prefix: str = ""  #: of the model's names, which the file lacks
+    extra: tuple[str, ...] = ()  #: layers that only the file has
 
 
 LAYOUTS = {
-    "efficientnet_b0": Layout(last=("classifier.1.",)),
-    # Published files are of the model that fills in words.
-    "distilbert": Layout(("pre_classifier.", "classifier."), "network.", other=("vocab_",)),
+    "efficientnet_b0": Layout(("classifier.1.",)),
+    # Published files hold the masked-language model.
+    "distilbert": Layout(("pre_classifier.", "classifier."), "network.", extra=("vocab_",)),
 }
 
 
@@ -49,12 +40,7 @@ LAYOUTS = {
 def take_weights(
     model: nn.Module, settings: Pretrained, folder: Path | None, layout: Layout
 ) -> None:
-    """Give a model the weights of a file, in place.
-
-    Parameters
-    ----------
-    folder : Path or None
-        The data folder.
+    """Copy the weights of a file in the data folder into a model.
 
     Raises
     ------
@@ -68,19 +54,21 @@ def take_weights(
         )
     path = folder / settings.file
     _verify(path, settings.sha256)
-    every = _read(path)
-    named = {name.removeprefix(layout.inside): value for name, value in model.state_dict().items()}
-    own = {name: value for name, value in named.items() if not name.startswith(layout.last)}
-    passed = layout.last + layout.other
-    given = {name: value for name, value in every.items() if not name.startswith(passed)}
-    for name in sorted(given.keys() ^ own.keys()):
-        where = "the model has no such tensor" if name in given else "missing"
+    state = {name.removeprefix(layout.prefix): value for name, value in model.state_dict().items()}
+    own = _without(state, layout.classifier)
+    loaded = _without(_read(path), layout.classifier + layout.extra)
+    for name in sorted(loaded.keys() ^ own.keys()):
+        where = "the model has no such tensor" if name in loaded else "missing"
         raise FedstageError(f"{path}: {name}: {where}; it must be a state dict of the model")
     for name, value in own.items():
-        if given[name].shape != value.shape:
-            shapes = f"{list(given[name].shape)}: must be {list(value.shape)}"
+        if loaded[name].shape != value.shape:
+            shapes = f"{list(loaded[name].shape)}: must be {list(value.shape)}"
             raise FedstageError(f"{path}: {name} has shape {shapes}")
-        value.copy_(given[name])
+        value.copy_(loaded[name])
+
+
+def _without(state: Weights, beginnings: tuple[str, ...]) -> Weights:
+    return {name: value for name, value in state.items() if not name.startswith(beginnings)}
 
 
 def _verify(path: Path, sha256: str) -> None:
@@ -93,7 +81,7 @@ def _verify(path: Path, sha256: str) -> None:
         )
 
 
-def _read(path: Path) -> dict[str, torch.Tensor]:
+def _read(path: Path) -> Weights:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

@@ -1,14 +1,23 @@
-"""From a file of a training line to its equation: which stage makes it, and from which files.
+"""The edges of the DAG: which files each stage of a training line reads.
 
-A job may hold one equation or, as a segment, those of many rounds; the files are the same.
+One function for each equation returns the inputs of its stage by option: a path, or a list of
+paths, empty if nothing is read. Snakemake's rules, segments, the records of `fedstage why`,
+properties and simulations all take their edges from here.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fedstage.plan import artefacts
+from fedstage.plan.members import parse_evaluated
+from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.sharing import is_distilled
+from fedstage.settings.data import Data
 from fedstage.settings.lines import Line
+
+#: Files by the option of the stage that reads them.
+Files = dict[str, str | list[str]]
 
 _PLACE = re.compile(r"(results/training/[^/]+)/round_(\d{4})/group_(\d+)/(.+)\.(?:\w+)")
 _STAGES = {
@@ -19,20 +28,100 @@ _STAGES = {
 }
 
 
+def settings_files(folder: str, data: Data) -> Files:
+    """Return the files of settings that all stages of a line read: line.yaml and the data's."""
+    return {"line": f"{folder}/line.yaml", "info": artefacts.data_file(data, "info")}
+
+
+def local_training(line: Line, round: int, group: int) -> Files:
+    """Return what the participants of a group train from."""
+    return {
+        **_settings(line),
+        "data": artefacts.data_file(line.data, "train"),
+        "clients": artefacts.clients_table(line),
+        "participation": artefacts.participation_table(line, round),
+        "start": artefacts.global_model(line, round - 1, group),
+        "state": artefacts.states_before(line, round, group),
+    }
+
+
+def aggregation(line: Line, round: int, group: int) -> Files:
+    """Return what w_{t,k} is averaged from."""
+    return {
+        **_settings(line),
+        "start": artefacts.global_model(line, round - 1, group),
+        "updates": artefacts.updates(line, round, group),
+        "state": _if_any(artefacts.own_state_before(line, round, group)),
+        "public": _if_any(artefacts.statistics_images(line)),
+    }
+
+
+def logits(line: Line, round: int, group: int, members: str, images: str) -> Files:
+    """Return what the logits of members of one kind, of a round and group, are computed from."""
+    read = artefacts.member_models(line, round, group, members)
+    return {
+        **_settings(line),
+        "models": list(read.models),
+        "aggregated": read.aggregated or [],
+        "start": read.start or [],
+        "data": artefacts.samples_file(line.data, images),
+        "clients": artefacts.clients_table(line) if images == "validation" else [],
+    }
+
+
+def distillation(line: Line, round: int, group: int) -> Files:
+    """Return what w*_{t,k} is distilled from."""
+    return {
+        **_settings(line),
+        "start": artefacts.aggregated_model(line, round, group),
+        "logits": artefacts.teacher_logits(line, round),
+        "judged": artefacts.drop_worst_logits(line, round),
+        "updates": artefacts.fused_updates(line, round, group),
+        "public": artefacts.public_file(line),
+        "server_validation": artefacts.server_validation(line) or [],
+    }
+
+
+def evaluation(line: Line, evaluated: str, role: str, rounds: int, every: int) -> Files:
+    """Return what the scores of global models, or of an ensemble, are computed from."""
+    scored = evaluated_rounds(rounds, every)
+    if evaluated == "global_model":
+        models = [artefacts.global_model(line, round, 0) for round in scored]
+    else:
+        ensemble = parse_evaluated(evaluated)
+        members = (artefacts.member_logits(line, round, ensemble, role) for round in scored)
+        models = list(dict.fromkeys(path for paths in members for path in paths))
+    groups = range(line.global_models)
+    return {
+        **_settings(line),
+        "models": models,
+        "data": artefacts.samples_file(line.data, role),
+        "clients": artefacts.clients_table(line),
+        "histogram": artefacts.label_histogram(line),
+        "participants": [
+            artefacts.participants_table(line, round, group) for round in scored for group in groups
+        ],
+    }
+
+
+def _settings(line: Line) -> Files:
+    return settings_files(artefacts.line_folder(line), line.data)
+
+
+def _if_any(files: list[str]) -> str | list[str]:
+    """Return the only file, or nothing."""
+    return files[0] if files else []
+
+
+# --- from a file to its equation ------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Where in a training line a file belongs.
+    """The place of a file in a training line.
 
-    Attributes
-    ----------
-    stage : str
-        The stage that makes it.
-    folder : str
-        The folder of the line.
-    round, group : int
-        t and k.
-    name : str
-        The file's name below the group's folder, without its suffix.
+    Its `stage` makes it in a round t and group k of the line with this `folder`; `name` is its name
+    below the group's folder, without suffix.
     """
 
     stage: str
@@ -43,13 +132,7 @@ class Origin:
 
 
 def find_origin(file: str) -> Origin | None:
-    """Return where a file belongs, None if it is of no round of a training line.
-
-    Parameters
-    ----------
-    file : str
-        Path relative to the working folder, such as ``results/training/...``.
-    """
+    """Return the place of ``results/training/...``, None outside the rounds of a training line."""
     match = _PLACE.fullmatch(file)
     if match is None:
         return None
@@ -61,65 +144,23 @@ def find_origin(file: str) -> Origin | None:
 
 
 def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
-    """Return the files that the equation of a file reads, by the options of its stage.
-
-    Parameters
-    ----------
-    line : Line
-        The line that the file stands under.
-    """
-    round, group = origin.round, origin.group
-    common = {"line": [artefacts.line_file(line)], "info": [artefacts.data_file(line.data, "info")]}
+    """Return the files that the equation of a file of this line reads, by option of its stage."""
+    place = (line, origin.round, origin.group)
     match origin.stage:
         case "local_training":
-            return common | {
-                "data": [artefacts.data_file(line.data, "train")],
-                "clients": [artefacts.clients_table(line)],
-                "participation": [artefacts.participation_table(line, round)],
-                "start": [artefacts.global_model(line, round - 1, group)],
-                **_if_any("state", artefacts.states_before(line, round, group)),
-            }
+            return as_lists(local_training(*place))
         case "aggregation":
-            return common | {
-                "start": [artefacts.global_model(line, round - 1, group)],
-                "updates": artefacts.updates(line, round, group),
-                **_if_any("state", artefacts.own_state_before(line, round, group)),
-                **_if_any("public", artefacts.statistics_images(line)),
-            }
+            return as_lists(aggregation(*place))
         case "distillation":
-            read = {
-                "start": [artefacts.aggregated_model(line, round, group)],
-                "logits": artefacts.teacher_logits(line, round),
-                "judged": artefacts.judged_logits(line, round),
-                "updates": artefacts.fused_updates(line, round, group),
-                "public": [artefacts.public_file(line)],
-                "server_validation": _given(artefacts.server_validation(line)),
-            }
-            return common | {option: files for option, files in read.items() if files}
-    return common | _members(line, origin)
-
-
-def _if_any(option: str, files: list[str]) -> dict[str, list[str]]:
-    return {option: files} if files else {}
-
-
-def _members(line: Line, origin: Origin) -> dict[str, list[str]]:
-    """Return what logits are computed from, which ``logits/MEMBERS-IMAGES`` names."""
+            return as_lists(distillation(*place))
     members, _, images = origin.name.removeprefix("logits/").partition("-")
-    from_models = artefacts.member_models(line, origin.round, origin.group, members)
-    read = {"models": list(from_models.models)}
-    for option in ("aggregated", "start"):
-        if files := _given(getattr(from_models, option)):
-            read[option] = files
-    if images in ("test", "test_own", "validation"):
-        read["data"] = [artefacts.evaluation_data(line, images)]
-    elif images in ("held_out", "server_validation"):
-        read["data"] = [artefacts.data_file(line.data, images)]
-    else:
-        read["data"] = [f"{artefacts.RESULTS}/data/{images}/train.safetensors"]
-    if images == "validation":
-        read["clients"] = [artefacts.clients_table(line)]
-    return read
+    return as_lists(logits(*place, members, images))
+
+
+def as_lists(files: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    """Return files by option, each a list, without the options that have none."""
+    listed = {name: [paths] if isinstance(paths, str) else paths for name, paths in files.items()}
+    return {name: paths for name, paths in listed.items() if paths}
 
 
 def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: list[int]) -> bool:
@@ -128,14 +169,7 @@ def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: l
         return False
     if origin.stage != "logits":
         return True
-    if not any(is_distilled(line, origin.round, group) for group in groups):
-        return False
-    # Where students are taught, the segment computes the teacher's logits as well.
-    spoken = (
+    # A segment computes logits itself only to teach its students.
+    return any(is_distilled(line, origin.round, group) for group in groups) and origin.name in (
         f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
     )
-    return origin.name in spoken
-
-
-def _given(path: str | None) -> list[str]:
-    return [] if path is None else [path]

@@ -1,8 +1,8 @@
-"""The jobs of a line's rounds and what each waits for: edges between files as edges between jobs.
+"""The jobs of a line's rounds, and which jobs each waits for.
 
-A job makes one equation: the training of a participant, the aggregation of a group, the logits of a
-group's members, the distillation of a student. What it reads says `fedstage.plan.edges.read_by`, which
-are the inputs of Snakemake's rules; here are no edges of our own.
+A job evaluates one equation: the training of a participant, the aggregation of a group, the logits
+of a group's members, the distillation of a student. Edges between jobs follow from the files that
+they read, as do the inputs of Snakemake's rules: see `fedstage.plan.edges.read_by`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,17 +18,7 @@ from fedstage.settings.lines import Line
 
 @dataclass(frozen=True, order=True)
 class Job:
-    """A job of a round, ordered as the rounds are.
-
-    Attributes
-    ----------
-    round, group : int
-        t and k.
-    stage : str
-        ``local_training``, ``aggregation``, ``logits`` or ``distillation``.
-    file : str
-        What it makes; of an aggregation, the model.
-    """
+    """The job of a stage in round t of group k, ordered by rounds, which makes `file`."""
 
     round: int
     group: int
@@ -37,7 +27,7 @@ class Job:
 
     @property
     def slot(self) -> int:
-        """The slot that trains; only of a local training."""
+        """The slot that a local training trains."""
         return int(PurePosixPath(self.file).stem.removeprefix("slot_"))
 
 
@@ -50,7 +40,7 @@ def job_of(file: str) -> Job | None:
     origin = find_origin(file)
     if origin is None:
         return None
-    if origin.stage == "aggregation":  # it makes several files
+    if origin.stage == "aggregation":  # which makes several files
         file = str(PurePosixPath(file).with_name("aggregated.safetensors"))
     return Job(origin.round, origin.group, origin.stage, file)
 
@@ -58,22 +48,19 @@ def job_of(file: str) -> Job | None:
 def jobs_behind(line: Line, job: Job) -> tuple[Job, ...]:
     """Return the jobs whose files a job of a line reads."""
     origin = find_origin(job.file)
-    assert origin is not None, "a job is of a round"
-    under = {artefacts.line_folder(one): one for one in (normalised(line), undistilled(line))}
-    read = read_by(under[origin.folder], origin)
+    assert origin is not None, "a job belongs to a round"
+    owners = {artefacts.line_folder(one): one for one in (normalised(line), undistilled(line))}
+    read = read_by(owners[origin.folder], origin)
     return _jobs(file for files in read.values() for file in files)
 
 
 def jobs_of(line: Line, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
     """Return all jobs behind the global models of every group after round `last`, with their edges.
 
-    Parameters
-    ----------
-    first : int
-        Jobs of earlier rounds stand among what others wait for, but have no edges themselves.
+    Jobs before round `first` may be waited for, but have no edges themselves.
     """
-    wanted = (artefacts.global_model(line, last, group) for group in range(line.global_models))
-    waiting = list(_jobs(wanted))
+    models = (artefacts.global_model(line, last, group) for group in range(line.global_models))
+    waiting = list(_jobs(models))
     found: dict[Job, tuple[Job, ...]] = {}
     while waiting:
         job = waiting.pop()
@@ -84,7 +71,7 @@ def jobs_of(line: Line, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]
 
 
 def members(line: Line, job: Job) -> int:
-    """Return how many models the logits of a job are of: those that it reads, or draws."""
+    """Return how many models a job computes logits of: those that it reads, or draws."""
     drawn = parse_sampled(PurePosixPath(job.file).name.partition("-")[0])
     return drawn.samples if drawn else len(jobs_behind(line, job))
 

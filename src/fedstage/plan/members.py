@@ -1,58 +1,60 @@
-"""Kinds of ensemble members, as they stand in the names of their logits' files.
+"""Kinds of ensemble members, which name the files of their logits.
 
-``clients`` and ``aggregated`` are models that a round makes anyway; a kind such as ``gaussian_10``
-or ``dirichlet_10_0.5`` is models that are drawn for the ensemble (`Bayesian`), and its name says
-all that they depend on. Files of one kind are shared by every ensemble that has such members.
+``clients`` and ``aggregated`` are models of every round; a kind such as ``gaussian_10`` or
+``dirichlet_10_0.5`` is models drawn for the ensemble (`Bayesian`), identified by the name. Files of
+one kind are shared by every ensemble that has such members.
 """
 
 import re
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, cast
+
+import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.settings.ensembles import Aggregated, Bayesian, Clients, EnsembleTrainer
+from fedstage.settings.base import alternatives
+from fedstage.settings.ensembles import (
+    Aggregated,
+    Bayesian,
+    Clients,
+    Ensemble,
+    EnsembleTrainer,
+    Evaluated,
+    GlobalModel,
+)
 from fedstage.settings.validation import validate
 
-#: What the name of a kind looks like.
+#: The pattern of a kind's name.
 PATTERN = r"aggregated|clients|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*(?:_\d+\.\d+)?"
 
 
 def member_kinds(ensemble: EnsembleTrainer) -> tuple[str, ...]:
-    """Return the kinds of members that an ensemble has of each round and group."""
-    if isinstance(ensemble, Clients):
-        return ("clients",)
-    if isinstance(ensemble, Bayesian):
-        return ("aggregated", "clients", sampled_kind(ensemble))
-    return ("aggregated",)
+    """Return the kinds of an ensemble's members, the same in each round and group."""
+    drawn = (sampled_kind(ensemble),) if isinstance(ensemble, Bayesian) else ()
+    return (*ensemble.members, *drawn)
 
 
 def checkpoints(ensemble: EnsembleTrainer) -> int:
-    """Return of how many rounds an ensemble has members."""
-    return ensemble.checkpoints if isinstance(ensemble, Aggregated) else 1
+    """Return R, the number of rounds whose models an ensemble has."""
+    return getattr(ensemble, "checkpoints", 1)
 
 
 def sampled_kind(ensemble: Bayesian) -> str:
-    """Name the models that are drawn: gaussian_10, gaussian_10_as_released, dirichlet_10_0.5."""
+    """Name the drawn models: gaussian_10, gaussian_10_as_released, dirichlet_10_0.5."""
     name = f"{ensemble.distribution}_{ensemble.samples}"
     if ensemble.variant != "as_published":
         return f"{name}_{ensemble.variant}"
     if ensemble.concentration == 1.0:
         return name
-    # Not the number as Python writes it: 1e-05 has a sign, and `-` ends the kind in a file's name.
+    # Without exponent: the `-` of 1e-05 would end the kind in a file's name.
     number = f"{Decimal(repr(ensemble.concentration)):f}"
     return f"{name}_{number}" if "." in number else f"{name}_{number}.0"
 
 
 @cache
 def parse_sampled(kind: str) -> Bayesian | None:
-    """Return the settings of a kind that is drawn, None for one that is not.
-
-    Raises
-    ------
-    FedstageError
-        If the name is no kind's.
-    """
+    """Return the settings of a drawn kind, None for another kind; FedstageError for no kind."""
     if not re.fullmatch(PATTERN, kind):
         raise FedstageError(f"members = {kind!r}: use aggregated, clients, gaussian_M, dirichlet_M")
     if kind in ("aggregated", "clients"):
@@ -64,3 +66,68 @@ def parse_sampled(kind: str) -> Bayesian | None:
     elif rest:
         settings["concentration"] = float(rest[0])
     return validate(Bayesian, {"name": "bayesian", **settings}, f"members = {kind!r}")
+
+
+_PROBABILITIES = "_probabilities"
+
+
+def evaluated_name(evaluated: Evaluated) -> str:
+    """Name the evaluated models: global_model, clients, aggregated_2, bayesian_gaussian_10.
+
+    Clients may be weighted (clients_by_samples), and any ensemble may average probabilities
+    (aggregated_2_probabilities).
+    """
+    if isinstance(evaluated, GlobalModel):
+        return evaluated.name
+    suffix = _PROBABILITIES if evaluated.average == "probabilities" else ""
+    return _name(evaluated) + suffix
+
+
+def parse_evaluated(name: str) -> EnsembleTrainer:
+    """Return the ensemble that `evaluated_name` gives this name; FedstageError if there is none."""
+    stem = name.removesuffix(_PROBABILITIES)
+    ensemble = _parse(stem)
+    if ensemble is None:
+        raise FedstageError(
+            f"evaluated = {name!r}: use global_model, clients, clients_by_samples, aggregated_R, "
+            "bayesian_gaussian_M or bayesian_dirichlet_M"
+        )
+    average = "logits" if stem == name else "probabilities"
+    return ensemble.model_copy(update={"average": average})
+
+
+def _name(ensemble: Ensemble) -> str:
+    if isinstance(ensemble, Aggregated):
+        return f"aggregated_{ensemble.checkpoints}"
+    if isinstance(ensemble, Bayesian):
+        return f"bayesian_{sampled_kind(ensemble)}"
+    if isinstance(ensemble, Clients):
+        return "clients_by_samples" if ensemble.weights == "samples" else "clients"
+    settings = ensemble.model_dump(mode="json", exclude_defaults=True, exclude={"name", "average"})
+    return ".".join([ensemble.name, *(f"{key}={value}" for key, value in settings.items())])
+
+
+def _parse(name: str) -> EnsembleTrainer | None:
+    kind, _, rest = name.partition("_")
+    if kind == "aggregated" and rest.isdecimal() and int(rest) > 0:
+        return Aggregated(name="aggregated", checkpoints=int(rest))
+    if name in ("clients", "clients_by_samples"):
+        return Clients(name="clients", weights="samples" if rest else "uniform")
+    if kind == "bayesian":
+        try:
+            return parse_sampled(rest)
+        except FedstageError:
+            return None
+    return _parse_pairs(name)
+
+
+def _parse_pairs(name: str) -> EnsembleTrainer | None:
+    """Return the ensemble of a name such as ``median.trim=0.1``; None if there is none."""
+    kind, *pairs = re.split(r"\.(?=[a-z]\w*=)", name)
+    chosen = next((one for one in alternatives(EnsembleTrainer) if kind in one.names()), None)
+    if chosen is None or chosen in (Clients, Aggregated, Bayesian):
+        return None
+    parts = (pair.partition("=") for pair in pairs)
+    settings = {key: yaml.safe_load(value) for key, _, value in parts}
+    found = validate(chosen, {"name": kind, **settings}, f"evaluated = {name!r}")
+    return cast(EnsembleTrainer, found)

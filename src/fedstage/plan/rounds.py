@@ -1,21 +1,21 @@
-"""Numbering of rounds, from 1; standard library only, because the workflow imports it too."""
+"""Numbering of rounds, from 1: blocks with a common file of participants, and evaluated rounds."""
 
-#: Rounds whose participation stands in one file.
+#: Rounds with a common file of participants.
 BLOCK = 100
 
 
 def block_of(round: int) -> tuple[int, int]:
     """Return the first and last round of the fixed block that contains `round`.
 
-    The blocks (1-100, 101-200, ...) do not depend on how long a run is, so extending a run leaves
-    the files of earlier rounds as they are.
-
-    Raises
-    ------
-    ValueError
-        If `round` is below 1.
+    The blocks (1-100, 101-200, ...) do not depend on the length of a run, so extending a run leaves
+    the files of earlier rounds unchanged.
     """
     if round < 1:
         raise ValueError(f"round = {round}: at least 1")
     first = (round - 1) // BLOCK * BLOCK + 1
     return first, first + BLOCK - 1
+
+
+def evaluated_rounds(rounds: int, every: int) -> list[int]:
+    """Return the rounds that are evaluated: each `every`-th, and the last."""
+    return sorted({*range(every, rounds + 1, every), rounds})

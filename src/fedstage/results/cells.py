@@ -39,9 +39,14 @@ def selects(cells: Cells, axes: Mapping[str, Axis]) -> bool:
 
 
 def check_cells(
-    where: str, experiment: str, cells: Cells, points: Sequence[Mapping[str, Axis]]
+    where: str,
+    experiment: str,
+    cells: Cells,
+    points: Sequence[Mapping[str, Axis]],
+    *,
+    seeds: bool = False,
 ) -> None:
-    """Check that cells name axes of an experiment, but not its seeds, and values that these have.
+    """Refuse cells that name no axis of an experiment, or no value of it; `seeds` by choice only.
 
     Raises
     ------
@@ -50,7 +55,7 @@ def check_cells(
     """
     for axis, wanted in cells.items():
         known = dict.fromkeys(str(point[axis]) for point in points if axis in point)
-        if not known or axis == "seed":
+        if not known or (axis == "seed" and not seeds):
             axes = ", ".join(dict.fromkeys(key for point in points for key in point))
             raise FedstageError(f"{where}: {axis}: no axis of {experiment}; use one of {axes}")
         for value in wanted if isinstance(wanted, list) else [wanted]:

@@ -1,14 +1,17 @@
-"""What an evaluation writes and a table reads: one row a run and evaluated round."""
+"""Columns of metrics, which evaluations write and tables read, and the types of axes."""
+
+from collections.abc import Iterable, Sequence
+from statistics import stdev
 
 import pyarrow as pa
 
-#: Columns of a metrics file. A run is one method, one seed, one point of the experiment's grid.
-#: Accuracies, areas and their standard deviations are in percent; deviations are those of a sample
-#: (n-1).
+#: Columns of a metrics file: a row an evaluated round of a run, which is one method, one seed, one
+#: point of the experiment's grid. Accuracies, areas and their standard deviations (n-1) are in
+#: percent.
 METRICS_SCHEMA = pa.schema(
     [
-        # The round at whose end was evaluated, from 1; models that are trained without federation
-        # stand under the round that they are compared with.
+        # The round after which was evaluated, from 1; of models that are trained without
+        # federation the round that they are compared with.
         pa.field("round", pa.int32(), nullable=False),
         # What was evaluated: "global_model", "clients", "aggregated_2", "each_client",
         # "client_3", "pooled".
@@ -18,7 +21,7 @@ METRICS_SCHEMA = pa.schema(
         # Share of the samples whose class has the highest score; over "each_client" their mean.
         pa.field("top1_accuracy", pa.float64(), nullable=False),
         # Mean over classes of the share of their samples that are right; classes without samples do
-        # not count. Over "each_client" the mean, as of all that follows.
+        # not count. Over "each_client" their mean, as for all columns below.
         pa.field("balanced_accuracy", pa.float64(), nullable=False),
         # Area under the ROC curve: of the second class of two, or the mean over classes of each
         # against the rest. Null where a class has no samples or all, or a logit is not finite.
@@ -41,3 +44,17 @@ METRICS_SCHEMA = pa.schema(
         pa.field("participants", pa.int32(), nullable=False),
     ]
 )
+
+
+def arrow_type(values: Iterable[str | int | float | bool | None]) -> pa.DataType:
+    """Return the type of an axis; texts and mixed values are strings."""
+    kinds = {type(value) for value in values if value is not None}
+    for type_of, found in ((pa.bool_(), {bool}), (pa.int64(), {int}), (pa.float64(), {int, float})):
+        if kinds and kinds <= found:
+            return type_of
+    return pa.string()
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Return the standard deviation (n - 1), or None for fewer than two values."""
+    return stdev(values) if len(values) > 1 else None

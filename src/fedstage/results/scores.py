@@ -1,4 +1,4 @@
-"""Scores of logits against labels: for everyone, and for each client's own mix of classes."""
+"""Scores of logits: on all samples alike, and weighted by each client's own mix of classes."""
 
 import math
 import statistics
@@ -15,18 +15,10 @@ ClassCounts = Mapping[int, Mapping[int, int]]  # client -> class -> samples
 
 @dataclass(frozen=True)
 class Score:
-    """How one model does.
+    """Top-1 accuracy, mean cross entropy and area under the ROC curve of one model.
 
-    Attributes
-    ----------
-    accuracy : float
-        Top-1, in percent.
-    loss : float
-        Mean cross entropy.
-    by_class : torch.Tensor
-        Top-1 accuracy of each class in percent, float64 [classes]; NaN for a class without samples.
-    auc : float or None
-        Area under the ROC curve in percent, as `area_under_curve` says.
+    All but the loss are in percent. `by_class` is the accuracy of each class, float64 [classes],
+    NaN for a class without samples; `auc` is None where `area_under_curve` returns None.
     """
 
     accuracy: float
@@ -41,7 +33,7 @@ class Score:
 
     @property
     def columns(self) -> dict[str, float | None]:
-        """What stands in metrics of one model, by column."""
+        """The values of one model for the columns of its metrics."""
         return {
             "top1_accuracy": self.accuracy,
             "balanced_accuracy": self.balanced_accuracy,
@@ -65,11 +57,11 @@ def score(logits: torch.Tensor, labels: torch.Tensor) -> Score:
 def area_under_curve(logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     """Return the area under the ROC curve of logits [n, classes], in percent.
 
-    Of two classes it is that of the second; of more the mean over classes of the area of each
-    against the rest, by its probability. It is the probability that a sample of the class scores
-    higher than another one, ties counted half, and so follows from ranks: importing scikit-learn,
-    which gives the same, would take each evaluation longer than all else that it does. None where a
-    class has no samples, or a logit is not finite.
+    Of two classes it is the area of the second; of more the mean over classes of the area of each
+    against the rest, by its probability. The area is the probability that a sample of the class
+    scores higher than another sample, ties counted half, and so follows from ranks. scikit-learn
+    gives the same, but importing it takes longer than the rest of an evaluation. None where a class
+    has no samples, or a logit is not finite.
     """
     classes = logits.shape[1]
     counts = torch.bincount(labels, minlength=classes)
@@ -95,23 +87,14 @@ def _area(scores: torch.Tensor, positive: torch.Tensor) -> float:
 def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:
     """Return each client's accuracy on its own mix of classes, clients in order.
 
-    The accuracy of each class weighs as many samples of it as the client trains on. Classes that
-    the evaluated set lacks are left out, and so are clients that have no others.
-
-    Parameters
-    ----------
-    scores : sequence of Score
-        One for all clients, or one a client.
+    Each class is weighted by the client's training samples of it. Classes that the evaluated set
+    lacks are left out, and so are clients without any other class. `scores` has one for all
+    clients, or one a client.
     """
     models = list(scores) * len(counts) if len(scores) == 1 else scores
     pairs = zip(sorted(counts), models, strict=True)
     own = (_weighted(model.by_class, counts[client]) for client, model in pairs)
     return [accuracy for accuracy in own if accuracy is not None]
-
-
-def spread(values: Sequence[float]) -> float | None:
-    """Return the standard deviation (n - 1), or None for fewer than two values."""
-    return statistics.stdev(values) if len(values) > 1 else None
 
 
 def _weighted(by_class: torch.Tensor, counts: Mapping[int, int]) -> float | None:

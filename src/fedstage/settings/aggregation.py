@@ -1,19 +1,18 @@
 """How clients' models become global models."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
-from pydantic import model_validator
-
-from fedstage.settings.base import BY_NAME, IN_SHORT, Fraction, Rate, Settings
-
-
-class ServerAverage(Settings):
-    """No optimiser on the server: the participants' mean."""
-
-    name: Literal["average"]
+from fedstage.settings.base import ByName, Choice, Fraction, Rate, Settings
 
 
-class ServerMomentum(Settings):
+class ServerStep(Choice):
+    """How the server moves the model by the mean change of a round."""
+
+    room: ClassVar[str] = "algorithm.aggregation.server_optimizers"
+
+
+class ServerMomentum(ServerStep):
     """FedAvgM (Hsu et al. 2019): heavy ball, with `damped` new terms, or Nesterov's."""
 
     name: Literal["momentum"]
@@ -22,11 +21,17 @@ class ServerMomentum(Settings):
     form: Literal["heavy_ball", "damped", "nesterov"] = "heavy_ball"
 
 
-class Adaptive(Settings):
-    """Settings that Adam and Yogi on the server share (Reddi et al. 2021).
+class ServerAverage(ServerStep):
+    """No optimiser on the server: the participants' mean."""
 
-    The step is m / (sqrt(v) + epsilon), or by `epsilon_in_root` m / sqrt(v + epsilon). v starts at
-    0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
+    name: Literal["average"]
+
+
+class Adaptive(ServerStep):
+    """Settings shared by Adam and Yogi on the server (Reddi et al. 2021).
+
+    The step is m / (sqrt(v) + epsilon) or, with `epsilon_in_root`, m / sqrt(v + epsilon). v starts
+    at 0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
     """
 
     learning_rate: Rate = 0.01
@@ -37,14 +42,12 @@ class Adaptive(Settings):
     bias_correction: bool = False
     v_start: Literal["zero", "epsilon_squared"] = "zero"
 
-    @model_validator(mode="after")
-    def _corrects_a_start_at_zero(self) -> "Adaptive":
+    def _faults(self) -> Iterator[str]:
         if self.bias_correction and self.v_start != "zero":
-            raise ValueError(
+            yield (
                 f"v_start = {self.v_start!r}: must be zero with bias_correction = true, which "
                 "corrects for a start at zero"
             )
-        return self
 
 
 class ServerAdam(Adaptive):
@@ -59,19 +62,17 @@ class ServerYogi(Adaptive):
     name: Literal["yogi"]
 
 
-ServerOptimiser = Annotated[
-    ServerAverage | ServerMomentum | ServerAdam | ServerYogi, BY_NAME, IN_SHORT
-]
+ServerOptimiser = ByName[ServerAverage | ServerMomentum | ServerAdam | ServerYogi]
 
 
 class Aggregation(Settings):
     """The average over the participants of a group.
 
-    The parameters go `learning_rate` times the way from the model that the round started from to
-    the average: eta_g of SCAFFOLD. A `server_optimizer` other than ``average`` takes that way as
-    its gradient, with a rate of its own. `batch_norm` says which running statistics of batch
-    normalisation the new model has: the clients' average; those of the model that the round started
-    from, while each client keeps its own (`local`); or new ones of the public images.
+    The parameters move by `learning_rate` (eta_g of SCAFFOLD) times the difference between the
+    average and the model at the round's start. A `server_optimizer` other than ``average`` takes
+    that difference as its gradient, with its own rate. `batch_norm` gives the new model's running
+    statistics of batch normalisation: the clients' average; unchanged, while each client keeps its
+    own (`local`); or re-estimated on the public images.
     """
 
     weights: Literal["samples", "uniform"] = "samples"
@@ -79,11 +80,9 @@ class Aggregation(Settings):
     server_optimizer: ServerOptimiser = ServerAverage(name="average")
     batch_norm: Literal["average", "local", "re_estimate"] = "average"
 
-    @model_validator(mode="after")
-    def _one_learning_rate(self) -> "Aggregation":
+    def _faults(self) -> Iterator[str]:
         if self.server_optimizer.name != "average" and self.learning_rate != 1.0:
-            raise ValueError(
+            yield (
                 f"learning_rate = {self.learning_rate}: must be 1 with server_optimizer = "
                 f"{self.server_optimizer.name}, which has a learning_rate of its own"
             )
-        return self

@@ -1,49 +1,70 @@
-"""What combines clients' models in one-shot federated learning, and how it is trained."""
+"""Aggregators, which combine clients' models in one-shot learning, and how they are trained."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fedstage.settings.aggregation import ServerAdam, ServerOptimiser
-from fedstage.settings.base import BY_NAME, IN_SHORT, Count, NonNegative, Positive, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Count, NonNegative, Positive, Rate, Settings
 
 
-class Averaging(Settings):
+class AggregationRule(Choice):
+    """A rule that combines clients' models.
+
+    It may be `trained` by gradient descent, `fitted` to the clients' samples of role `aggregator`,
+    and may need the images themselves (`sees_images`), not only the logits of clients' models.
+    """
+
+    room: ClassVar[str] = "algorithm.one_shot.aggregators"
+    trained: ClassVar[bool] = False
+    fitted: ClassVar[bool] = False
+    sees_images: ClassVar[bool] = False
+
+
+class TrainedRule(AggregationRule):
+    """A rule with trained parameters."""
+
+    trained: ClassVar[bool] = True
+    fitted: ClassVar[bool] = True
+
+
+class Averaging(AggregationRule):
     """The mean of the clients' logits (FedENS)."""
 
     name: Literal["averaging"]
 
 
-class Weighted(Settings):
+class Weighted(AggregationRule):
     """Each class of a client's logits weighted by its share of that class's samples (FedKD).
 
-    A class that no client has counts as `unheld` says: the mean over clients, or 0.
+    `unheld` is the logit of a class that no client has: the mean over clients, or 0.
     """
 
     name: Literal["weighted"]
     unheld: Literal["mean", "zero"] = "mean"
 
 
-class Confidence(Settings):
+class Confidence(AggregationRule):
     """Probabilities weighted, sample by sample, by their variance over classes (Fed-ET)."""
 
     name: Literal["confidence"]
 
 
-class Linear(Settings):
-    """One trained weight a client; as released with a bias for all classes, and all from 1."""
+class Linear(TrainedRule):
+    """One trained weight a client; as released, with a bias for all classes, all starting at 1."""
 
     name: Literal["linear"]
     variant: Literal["as_published", "as_released"] = "as_published"
 
 
-class PerClass(Settings):
+class PerClass(TrainedRule):
     """One trained weight a client and class."""
 
     name: Literal["per_class"]
 
 
-class Mlp(Settings):
+class Mlp(TrainedRule):
     """A network of `hidden` units on all clients' logits; the paper's equation has no `biases`."""
 
     name: Literal["mlp"]
@@ -51,15 +72,16 @@ class Mlp(Settings):
     biases: bool = False
 
 
-class Voting(Settings):
-    """The decision of highest expected benefit, by how often clients vote what for which class.
+class Voting(AggregationRule):
+    """The decision of highest expected benefit, given how often clients vote for each class.
 
-    `estimate` says what a vote is that was never counted: ``smoothed`` (with `smoothing` more of
-    each vote), impossible (``as_published``), or so where the class itself was seen
-    (``as_released``). `prior` of the classes may be ``counted``, or a list. `benefit` is a row a
-    decision and a column a truth; without it, 1 for what is right and 0 for what is not.
+    `estimate` treats votes that never occurred: ``smoothed`` adds `smoothing` to each count,
+    ``as_published`` takes them as impossible, ``as_released`` only where the class was seen.
+    `prior` of the classes may be ``counted``, or a list. `benefit` has a row for each decision and
+    a column for each true class; by default 1 for a right decision and 0 for a wrong one.
     """
 
+    fitted: ClassVar[bool] = True
     name: Literal["voting"]
     estimate: Literal["smoothed", "as_published", "as_released"] = "smoothed"
     smoothing: Rate = 1.0
@@ -75,24 +97,23 @@ class Voting(Settings):
         | None
     ) = None
 
-    @model_validator(mode="after")
-    def _square(self) -> "Voting":
+    def _faults(self) -> Iterator[str]:
         wrong = [row for row in self.benefit or () if len(row) != len(self.benefit or ())]
         if wrong:
-            raise ValueError(
+            yield (
                 f"benefit: a row of {len(wrong[0])} of {len(self.benefit or ())} rows: must be a "
                 "row and a column for each class"
             )
-        return self
 
 
-class Moe(Settings):
-    """Mixture of experts: a trained network that sees the image weighs the clients.
+class Moe(TrainedRule):
+    """Mixture of experts: a trained network weights the clients by the image.
 
     Two blocks of a convolution and 2x2 max-pooling with `channels`, two linear layers of `hidden`
-    units, and an output a client. The defaults are those of LeNet-5, as in the released code.
+    units, and one output a client. The defaults are LeNet-5's, as in the released code.
     """
 
+    sees_images: ClassVar[bool] = True
     name: Literal["moe"]
     channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (6, 16)
     kernel: Positive = 5
@@ -101,21 +122,13 @@ class Moe(Settings):
     output: Literal["softmax", "sigmoid"] = "softmax"
 
 
-Aggregator = Annotated[
-    Averaging | Weighted | Confidence | Linear | PerClass | Mlp | Voting | Moe, BY_NAME, IN_SHORT
-]
-
-#: Aggregators that are trained; of the others all is counted or given.
-TRAINED_AGGREGATORS = ("linear", "per_class", "mlp", "moe")
-
-#: Aggregators that read the clients' samples of role `aggregator`.
-FITTED_AGGREGATORS = (*TRAINED_AGGREGATORS, "voting")
+Aggregator = ByName[Averaging | Weighted | Confidence | Linear | PerClass | Mlp | Voting | Moe]
 
 
 class AggregatorStopping(Settings):
-    """Stop an aggregator after `patience` rounds (steps) without a better accuracy.
+    """Stop after `patience` rounds (steps) without a better accuracy.
 
-    It is measured after every `every`-th, on the clients' validation samples and on no others.
+    It is measured after every `every`-th round, only on the clients' validation samples.
     """
 
     every: Positive = 10
@@ -123,11 +136,17 @@ class AggregatorStopping(Settings):
     on: Literal["validation"] = "validation"
 
 
-class FederatedRounds(Settings):
+class TrainingOfAggregators(Choice):
+    """How an aggregator is trained."""
+
+    room: ClassVar[str] = "algorithm.one_shot.aggregator_training"
+
+
+class FederatedRounds(TrainingOfAggregators):
     """FENS's phase 2: the clients train the aggregator in rounds, on their aggregator samples.
 
-    Each of `participants` (by default all) takes `steps` steps of gradient descent from the
-    server's aggregator; the server moves by the average of their changes, which `weights` weighs.
+    Each of `participants` (by default all) takes `steps` gradient steps from the server's
+    aggregator; the server moves it by their average change, weighted by `weights`.
     """
 
     name: Literal["federated"]
@@ -141,7 +160,7 @@ class FederatedRounds(Settings):
     early_stopping: AggregatorStopping | None = None
 
 
-class ProxySet(Settings):
+class ProxySet(TrainingOfAggregators):
     """The server trains the aggregator alone, on its labelled set (`data.server_validation`)."""
 
     name: Literal["proxy"]
@@ -152,4 +171,4 @@ class ProxySet(Settings):
     early_stopping: AggregatorStopping | None = None
 
 
-AggregatorTraining = Annotated[FederatedRounds | ProxySet, BY_NAME, IN_SHORT]
+AggregatorTraining = ByName[FederatedRounds | ProxySet]

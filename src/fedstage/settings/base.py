@@ -1,17 +1,19 @@
-"""What all settings have in common: bounds, strictness, and choices by name."""
+"""What all settings share: bounds, strictness, and choices by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from importlib import import_module
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
-#: A file of weights below the working folder, whose name says all that determines it.
+#: A file of weights below the working folder; its name identifies all that determines it.
 WeightsFile = Annotated[str, Field(pattern=r"^results/.+\.safetensors$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a file's name
 
@@ -41,27 +43,86 @@ CHOICES = frozenset(
 
 
 class Settings(BaseModel):
-    """Base of all settings: frozen, strict about types, without unknown keys."""
+    """Base of all settings: frozen, strict about types, without unknown keys.
+
+    `uses` maps a field to the module that is needed only if the field is not at its default.
+    """
+
+    uses: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for fault in self._faults():
+            raise ValueError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        """Yield what is wrong with the fields together; only the first is reported."""
+        yield from ()
 
     @cached_property
     def _field_hash(self) -> int:
         return hash(tuple(self.__dict__[name] for name in type(self).model_fields))
 
     def __hash__(self) -> int:
-        """Return the hash of the fields, computed once: large graphs ask a million times."""
+        """Return the hash of the fields, computed once: large graphs need it a million times."""
         return self._field_hash
 
     def __copy__(self) -> Self:
-        """Return a copy, whose fields may then be changed by `model_copy`."""
+        """Return a copy without the cached hash, because `model_copy` then changes its fields."""
         copied = super().__copy__()
         copied.__dict__.pop("_field_hash", None)
         return copied
 
 
+class Choice(Settings):
+    """An alternative, chosen by its name, such as a model or a local trainer.
+
+    `room` is the package, below `fedstage`, that implements this kind, and `module` the
+    alternative's module there, by default of the alternative's name.
+    """
+
+    room: ClassVar[str]
+    module: ClassVar[str] = ""
+    name: str
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the alternatives that this class describes."""
+        return get_args(cls.model_fields["name"].annotation)
+
+    @classmethod
+    def modules(cls) -> tuple[str, ...]:
+        """Return the modules, below `fedstage`, that implement the alternatives of this class."""
+        return tuple(f"{cls.room}.{cls.module or name}" for name in cls.names())
+
+    @property
+    def implemented_in(self) -> str:
+        """The module, below `fedstage`, that implements this alternative."""
+        return f"{self.room}.{self.module or self.name}"
+
+
+def alternatives(union: Any) -> tuple[type[Choice], ...]:
+    """Return the classes of a union of choices, such as `LocalTrainer`."""
+    return get_args(get_args(union)[0])
+
+
+def implementation(choice: Choice) -> ModuleType:
+    """Import the module of an alternative."""
+    return import_module(f"fedstage.{choice.implemented_in}")
+
+
+def subclasses(kind: type[Settings]) -> Iterator[type[Settings]]:
+    """Yield all imported subclasses of a settings class."""
+    for below in kind.__subclasses__():
+        yield below
+        yield from subclasses(below)
+
+
 def expand_choice(value: Any) -> Any:
-    """Write a choice in full: ``a`` and ``{a: {b: 1}}`` become ``{name: a}`` and with ``b: 1``."""
+    """Expand a short form: ``a`` to ``{name: a}``, ``{a: {b: 1}}`` to ``{name: a, b: 1}``."""
     if isinstance(value, str):
         return {"name": value}
     if isinstance(value, Mapping) and "name" not in value and len(value) == 1:
@@ -71,5 +132,7 @@ def expand_choice(value: Any) -> Any:
     return value
 
 
-BY_NAME = Field(discriminator="name")
-IN_SHORT = BeforeValidator(expand_choice)
+T = TypeVar("T")
+
+#: A union of choices, told apart by `name`, in full or in short form: ``ByName[FedAvg | FedProx]``.
+ByName = Annotated[T, Field(discriminator="name"), BeforeValidator(expand_choice)]

@@ -1,8 +1,9 @@
-"""A claim: which cells of an experiment's table are said to be above which others."""
+"""A claim of a paper: which cells of an experiment's table are above which others."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fedstage.settings.base import Name, Settings
 from fedstage.settings.published import Columns
@@ -10,29 +11,24 @@ from fedstage.settings.scores import Cells
 
 
 class StatedRows(Settings):
-    """The rows of a paper's numbers that state what a claim is about: one, or `bound` low and high.
-
-    They are those of `table` that have all columns of `where`.
-    """
+    """The rows of `table` that match `where` and state a claimed effect: one, or a range."""
 
     table: str
     where: Columns = {}
 
 
-#: What a paper says of an effect in its text: the ends of a range, equal ones for a single number.
+#: An effect stated in a paper's text: the ends of a range, equal ones for a single number.
 Stated = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class Claim(Settings):
     """One ordering that a paper claims, over cells of an experiment.
 
-    Either `greater` or `less` cells are compared with those of `than`, or the `ratio` of cells `to`
-    others, or their `difference` to them, with a bound or two. Of these cells, those are compared
-    that agree on all axes which neither side names; `where` holds for both sides. A `value` is that
-    of each of its cells by itself, with a bound or two. `all`: the claim
-    is about every comparison; `mean`: about their average. `metric` is that of the experiment's
-    table unless it names another. `stated` is what the paper says of it where its tables have no
-    such number.
+    Cells are claimed to be `greater` or `less` `than` others; or their `ratio` or `difference` `to`
+    others, or their own `value`, lies within one or two bounds. Compared cells agree on all axes
+    that neither side names; `where` holds for both sides. The claim is about every comparison
+    (`all`) or their average (`mean`). `metric` is by default that of the experiment's table.
+    `stated` is the paper's effect, unless its tables have the number.
     """
 
     id: Name
@@ -53,32 +49,24 @@ class Claim(Settings):
     stated: StatedRows | Stated | None = None
     quantifier: Literal["all", "mean"] = "all"
 
-    @model_validator(mode="after")
-    def _one_comparison(self) -> "Claim":
+    def _faults(self) -> Iterator[str]:
         given = {name for name in _PARTS if getattr(self, name) is not None}
         bounded = given & _BOUNDS
         if given - _BOUNDS not in (_BOUNDED if bounded else _UNBOUNDED):
-            raise ValueError(
+            yield (
                 f"claim {self.id!r}: {', '.join(sorted(given)) or 'no comparison'}: give greater "
                 "and than, less and than, or ratio and to, difference and to or value with "
                 "at_least, at_most or both"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> "Claim":
         low, high = self.bounds
         if low > high:
-            raise ValueError(
-                f"claim {self.id!r}: at_least = {low:g}: must not be above at_most = {high:g}"
-            )
+            yield f"claim {self.id!r}: at_least = {low:g}: must not be above at_most = {high:g}"
         if self.ratio is not None and high <= 0:
-            raise ValueError(f"claim {self.id!r}: at_most = {high:g}: of a ratio must be above 0")
-        return self
+            yield f"claim {self.id!r}: at_most = {high:g}: of a ratio must be above 0"
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which numbers the effect is claimed to be."""
+        """The claimed lower and upper bound of the effect."""
         if self.greater is not None:
             return 0.0, float("inf")
         if self.less is not None:
@@ -88,15 +76,9 @@ class Claim(Settings):
 
 
 class ClaimList(Settings):
-    """Claims, as a stage reads them."""
+    """The claims that a stage reads."""
 
     claims: list[Claim]
-
-
-class ClaimFile(ClaimList):
-    """A file of `workflow/claims`: the claims of one paper."""
-
-    paper: str
 
 
 _BOUNDS = {"at_least", "at_most"}

@@ -1,8 +1,9 @@
-"""config.yaml: experiments written in it, what to make, and what only steers the work."""
+"""Settings of config.yaml."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fedstage.settings.base import Count, Name, Positive, Settings
 from fedstage.settings.claims import Claim
@@ -10,12 +11,12 @@ from fedstage.settings.experiments import Experiment
 
 
 class Execution(Settings):
-    """How the work is cut into jobs and who does it; results are the same bytes.
+    """How the work is cut into jobs and who does it; the bytes of results do not depend on it.
 
-    `workers` (by default one a core) and `workers_per_gpu` are the warm processes of a machine,
-    `clients_per_gpu` is how many clients of one job train side by side on its GPU, `gpu` is what a
-    job asks the scheduler for where `numerics.device` is auto, and `timeout` the seconds after
-    which a stage is taken for hung (by default a day).
+    `workers` (by default one a core) and `workers_per_gpu` are the warm processes of a machine.
+    `clients_per_gpu` clients of one job train side by side on its GPU. `gpu` GPUs are requested for
+    a job if `numerics.device` is auto. After `timeout` seconds (by default a day) a stage counts
+    as hung.
     """
 
     granularity: Literal["participant", "round", "segment"] = "participant"
@@ -27,22 +28,20 @@ class Execution(Settings):
     gpu: Count = 0
     timeout: Positive | None = None
 
-    @model_validator(mode="after")
-    def _one_way_of_joining(self) -> "Execution":
+    def _faults(self) -> Iterator[str]:
         if self.clients_per_job != 1 and self.granularity != "participant":
-            raise ValueError(
+            yield (
                 f"clients_per_job = {self.clients_per_job!r}: only with granularity = "
                 f"'participant', because a {self.granularity} trains all clients of a group"
             )
-        return self
 
 
-#: Which files of a round stay on disk: all; all but the updates that no job reads; what jobs read.
+#: Files of a round that stay on disk: all; all but updates that no job reads; only files read.
 Keep = Literal["all", "models", "needed"]
 
 
 class Config(Settings):
-    """config.yaml: experiments written in it, what to make, and what only steers the work."""
+    """config.yaml: its experiments, the targets, and how the work is executed."""
 
     targets: Annotated[list[str], Field(min_length=1)]
     experiments: dict[Name, Experiment] = {}
@@ -52,11 +51,9 @@ class Config(Settings):
     state_every: Positive = 10
     execution: Execution = Execution()
 
-    @model_validator(mode="after")
-    def _files_to_drop(self) -> "Config":
+    def _faults(self) -> Iterator[str]:
         if self.keep == "needed" and self.execution.granularity == "participant":
-            raise ValueError(
+            yield (
                 "keep = 'needed': needs execution.granularity = 'round' or 'segment', because "
                 "'participant' hands every file on from one job to another; or use 'models'"
             )
-        return self

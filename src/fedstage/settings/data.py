@@ -1,19 +1,34 @@
-"""Data sets, and what their samples are."""
+"""Data sets and the kinds of their samples."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from fedstage.settings.base import BY_NAME, IN_SHORT, Count, Positive, Settings
+from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
 
 
-class Digits(Settings):
+class DataSet(Choice):
+    """A data set of `samples` that are images, features, bags or tokens.
+
+    `has_own_test`: the test samples also exist as each client would prepare them. `in_folder`: the
+    set is read from the data folder.
+    """
+
+    room: ClassVar[str] = "data.datasets"
+    samples: ClassVar[str] = "images"
+    has_own_test: ClassVar[bool] = False
+    in_folder: ClassVar[bool] = True
+
+
+class Digits(DataSet):
     """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes.
 
     `server_validation` labelled training samples are the server's own (`Server.early_stopping`,
-    `Server.drop_worst`): no client trains on them, and nothing is scored on them.
+    `Server.drop_worst`): they neither train clients nor score models.
     """
 
+    in_folder: ClassVar[bool] = False
     name: Literal["digits"]
     test: Positive = 360
     held_out: Count = 360
@@ -21,12 +36,12 @@ class Digits(Settings):
     split_seed: int = 0
 
 
-class Sized(Settings):
-    """How much of a data set is used, and what of its training samples clients do not have.
+class Sized(DataSet):
+    """How much of a data set is used, and which training samples clients do not have.
 
-    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`,
-    `train_fraction` that share of what may be trained on; `held_out` samples of the training set
-    become an unlabelled public set, `server_validation` others a labelled set of the server's own.
+    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
+    `train_fraction` is the share of training samples to use. `held_out` training samples become an
+    unlabelled public set, `server_validation` others the server's labelled set.
     """
 
     train_size: Positive | None = None
@@ -36,11 +51,9 @@ class Sized(Settings):
     server_validation: Count = 0
     split_seed: int = 0
 
-    @model_validator(mode="after")
-    def _one_size(self) -> Self:
+    def _faults(self) -> Iterator[str]:
         if self.train_size is not None and self.train_fraction is not None:
-            raise ValueError("train_size and train_fraction: give one of them")
-        return self
+            yield "train_size and train_fraction: give one of them"
 
 
 class TorchvisionData(Sized):
@@ -49,21 +62,21 @@ class TorchvisionData(Sized):
     `extra` adds SVHN's 531,131 further training images to its 73,257.
     """
 
+    module: ClassVar[str] = "torchvision_data"
     name: Literal["cifar10", "cifar100", "svhn"]
     extra: bool = False
 
-    @model_validator(mode="after")
-    def _extra_of_svhn(self) -> Self:
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
         if self.extra and self.name != "svhn":
-            raise ValueError(f"extra = true: only for svhn, {self.name} has no such images")
-        return self
+            yield f"extra = true: only for svhn, {self.name} has no such images"
 
 
 class ParquetData(Sized):
     """Images in the Parquet layout of the Hugging Face hub, in `folder` below the data folder.
 
-    Files are `train*.parquet` and `test*.parquet` with a column `img` or `image` of encoded images
-    and an integer column `label`. `client_column` names a column for the natural partition.
+    Files are `train*.parquet` and `test*.parquet` with encoded images in column `img` or `image`
+    and an integer column `label`. The natural partition follows `client_column`.
     """
 
     name: Literal["parquet"]
@@ -73,14 +86,16 @@ class ParquetData(Sized):
     image_size: Positive | None = None
 
 
-class HeartDisease(Settings):
+class HeartDisease(DataSet):
     """Fed-Heart-Disease: the four centres of the UCI Heart Disease files, 13 features a patient.
 
-    Prepared and split as FLamby does (Ogier du Terrail et al. 2022). The centres are the natural
-    partition. A centre's training rows are standardised by their own mean and deviation, test rows
-    by those of all training rows; with the role ``test_own`` by those of their centre, too.
+    Prepared and split as in FLamby (Ogier du Terrail et al. 2022). The centres are the natural
+    partition. Each centre standardises its training rows by their own mean and deviation; test rows
+    are standardised by all training rows, for the role ``test_own`` by those of their centre.
     """
 
+    samples: ClassVar[str] = "features"
+    has_own_test: ClassVar[bool] = True
     name: Literal["heart_disease"]
     folder: str = "heart_disease"
     held_out: ClassVar[int] = 0
@@ -99,14 +114,14 @@ class Isic2019(Sized):
     crop: Positive = 200
 
 
-class Camelyon16(Settings):
+class Camelyon16(DataSet):
     """Fed-Camelyon16 as FLamby has preprocessed it: slides as bags of tiles, 2 classes, 2 centres.
 
-    `folder` below the data folder holds the features of the tiles and FLamby's table of slides. Of
-    a slide with more than `max_tiles` tiles so many are drawn, always the same. The centres are the
-    natural partition.
+    `folder` below the data folder holds the features of the tiles and FLamby's table of slides. A
+    slide is a fixed draw of at most `max_tiles` tiles. The centres are the natural partition.
     """
 
+    samples: ClassVar[str] = "bags"
     name: Literal["camelyon16"]
     folder: str = "fed_camelyon16"
     max_tiles: Positive = 10_000
@@ -117,10 +132,11 @@ class Camelyon16(Settings):
 class AgNews(Sized):
     """AG News as published, texts of 4 classes, in `folder` below the data folder.
 
-    `length` tokens of a text are kept. `vocabulary` is a file of WordPieces below the data folder,
-    one a line; without one `vocabulary_size` pieces are taken from the texts that are trained on.
+    The first `length` tokens of a text are kept. `vocabulary` is a file of WordPieces below the
+    data folder, one a line; by default `vocabulary_size` pieces come from the training texts.
     """
 
+    samples: ClassVar[str] = "tokens"
     name: Literal["ag_news"]
     folder: str = "ag_news"
     length: Annotated[int, Field(ge=3)] = 128
@@ -128,17 +144,9 @@ class AgNews(Sized):
     vocabulary_size: Annotated[int, Field(ge=5)] = 30_522
 
 
-Data = Annotated[
-    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews,
-    BY_NAME,
-    IN_SHORT,
+Data = ByName[
+    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews
 ]
-
-#: What the samples of a data set are, where they are no images.
-KINDS_OF_SAMPLES = {"heart_disease": "features", "camelyon16": "bags", "ag_news": "tokens"}
-
-#: Data sets whose test samples each client may prepare in its own way.
-WITH_OWN_TEST = ("heart_disease",)
 
 
 class HeldOut(Settings):
@@ -148,9 +156,10 @@ class HeldOut(Settings):
 
 
 #: Public data: the held-out part, or the training images of another data set.
-Public = Annotated[HeldOut | Digits | TorchvisionData | ParquetData | Isic2019, BY_NAME, IN_SHORT]
+Public = ByName[HeldOut | Digits | TorchvisionData | ParquetData | Isic2019]
 
 
-def samples_of(data: Data) -> str:
-    """Return what the samples of a data set are: ``images``, or another kind."""
-    return KINDS_OF_SAMPLES.get(data.name, "images")
+class DataOption(Settings):
+    """The option of the stage `dataset`, under its configuration key for the sake of messages."""
+
+    data: Data

@@ -1,21 +1,26 @@
-"""Which models teach and are scored, and which are students."""
+"""Ensembles, which teach or are scored, and students."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Literal
 
-from pydantic import model_validator
-
-from fedstage.settings.base import BY_NAME, IN_SHORT, Count, Positive, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Count, Positive, Rate, Settings
 
 
-class Ensemble(Settings):
-    """What is averaged over members: logits, or probabilities (after the softmax)."""
+class Ensemble(Choice):
+    """An ensemble of models, which averages its members' logits or probabilities.
 
+    `members` are the kinds of models that it has of each round and group.
+    """
+
+    room: ClassVar[str] = "algorithm.ensemble_trainers"
+    members: ClassVar[tuple[str, ...]] = ("aggregated",)
     average: Literal["logits", "probabilities"] = "logits"
 
 
 class Clients(Ensemble):
     """All client models of the round, of all groups."""
 
+    members: ClassVar[tuple[str, ...]] = ("clients",)
     name: Literal["clients"]
     weights: Literal["uniform", "samples"] = "uniform"
 
@@ -30,28 +35,27 @@ class Aggregated(Ensemble):
 class Bayesian(Ensemble):
     """FedBE: the clients' models, the averaged one, and `samples` drawn from their distribution.
 
-    `variant` is as the paper has the Gaussian, or as the released code does. `concentration` is
-    that of the Dirichlet distribution of the clients' shares.
+    `variant` is the Gaussian of the paper, or that of the released code. `concentration` is of the
+    Dirichlet distribution of the clients' shares.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling.draw"}
+    members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and those that are drawn
     name: Literal["bayesian"]
     distribution: Literal["gaussian", "dirichlet"] = "gaussian"
     samples: Positive = 10
     variant: Literal["as_published", "as_released"] = "as_published"
     concentration: Rate = 1.0
 
-    @model_validator(mode="after")
-    def _fits_the_distribution(self) -> "Bayesian":
+    def _faults(self) -> Iterator[str]:
         if self.distribution == "gaussian" and self.concentration != 1.0:
-            raise ValueError(
-                f"concentration = {self.concentration}: only for distribution = dirichlet"
-            )
+            yield f"concentration = {self.concentration}: only for distribution = dirichlet"
         if self.distribution == "dirichlet" and self.variant != "as_published":
-            raise ValueError(f"variant = {self.variant!r}: only for distribution = gaussian")
-        return self
+            yield f"variant = {self.variant!r}: only for distribution = gaussian"
 
 
-EnsembleTrainer = Annotated[Clients | Aggregated | Bayesian, BY_NAME, IN_SHORT]
+_Ensembles = Clients | Aggregated | Bayesian
+EnsembleTrainer = ByName[_Ensembles]
 
 
 class Basic(Settings):
@@ -62,10 +66,9 @@ class Basic(Settings):
 
 
 class Designated(Settings):
-    """Only the main model is a student: the others stay diverse.
+    """Only the main model is a student, so that the others stay diverse.
 
-    It is that of group 0 or, where groups have different architectures, by choice that of the first
-    group of each.
+    It is group 0's or, with `main` = ``per_architecture``, that of each architecture's first group.
     """
 
     name: Literal["designated"]
@@ -73,7 +76,7 @@ class Designated(Settings):
     main: Literal["first", "per_architecture"] = "first"
 
 
-GlobalTrainer = Annotated[Basic | Designated, BY_NAME, IN_SHORT]
+GlobalTrainer = ByName[Basic | Designated]
 
 
 class GlobalModel(Settings):
@@ -82,4 +85,4 @@ class GlobalModel(Settings):
     name: Literal["global_model"]
 
 
-Evaluated = Annotated[GlobalModel | Clients | Aggregated | Bayesian, BY_NAME, IN_SHORT]
+Evaluated = ByName[GlobalModel | _Ensembles]

@@ -1,12 +1,11 @@
-"""Experiment files: a base of settings, a grid of them, scales, and what is made of the runs."""
+"""Experiment files: base settings, a grid, scales, and the results that are made of the runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from fedstage.experiments.grid import Values
 from fedstage.settings.base import Name, Settings
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
@@ -14,13 +13,20 @@ from fedstage.settings.scores import SECONDS, Cells, Metric
 from fedstage.settings.simulation import Simulation
 
 
-class Table(Settings):
-    """Which axes of the grid are the rows and the columns of the result table, and of what it is.
+def _published_of(raw: Any, metric: Mapping[str, Any]) -> Any:
+    """Give `published` a metric unless it names one."""
+    if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
+        return raw
+    return {**raw, "published": {**metric, **raw["published"]}}
 
-    `metric` is what published numbers and claims are about, unless a claim names another.
-    `published` says where the numbers of a paper stand that its cells are compared with. `also` has
-    further columns: `maximum` is what some released code reports, the highest of all rounds. `over`
-    is the axis over whose values a further figure shows the metric.
+
+class Table(Settings):
+    """The axes of the grid that are rows and columns of the result table, and its metric.
+
+    Published numbers and claims are about `metric` unless they name another. `published` locates a
+    paper's numbers, with which the cells are compared. `also` adds columns: `maximum`, the highest
+    of all rounds, is what some released code reports. A further figure shows the metric over the
+    values of the axis `over`.
     """
 
     rows: list[str] = ["method"]
@@ -33,26 +39,22 @@ class Table(Settings):
     @model_validator(mode="before")
     @classmethod
     def _published_of_the_same(cls, raw: Any) -> Any:
-        """Take the published numbers of the table's metric, where no other is named."""
-        if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
-            return raw
-        metric = {"metric": raw["metric"]} if "metric" in raw else {}
-        return {**raw, "published": {**metric, **raw["published"]}}
+        """Take the published numbers of the table's metric by default."""
+        return _published_of(raw, {"metric": raw["metric"]} if "metric" in raw else {})
 
 
-#: What an experiment can make; of `MEASURED` its runs have to be trained.
+#: What an experiment can make; the results in `MEASURED` need trained runs.
 Result = Literal["table", "figures", "communication", "properties", "simulation", "round_times"]
 MEASURED: frozenset[Result] = frozenset({"table", "figures", "communication", "round_times"})
-#: What can be made of runs of any kind; the others are about rounds.
+#: What can be made of runs of any kind; the other results need rounds.
 OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})
 
 
 class Communication(Settings):
-    """Beside what an experiment's runs communicate: what is published, and a run to keep up with.
+    """What an experiment's communication is compared with.
 
-    `published` is of the memory that predicting needs. `reach` are the cells whose accuracy other
-    runs are to reach: those of the same seed that agree with them on all axes which it does not
-    name.
+    `published` locates a paper's numbers of the memory that predictions need. `reach` are cells
+    whose accuracy is the goal of all runs that share their seed and all axes not named in it.
     """
 
     published: Published | None = None
@@ -61,10 +63,12 @@ class Communication(Settings):
     @model_validator(mode="before")
     @classmethod
     def _published_of_memory(cls, raw: Any) -> Any:
-        """Take the published numbers of memory, where no other are named."""
-        if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
-            return raw
-        return {**raw, "published": {"metric": "memory_mib", **raw["published"]}}
+        """Take the published numbers of memory by default."""
+        return _published_of(raw, {"metric": "memory_mib"})
+
+
+#: The values of an axis of the grid: a list, or a mapping from the names shown in tables.
+Values = list[Any] | dict[str, Any]
 
 
 def _some_values(values: Any) -> Any:
@@ -74,12 +78,11 @@ def _some_values(values: Any) -> Any:
     raise PydanticCustomError("axis_values", allowed)
 
 
-#: The values of an axis of the grid, or values by the names that tables are to show.
 AxisValues = Annotated[Values, BeforeValidator(_some_values)]
 
 
 class CellSettings(Settings):
-    """Settings of some cells of the grid: of those that have these values, on all these axes."""
+    """Settings of the cells of the grid that have these values on all these axes."""
 
     at: Annotated[Cells, Field(min_length=1)]
     settings: Raw
@@ -88,8 +91,7 @@ class CellSettings(Settings):
 class Scale(Settings):
     """What a scale changes in the base and in methods, and which axes of the grid it replaces.
 
-    `cells` are settings that depend on several axes, such as a rate that was tuned for each method
-    and partition.
+    `cells` are settings that depend on several axes, such as a rate tuned by method and partition.
     """
 
     base: Raw = {}
@@ -101,11 +103,10 @@ class Scale(Settings):
 class Experiment(Settings):
     """An experiment file.
 
-    `methods` adds to the library of methods, or changes them here. `like` names another experiment
-    whose base and methods this one starts from, and whose scales of the same names. `implies` says
-    what else comes with a value of an axis: axis -> value -> settings. `results` says what is made
-    of the runs; `properties` and `simulation` follow from settings alone, so that nothing is
-    trained for them.
+    `methods` extends or changes the library of methods. `like` names an experiment whose base,
+    methods and scales of the same names this one starts from. `implies` gives settings that come
+    with a value of an axis: axis -> value -> settings. `results` are made of the runs; `properties`
+    and `simulation` follow from the settings, without training.
     """
 
     title: str
@@ -120,13 +121,11 @@ class Experiment(Settings):
     simulation: Simulation = Simulation()
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _has_what_its_table_is_about(self) -> "Experiment":
+    def _faults(self) -> Iterator[str]:
         if self.table.metric in SECONDS and (
             "round_times" not in self.results or OF_ANY_RUN & set(self.results)
         ):
-            raise ValueError(
+            yield (
                 f"table.metric = {self.table.metric!r}: needs results = [round_times], and neither "
                 "table nor figures, nor communication, which are of accuracies"
             )
-        return self

@@ -1,9 +1,10 @@
-"""Federated lines, and training without federation."""
+"""Lines of federated training, and of training without federation."""
 
 from collections import Counter
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
@@ -15,12 +16,12 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server, needs_validation
 from fedstage.settings.partitions import Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
-from fedstage.settings.samples import check_samples
+from fedstage.settings.samples import check_public, check_samples
 from fedstage.settings.slots import slots_of, unbound_needed
 
 
 class BoundClients(Settings):
-    """So many clients that can have one architecture only, or any where none is named."""
+    """The number of clients that are bound to one architecture, or to none."""
 
     model: Model | None = None
     clients: Positive
@@ -29,14 +30,15 @@ class BoundClients(Settings):
 class Line(Settings):
     """A training line: all that determines the weights of a federated run, and nothing else.
 
-    Not in it: the number of rounds, what is evaluated, and how the work is scheduled. Where
-    `global_models` does not divide `participants`, `remainder` goes to the groups from 0 on, one
-    each, or to the main model's group. `architectures` are the models of groups 0 to K-1 where they
-    are not all `model`, which is the main one's. `client_architectures` says from client 0 on to
-    which of them clients are bound, who then take part in its groups only; all others in any. All
-    groups start from `start`, what another line has ended in, or by default from initial models.
+    So it has no number of rounds, evaluation or scheduling. If `global_models` does not divide
+    `participants`, the `remainder` goes to the first groups, one each, or to the main model's
+    group. `architectures` are the models of groups 0 to K-1, unless all are `model`, the main one.
+    `client_architectures` binds clients, from client 0 on, to one of them: they take part in its
+    groups only. All groups start from the final model of another line (`start`), by default from
+    initial models.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {"compression": "algorithm.exchange.compression"}
     data: Data
     clients: Positive
     partition: Partition
@@ -60,157 +62,147 @@ class Line(Settings):
     numerics: Numerics = Numerics()
     seed: int
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Line":
+    def _faults(self) -> Iterator[str]:
         if self.participants > self.clients:
-            raise ValueError(
-                f"participants = {self.participants}: at most clients = {self.clients}"
-            )
+            yield f"participants = {self.participants}: at most clients = {self.clients}"
         if self.participants < self.global_models:
-            raise ValueError(
+            yield (
                 f"participants = {self.participants}: at least global_models = "
                 f"{self.global_models}, one for each group"
             )
         if self.client.batches == "continued" and self.participants != self.clients:
-            raise ValueError(
+            yield (
                 f"participants = {self.participants}: must be clients = {self.clients} with "
                 "client.batches = continued, so that every client takes the steps of every round"
             )
-        check_samples(self, models_of(self))
+        yield from check_samples(
+            self.data, models_of(self), self.client, self.server, self.numerics
+        )
         if self.architectures:
-            self._check_architectures()
+            yield from self._check_architectures()
         if self.client_architectures:
-            self._check_client_architectures()
+            yield from self._check_client_architectures()
         if self.global_trainer is not None:
-            self._check_distillation()
+            yield from self._check_distillation()
         if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
-            raise ValueError(
+            yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
                 "needs at least 1 sample"
             )
-        if self.local.name == "scaffold" and (
-            self.client.optimiser != "sgd" or self.client.momentum
-        ):
-            raise ValueError(
+        sgd = self.client.optimiser == "sgd"
+        if self.local.name == "scaffold" and (not sgd or self.client.momentum):
+            yield (
                 "local = scaffold: needs client.optimiser = sgd and client.momentum = 0, because "
                 "its control variates are mean gradients"
             )
-        if self.local.name == "fednova" and self.client.optimiser != "sgd":
-            raise ValueError(
+        if self.local.name == "fednova" and not sgd:
+            yield (
                 "local = fednova: needs client.optimiser = sgd, because it counts the gradients in "
                 "a client's change"
             )
-        return self
 
-    def _check_architectures(self) -> None:
+    def _check_architectures(self) -> Iterator[str]:
         if len(self.architectures) != self.global_models:
-            raise ValueError(
+            yield (
                 f"architectures: {len(self.architectures)} of them: must be global_models = "
                 f"{self.global_models}, one for each group"
             )
         if self.architectures[0] != self.model:
-            raise ValueError(
+            yield (
                 f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
             )
         if self.local.name == "scaffold" and self.local.control == "shared":
-            raise ValueError("local.control = 'shared': only without architectures")
+            yield "local.control = 'shared': only without architectures"
 
-    def _check_client_architectures(self) -> None:
-        slots = _slots_of_models(self)
+    def _check_client_architectures(self) -> Iterator[str]:
+        slots: Counter[Model] = Counter()
+        for group in range(self.global_models):
+            model = self.architectures[group] if self.architectures else self.model
+            own = slots_of(self.participants, self.global_models, self.remainder, group)
+            slots[model] += len(own)
         bound: Counter[Model | None] = Counter()
         for i, part in enumerate(self.client_architectures):
             if part.model is not None and part.model not in slots:
                 known = ", ".join(dict.fromkeys(repr(model.name) for model in slots))
-                raise ValueError(
+                yield (
                     f"client_architectures.{i}.model = {part.model.name!r}: must be an "
                     f"architecture of the line, settings included: {known}"
                 )
             bound[part.model] += part.clients
         if bound.total() > self.clients:
-            raise ValueError(
+            yield (
                 f"client_architectures: {bound.total()} clients: at most clients = {self.clients}"
             )
         unbound = self.clients - sum(bound[model] for model in slots)
         needed = unbound_needed(slots, bound)
         if unbound < needed:
             short = ", ".join(
-                f"{wanted} slots for {model.name!r} and {bound[model]} clients bound to it"
-                for model, wanted in slots.items()
-                if wanted > bound[model]
+                f"{count} slots for {model.name!r} and {bound[model]} clients bound to it"
+                for model, count in slots.items()
+                if count > bound[model]
             )
-            raise ValueError(
+            yield (
                 f"client_architectures: {unbound} clients are bound to none: must be at least "
                 f"{needed}, because a round has {short}"
             )
 
-    def _check_distillation(self) -> None:
+    def _check_distillation(self) -> Iterator[str]:
         if self.ensemble is None:
-            raise ValueError(
-                "ensemble = null: global needs clients, aggregated or bayesian as its teacher"
-            )
+            yield "ensemble = null: global needs clients, aggregated or bayesian as its teacher"
         if self.server is None:
-            raise ValueError("server = null: global needs the server's distillation settings")
-        if self.public.name == "held_out" and not self.data.held_out:
-            raise ValueError("data.held_out = 0: public = held_out needs at least 1 sample")
+            yield "server = null: global needs the server's distillation settings"
+            return
+        yield from check_public(self.data, self.public)
         if self.server.drop_worst != "none":
-            self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
+            yield from self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
         if needs_validation(self.server) and not self.data.server_validation:
-            raise ValueError(
+            yield (
                 "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
                 "least 1 sample"
             )
         if self.compression.name == "stc" and self.compression.downstream:
-            raise ValueError(
+            yield (
                 "compression.downstream = true: only without global, for a distilled model is not "
                 "the old one with a sparse change; set it to false"
             )
 
-    def _check_drop_worst(self, where: str) -> None:
-        """Refuse what would make the average of who is kept another one than the aggregation's."""
+    def _check_drop_worst(self, where: str) -> Iterator[str]:
+        """Yield settings with which averaging the kept clients differs from the aggregation."""
         if self.ensemble is None or self.ensemble.name != "clients":
-            raise ValueError(f"{where}: only for ensemble = clients, whose members it judges")
-        how = self.aggregation
-        if how.learning_rate != 1.0:
-            raise ValueError(f"{where}: only for aggregation.learning_rate = 1")
-        if how.server_optimizer.name != "average":
-            raise ValueError(f"{where}: only for aggregation.server_optimizer = average")
+            yield f"{where}: only for ensemble = clients, whose members it judges"
+        if self.aggregation.learning_rate != 1.0:
+            yield f"{where}: only for aggregation.learning_rate = 1"
+        if self.aggregation.server_optimizer.name != "average":
+            yield f"{where}: only for aggregation.server_optimizer = average"
         if self.local.name == "fednova":
-            raise ValueError(f"{where}: not for local = fednova, which takes no plain average")
-        if how.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
-            raise ValueError(f"{where}: only for aggregation.batch_norm = average")
+            yield f"{where}: not for local = fednova, which takes no plain average"
+        if self.aggregation.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
+            yield f"{where}: only for aggregation.batch_norm = average"
 
 
 def re_estimates(line: Line) -> bool:
-    """Whether running statistics are estimated anew, on public images, in every aggregation."""
-    estimated = line.aggregation.batch_norm == "re_estimate"
-    return estimated and any(map(has_batch_norm, models_of(line)))
+    """Whether every aggregation re-estimates running statistics on public images."""
+    return line.aggregation.batch_norm == "re_estimate" and any(
+        map(has_batch_norm, models_of(line))
+    )
 
 
 def models_of(line: Line) -> tuple[Model, ...]:
-    """Return the architectures of a line, the main one first, some perhaps several times."""
+    """Return the architectures of a line, the main one first; they may repeat."""
     return line.architectures or (line.model,)
-
-
-def _slots_of_models(line: Line) -> dict[Model, int]:
-    """Return how many slots of a round each architecture has."""
-    slots: Counter[Model] = Counter()
-    for group in range(line.global_models):
-        model = line.architectures[group] if line.architectures else line.model
-        slots[model] += len(slots_of(line.participants, line.global_models, line.remainder, group))
-    return slots
 
 
 class LocalLine(Settings):
     """Training without federation, to the end: each client alone, or all their data pooled.
 
-    `client` states the whole length (for a comparison: rounds x local epochs). Of each client's
-    samples, after those that validate, `aggregator_fraction` are not trained on: an aggregator is,
-    in one-shot federated learning. `architectures` are the clients' models where they are not all
-    `model`, in turn. With `initialisation` = ``own`` client n starts from weights of its own, those
-    of the initial model of group n; with a `start` all start from what another line has ended in.
-    With a `quantisation` quantised models are scored; the same are trained.
+    `client` has the whole length (for a comparison: rounds x local epochs). Of each client's
+    samples, less the validation samples, `aggregator_fraction` are left to train a one-shot
+    aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
+    `initialisation` = ``own`` client n starts from the initial model of group n; with a `start` all
+    start from the final model of another line. `quantisation` affects scoring, not training.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {"quantisation": "models.int8"}
     data: Data
     clients: Positive
     partition: Partition

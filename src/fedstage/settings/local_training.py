@@ -1,54 +1,56 @@
-"""How clients train, and how what they send is compressed."""
+"""How clients train, and how their updates are compressed."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
-from pydantic import model_validator
-
-from fedstage.settings.base import BY_NAME, IN_SHORT, Fraction, NonNegative, Settings
-
-#: Local trainers that keep state from round to round.
-STATEFUL_TRAINERS = ("scaffold",)
+from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Settings
 
 
-class FedAvg(Settings):
+class LocalTraining(Choice):
+    """How a participant trains; `keeps_state`: whether clients keep state between rounds."""
+
+    room: ClassVar[str] = "algorithm.local_trainers"
+    keeps_state: ClassVar[bool] = False
+
+
+class FedAvg(LocalTraining):
     """Plain local training (McMahan et al. 2017)."""
 
     name: Literal["fedavg"]
 
 
-class FedProx(Settings):
+class FedProx(LocalTraining):
     """A proximal term mu/2 ||w - w_start||^2 (Li et al. 2020)."""
 
     name: Literal["fedprox"]
     mu: NonNegative = 0.001
 
 
-class Scaffold(Settings):
+class Scaffold(LocalTraining):
     """Control variates (Karimireddy et al. 2020).
 
-    A client's new variate is, by `option`, the gradient of all its data at the model that the round
-    starts from (I), or the mean of its steps (II). `control` is kept for each global model, or
-    shared by all of them. In the server's variate clients weigh alike, as published, or by their
-    `samples`, as in FLamby's code.
+    A client's new variate is the gradient of all its data at the model that starts the round
+    (`option` I), or its mean gradient over the steps (II). `control` variates are kept for each
+    global model, or shared. The server's variate weights clients equally, as published, or by
+    their `samples`, as in FLamby's code.
     """
 
+    keeps_state: ClassVar[bool] = True
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     control: Literal["per_model", "shared"] = "per_model"
     weights: Literal["uniform", "samples"] = "uniform"
 
-    @model_validator(mode="after")
-    def _weighs_clients_of_one_group(self) -> "Scaffold":
+    def _faults(self) -> Iterator[str]:
         if self.control == "shared" and self.weights != "uniform":
-            raise ValueError(
+            yield (
                 f"weights = {self.weights!r}: only for control = 'per_model', because no group "
                 "knows the samples of the others"
             )
-        return self
 
 
-class FedNova(Settings):
-    """Normalised averaging (Wang et al. 2020): steps in which clients differ do not count.
+class FedNova(LocalTraining):
+    """Normalised averaging (Wang et al. 2020): the clients' numbers of steps cancel out.
 
     The client's momentum is `client.momentum`, the global one `aggregation.server_optimizer` =
     ``momentum``.
@@ -57,22 +59,22 @@ class FedNova(Settings):
     name: Literal["fednova"]
 
 
-LocalTrainer = Annotated[FedAvg | FedProx | Scaffold | FedNova, BY_NAME, IN_SHORT]
+LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova]
 
 
 class Uncompressed(Settings):
-    """Updates go as they are."""
+    """Updates are sent uncompressed."""
 
     name: Literal["none"]
 
 
 class Stc(Settings):
-    """Sparse updates in few bits: what FENS calls FedAvg-STC.
+    """Sparse updates in few bits: FedAvg-STC of FENS.
 
-    Of each tensor's change the share `sparsity` of the entries, the smallest, is left out, and the
-    others are sent in `bits` bits. With `residuals` what was left out is added to the next change.
-    `downstream` does the same to the change of the global model. `count` says whether bytes are
-    those of values and positions, or of values only, as published.
+    Of each tensor's change the share `sparsity` of smallest entries is dropped; the others are sent
+    in `bits` bits. `residuals` adds what was dropped to the next change. `downstream` compresses
+    the change of the global model, too. Bytes `count` values and positions, or values only, as
+    published.
     """
 
     name: Literal["stc"]
@@ -83,4 +85,4 @@ class Stc(Settings):
     count: Literal["encoded", "published"] = "encoded"
 
 
-Compression = Annotated[Uncompressed | Stc, BY_NAME, IN_SHORT]
+Compression = ByName[Uncompressed | Stc]

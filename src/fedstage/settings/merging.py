@@ -1,4 +1,4 @@
-"""Merging of raw settings, as they stand in YAML: base, scale, method, grid point."""
+"""Merging of raw settings from YAML: base, scale, method, grid point."""
 
 import re
 from collections.abc import Mapping
@@ -14,32 +14,31 @@ _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?e[+-]?\d+", re.IGNORECASE)
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
     """Return `base` with `overlay` laid over it, key by key.
 
-    A choice that names something else replaces the old one with all of its settings; a choice that
-    names the same, or gives settings only, is merged into it.
+    A choice of another name replaces the old one and all its settings; a choice of the same name,
+    or of settings only, is merged into it.
     """
     return lay(in_full(base), in_full(overlay))
 
 
 def merge_each(below: Mapping[str, Raw], above: Mapping[str, Raw]) -> dict[str, Raw]:
-    """Lay settings over those of the same names: methods, say."""
+    """Merge mappings of settings, such as methods, name by name."""
     names = {**below, **above}
     return {name: merge(below.get(name, {}), above.get(name, {})) for name in names}
 
 
 def in_full(settings: Mapping[str, Any]) -> Raw:
-    """Return settings with all choices and numbers written in full."""
+    """Return settings without short forms of choices and numbers."""
     return {key: plain(key, value) for key, value in settings.items()}
 
 
 def lay(base: Raw, overlay: Raw) -> Raw:
-    """Merge settings of which both are written in full, as those that are merged already."""
+    """Merge settings that are free of short forms."""
     merged = dict(base)
     for key, value in overlay.items():
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict) and _same_choice(key, old, value):
-            merged[key] = lay(old, value)
-        else:
-            merged[key] = value
+            value = lay(old, value)
+        merged[key] = value
     return merged
 
 
@@ -57,7 +56,7 @@ def _same_choice(key: str, old: Raw, new: Raw) -> bool:
 
 
 def plain(key: str, value: Any) -> Any:
-    """Write choices in full, and read 1e-3 as a number: YAML 1.1 takes it for text."""
+    """Expand short forms of choices, and read 1e-3 as a number: in YAML 1.1 it is text."""
     if key in CHOICES:
         value = expand_choice(value)
     if isinstance(value, Mapping):

@@ -1,112 +1,135 @@
-"""Models, and which samples they take."""
+"""Architectures of models."""
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from fedstage.settings.base import BY_NAME, IN_SHORT, Positive, Settings
+from fedstage.settings.base import ByName, Choice, Positive, Settings
 
 Norm = Literal["batch", "group", "none"]
 
 
-class CnnSmall(Settings):
+class Architecture(Choice):
+    """An architecture, whose input is one of `samples`: images, features, bags or tokens.
+
+    `smallest` is the least height and width of images; None if any size will do.
+    """
+
+    room: ClassVar[str] = "models.architectures"
+    samples: ClassVar[tuple[str, ...]] = ("images",)
+    smallest: ClassVar[int | None] = None
+
+
+class CnnSmall(Architecture):
     """Two convolutions and two linear layers."""
 
+    smallest: ClassVar[int | None] = 4
     name: Literal["cnn_small"]
     width: Positive = 16
     hidden: Positive = 64
     norm: Norm = "none"
 
 
-class LogisticRegression(Settings):
+class LogisticRegression(Architecture):
     """One linear layer on the flattened input.
 
-    `outputs` = 1, for two classes: the logit of the second; that of the first is 0. With the cross
-    entropy this is the sigmoid and the binary cross entropy.
+    `outputs` = 1, for two classes: the second's logit, the first's being 0. The cross entropy is
+    then the binary cross entropy of the sigmoid.
     """
 
+    samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["logistic_regression"]
     outputs: Literal[1] | None = None
 
 
-class ResNet(Settings):
+class ResNet(Architecture):
     """CIFAR ResNet of He et al. 2016, 6n+2 layers; shortcuts without (A) or with projection (B)."""
 
+    module: ClassVar[str] = "resnet"
+    smallest: ClassVar[int | None] = 8
     name: Literal["resnet8", "resnet20", "resnet32", "resnet56"]
     norm: Norm = "batch"
     shortcut: Literal["A", "B"] = "A"
 
 
-class WideResNet(Settings):
+class WideResNet(Architecture):
     """Wide residual network of Zagoruyko and Komodakis 2016: 16 layers, width factor 2."""
 
+    module: ClassVar[str] = "wide_resnet"
+    smallest: ClassVar[int | None] = 8
     name: Literal["wrn16_2"]
     norm: Norm = "batch"
 
 
-class DeepMil(Settings):
+class DeepMil(Architecture):
     """Gated attention over the instances of a bag (Ilse et al. 2018), as in FLamby's baseline.
 
-    `width` is that of the embedded instances and of the attention. `outputs` = 1 as for logistic
-    regression.
+    `width` is the dimension of embedded instances and of attention.
     """
 
+    samples: ClassVar[tuple[str, ...]] = ("bags",)
     name: Literal["deep_mil"]
     width: Positive = 128
     outputs: Literal[1] | None = 1
 
 
 class Pretrained(Settings):
-    """A file of weights below the data folder, and the SHA-256 of it, or how that begins."""
+    """A file of weights below the data folder, and its SHA-256 or the first digits thereof."""
 
     file: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
 
 
-class EfficientNet(Settings):
+class EfficientNet(Architecture):
     """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes.
 
-    `weights` are those that all layers but the last start from: a state dict of torchvision's
-    model, in a file of PyTorch's or of safetensors.
+    All layers but the last start from `weights`: a state dict of torchvision's model, in PyTorch's
+    format or safetensors.
     """
 
+    module: ClassVar[str] = "efficientnet"
+    smallest: ClassVar[int | None] = 32
+    uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     name: Literal["efficientnet_b0"]
     weights: Pretrained | None = None
     norm: ClassVar[str] = "batch"
 
 
-class ResNetWide(Settings):
+class ResNetWide(Architecture):
     """The ResNet-8 of FENS: three blocks with `width`, 2 and 4 times `width` channels."""
 
+    module: ClassVar[str] = "resnet_wide"
+    smallest: ClassVar[int | None] = 13
     name: Literal["resnet8_wide"]
     norm: Norm = "batch"
     width: Positive = 128
 
 
-class DistilBert(Settings):
+class DistilBert(Architecture):
     """DistilBERT (Sanh et al. 2019) with a classifier; needs the extra `text`.
 
-    The sizes are those of the published model. `weights` are those that all layers but the
-    classifier's start from: the state dict of a published model.
+    The default sizes are those of the published model. All layers but the classifier's start from
+    `weights`, the state dict of a published model.
     """
 
+    samples: ClassVar[tuple[str, ...]] = ("tokens",)
+    uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     name: Literal["distilbert"]
     vocabulary: Positive = 30_522
     positions: Positive = 512
     layers: Positive = 6
     heads: Positive = 12
+    weights: Pretrained | None = None
     width: Positive = 768
     hidden: Positive = 3072
-    weights: Pretrained | None = None
 
-    @model_validator(mode="after")
-    def _heads_share_the_width(self) -> "DistilBert":
+    def _faults(self) -> Iterator[str]:
         if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
-        return self
+            yield f"width = {self.width}: must be a multiple of heads = {self.heads}"
 
 
-Model = Annotated[
+Model = ByName[
     CnnSmall
     | LogisticRegression
     | ResNet
@@ -114,19 +137,17 @@ Model = Annotated[
     | ResNetWide
     | DeepMil
     | EfficientNet
-    | DistilBert,
-    BY_NAME,
-    IN_SHORT,
+    | DistilBert
 ]
-
-#: Models that take other samples than images.
-SAMPLES_OF_MODELS = {
-    "logistic_regression": ("images", "features"),
-    "deep_mil": ("bags",),
-    "distilbert": ("tokens",),
-}
 
 
 def has_batch_norm(model: Model) -> bool:
     """Whether a model has running statistics of batch normalisation."""
     return getattr(model, "norm", "none") == "batch"
+
+
+class InitialModel(Settings):
+    """Settings of initial weights, which depend on the group and the data, too."""
+
+    model: Model
+    seed: int

@@ -1,8 +1,9 @@
-"""What decides about the last bits of a result."""
+"""Settings that decide the last bits of a result."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fedstage.settings.base import Positive, Settings
 
@@ -11,11 +12,12 @@ class Numerics(Settings):
     """How numbers are computed; bytes are reproducible for one choice, not between choices.
 
     `precision` is that of convolutions and matrix products: bf16 by autocast, with weights, sums
-    and losses in fp32, or tf32 of NVIDIA's GPUs. `compile` translates the loss and its gradient
-    into code of their own. `cuda_graphs` records a training step once and lets the GPU repeat it.
-    `logits` is how the members' logits are stored.
+    and losses in fp32, or tf32 of NVIDIA's GPUs. `compile` compiles the loss and its gradient.
+    `cuda_graphs` records a training step once and lets the GPU replay it. `logits` is the storage
+    type of members' logits.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     threads: Positive = 1
     precision: Literal["fp32", "bf16", "tf32"] = "fp32"
@@ -24,13 +26,11 @@ class Numerics(Settings):
     cuda_graphs: bool = False
     logits: Literal["fp32", "fp16"] = "fp32"
 
-    @model_validator(mode="after")
-    def _needs_a_gpu(self) -> "Numerics":
+    def _faults(self) -> Iterator[str]:
         if self.device.startswith("cuda"):
-            return self
+            return
         where = f"with device = {self.device!r}: only for device = cuda"
         if self.precision == "tf32":
-            raise ValueError(f"precision = 'tf32' {where}; take fp32 or bf16")
+            yield f"precision = 'tf32' {where}; take fp32 or bf16"
         if self.cuda_graphs:
-            raise ValueError(f"cuda_graphs = true {where}; take false")
-        return self
+            yield f"cuda_graphs = true {where}; take false"

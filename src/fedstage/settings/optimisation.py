@@ -1,12 +1,13 @@
-"""Schedules, optimisers, and how clients and the server train."""
+"""Schedules, optimisers and losses of clients and the server."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fedstage.settings.base import (
-    BY_NAME,
-    IN_SHORT,
+    ByName,
+    Choice,
     Count,
     Fraction,
     NonNegative,
@@ -17,7 +18,7 @@ from fedstage.settings.base import (
 
 
 class Constant(Settings):
-    """The learning rate as it is."""
+    """A constant learning rate."""
 
     name: Literal["constant"]
 
@@ -45,7 +46,7 @@ class Cyclical(Settings):
     final: NonNegative = 0.0
 
 
-Schedule = Annotated[Constant | Step | Cosine | Cyclical, BY_NAME, IN_SHORT]
+Schedule = ByName[Constant | Step | Cosine | Cyclical]
 
 
 class Optimiser(Settings):
@@ -61,20 +62,24 @@ class Optimiser(Settings):
     batch_size: Positive
     augmentation: Literal["none", "flip", "crop_flip"] = "none"
 
-    @model_validator(mode="after")
-    def _nesterov_needs_momentum(self) -> "Optimiser":
+    def _faults(self) -> Iterator[str]:
         if self.nesterov and not self.momentum:
-            raise ValueError("nesterov = true needs momentum > 0")
-        return self
+            yield "nesterov = true needs momentum > 0"
 
 
-class CrossEntropy(Settings):
+class LossOfLabels(Choice):
+    """The loss that clients minimise."""
+
+    room: ClassVar[str] = "training.losses"
+
+
+class CrossEntropy(LossOfLabels):
     """The mean over a batch of -log p_y."""
 
     name: Literal["cross_entropy"]
 
 
-class Focal(Settings):
+class Focal(LossOfLabels):
     """The mean over a batch of w_y (1 - p_y)^gamma (-log p_y); without `class_weights` w_y is 1."""
 
     name: Literal["focal"]
@@ -82,15 +87,15 @@ class Focal(Settings):
     class_weights: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = None
 
 
-ClientLoss = Annotated[CrossEntropy | Focal, BY_NAME, IN_SHORT]
+ClientLoss = ByName[CrossEntropy | Focal]
 
 
 class Client(Optimiser):
     """A participant's training in one round: `epochs` over its data, or `steps`.
 
     `schedule` runs within a round; `round_decay` multiplies the learning rate once a round. Batches
-    are drawn `anew` in every round or, of `steps`, `continued`: each round goes on in the
-    permutation of the samples where the round before has stopped.
+    are drawn `anew` in every round or, with `steps`, `continued`: each round resumes the
+    permutation of the samples where the previous one stopped.
     """
 
     epochs: Positive | None = None
@@ -100,20 +105,16 @@ class Client(Optimiser):
     batches: Literal["anew", "continued"] = "anew"
     loss: ClientLoss = CrossEntropy(name="cross_entropy")
 
-    @model_validator(mode="after")
-    def _one_length(self) -> "Client":
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
         if (self.epochs is None) == (self.steps is None):
-            raise ValueError("give either epochs or steps")
+            yield "give either epochs or steps"
         if self.batches == "continued" and self.steps is None:
-            raise ValueError("batches = 'continued': only with steps; epochs end with a round")
-        return self
+            yield "batches = 'continued': only with steps; epochs end with a round"
 
 
 class WeightAverage(Settings):
-    """Stochastic weight averaging: the mean of the weights after each `every`-th step.
-
-    Steps up to `start` do not count.
-    """
+    """Stochastic weight averaging: the mean weights of every `every`-th step after `start`."""
 
     start: Count = 0
     every: Positive = 25
@@ -132,12 +133,17 @@ class EarlyStopping(Settings):
 class Server(Optimiser):
     """Distillation on the server, each round: `steps` on batches of public data.
 
-    `tau_squared` multiplies the loss by the squared temperature, the customary form. `sharpening`
-    is the power that the teacher's probabilities are raised to before. `augmentation` is of the
-    images that the student sees: what the teacher says is of the image as it is. `drop_worst`
-    leaves the worst client models out of the fusion.
+    `tau_squared` multiplies the loss by the squared temperature, as is customary. The teacher's
+    probabilities are first raised to the power `sharpening`. `augmentation` changes the student's
+    images; the teacher's logits are of the original ones. `drop_worst` leaves the worst client
+    models out of the fusion.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {
+        "swa": "algorithm.global_trainers.swa",
+        "early_stopping": "algorithm.global_trainers.early_stopping",
+        "drop_worst": "algorithm.global_trainers.drop_worst",
+    }
     steps: Positive
     temperature: Rate = 4.0
     tau_squared: bool = True
@@ -146,16 +152,15 @@ class Server(Optimiser):
     early_stopping: EarlyStopping | None = None
     drop_worst: Literal["none", "as_published", "as_released"] = "none"
 
-    @model_validator(mode="after")
-    def _one_choice_of_weights(self) -> "Server":
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
         if self.swa is not None and self.early_stopping is not None:
-            raise ValueError("swa and early_stopping: give one, each says which weights are kept")
+            yield "swa and early_stopping: give one, each says which weights are kept"
         if self.swa is not None and self.swa.start + self.swa.every > self.steps:
-            raise ValueError(
+            yield (
                 f"swa.start = {self.swa.start}: at most steps - swa.every = "
                 f"{self.steps - self.swa.every}, so that there are weights to average"
             )
-        return self
 
 
 def needs_validation(server: Server) -> bool:

@@ -1,17 +1,23 @@
 """How training samples are dealt out to clients."""
 
-from typing import Annotated, Literal
+from typing import ClassVar, Literal
 
-from fedstage.settings.base import BY_NAME, IN_SHORT, Positive, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, Positive, Rate, Settings
 
 
-class Iid(Settings):
+class Scheme(Choice):
+    """A scheme that deals out samples."""
+
+    room: ClassVar[str] = "data.partitions"
+
+
+class Iid(Scheme):
     """Samples shuffled and dealt out evenly."""
 
     name: Literal["iid"]
 
 
-class Dirichlet(Settings):
+class Dirichlet(Scheme):
     """Each class divided over the clients by proportions drawn from Dir(alpha).
 
     A client that already has its even share gets no more (the mask of Yurochkin et al.). The draw
@@ -25,7 +31,7 @@ class Dirichlet(Settings):
     mask: bool = True
 
 
-class DirichletEqual(Settings):
+class DirichletEqual(Scheme):
     """FedDF's variant: Dirichlet draws in blocks of 10 clients, re-cut to equal sizes."""
 
     name: Literal["dirichlet_equal"]
@@ -33,17 +39,27 @@ class DirichletEqual(Settings):
     max_draws: Positive = 1000
 
 
-class Shards(Settings):
+class Natural(Scheme):
+    """The client column of the data set."""
+
+    name: Literal["natural"]
+
+
+class Shards(Scheme):
     """Sorted by class and cut into shards; every client gets `classes_per_client` of them."""
 
     name: Literal["shards"]
     classes_per_client: Positive = 2
 
 
-class Natural(Settings):
-    """The client column of the data set."""
-
-    name: Literal["natural"]
+Partition = ByName[Iid | Dirichlet | DirichletEqual | Shards | Natural]
 
 
-Partition = Annotated[Iid | Dirichlet | DirichletEqual | Shards | Natural, BY_NAME, IN_SHORT]
+class PartitionSettings(Settings):
+    """The part of a training line that decides which samples each client has."""
+
+    clients: Positive
+    partition: Partition
+    validation: Fraction
+    aggregator_fraction: Fraction = 0.0
+    seed: int

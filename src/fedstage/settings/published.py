@@ -1,4 +1,4 @@
-"""How the cells of an experiment's table are found among the numbers of a paper."""
+"""How the cells of an experiment's table are matched with the numbers of a paper."""
 
 from typing import Annotated
 
@@ -7,12 +7,12 @@ from pydantic import Field
 from fedstage.settings.base import Settings
 from fedstage.settings.scores import Axis, Cells
 
-#: Columns of the published table, or keys of its `setting`, with the values wanted.
+#: Columns of the published table, or keys of its `setting`, with the values to match.
 Columns = dict[str, Axis]
 
 
 class PublishedCell(Settings):
-    """An exception: what cells are in the published table, `row: null` for nothing."""
+    """An exception: the published row of some cells; `row: null` if there is none."""
 
     at: Annotated[Cells, Field(min_length=1)]
     row: Columns | None
@@ -21,12 +21,11 @@ class PublishedCell(Settings):
 class Published(Settings):
     """The published counterpart of a table.
 
-    `metric` is that of the table unless it names another. `where` says what all cells have in
-    common in the published table. `axes` names, for an axis, the published column that has the same
-    values; `match` says for an axis, value by value, what it is in the published table (null: the
-    paper has no such row). `method`, `model`, `data` and `partition.alpha` are the columns
-    `method`, `model`, `dataset` and `partition_alpha` unless `axes` or `match` says otherwise. The
-    first of `cells` that names a cell is laid over all that.
+    `metric` is by default that of the table. All cells match `where`. `axes` maps an axis to the
+    published column of the same values, and `match` each value of an axis to published columns
+    (null: the paper has no such row). By default the axes `method`, `model`, `data` and
+    `partition.alpha` are the columns `method`, `model`, `dataset` and `partition_alpha`. The first
+    of `cells` that names a cell overrides all that.
     """
 
     paper: str

@@ -1,21 +1,18 @@
-"""In which precision clients' models are sent on and asked."""
+"""The precision in which clients' models are sent and evaluated."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from fedstage.settings.base import BY_NAME, IN_SHORT, Positive, Settings
+from fedstage.settings.base import ByName, Positive, Settings
 
 
 class NotQuantised(Settings):
-    """Models stay as they were trained, float32."""
+    """Models stay in float32."""
 
     name: Literal["none"]
 
 
 class Calibration(Settings):
-    """On what the ranges of activations are measured: so many samples of the client's own.
-
-    They are those that its model was trained on, or all where it has fewer; never the test set.
-    """
+    """The number of a client's training samples (at most all) that give ranges of activations."""
 
     on: Literal["train"] = "train"
     samples: Positive = 256
@@ -24,9 +21,9 @@ class Calibration(Settings):
 class Int8(Settings):
     """Post-training static quantisation to 8 bits (FENS, Section 3 and App. B.3).
 
-    Weights are symmetric about 0, with a scale for each output channel or one a tensor, as
-    released. Activations lie between the least and the greatest of the calibration; with
-    `reduce_range` they take the numbers 0 to 127, as released, otherwise 0 to 255.
+    Weights are symmetric about 0, with a scale for each output channel or, as released, one a
+    tensor. Activations span the calibration's range in steps 0 to 127, as released
+    (`reduce_range`), or 0 to 255.
     """
 
     name: Literal["int8"]
@@ -35,4 +32,4 @@ class Int8(Settings):
     reduce_range: bool = True
 
 
-Quantisation = Annotated[NotQuantised | Int8, BY_NAME, IN_SHORT]
+Quantisation = ByName[NotQuantised | Int8]

@@ -1,43 +1,49 @@
-"""Which models and settings go with which samples."""
+"""Checks that models and settings suit the data."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from fedstage.settings.data import AgNews, samples_of
-from fedstage.settings.models import SAMPLES_OF_MODELS, DistilBert, Model
-
-if TYPE_CHECKING:
-    from fedstage.settings.lines import Line
-    from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.data import Data, Public
+from fedstage.settings.models import Model
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Client, Server
 
 
-def _check_vocabulary(model: DistilBert, data: AgNews) -> None:
-    if model.vocabulary < data.vocabulary_size:
-        raise ValueError(
-            f"model.vocabulary = {model.vocabulary}: must be at least data.vocabulary_size = "
-            f"{data.vocabulary_size}, one for each token"
-        )
+def check_public(data: Data, public: Public) -> Iterator[str]:
+    """Yield the fault of a held-out public set without samples."""
+    if public.name == "held_out" and not data.held_out:
+        yield "data.held_out = 0: public = held_out needs at least 1 sample"
 
 
-def check_samples(line: "Line | OneShotLine", models: tuple[Model, ...]) -> None:
-    """Refuse models and settings that the kind of the samples does not go with."""
-    kind = samples_of(line.data)
+def check_samples(
+    data: Data,
+    models: tuple[Model, ...],
+    client: Client,
+    server: Server | None,
+    numerics: Numerics,
+) -> Iterator[str]:
+    """Yield models and settings that do not suit the kind of samples."""
+    kind = data.samples
     for model in models:
-        allowed = SAMPLES_OF_MODELS.get(model.name, ("images",))
-        if kind not in allowed:
-            raise ValueError(
-                f"model = {model.name!r}: takes {' or '.join(allowed)}, and the samples of "
-                f"data = {line.data.name} are {kind}"
+        if kind not in model.samples:
+            yield (
+                f"model = {model.name!r}: takes {' or '.join(model.samples)}, and the samples of "
+                f"data = {data.name} are {kind}"
             )
-        if model.name == "distilbert" and line.data.name == "ag_news":
-            _check_vocabulary(model, line.data)
-    only = f"only for images, and the samples of data = {line.data.name} are {kind}"
-    if kind != "images" and line.numerics.memory_format != "contiguous":
-        raise ValueError(f"numerics.memory_format = {line.numerics.memory_format!r}: {only}")
-    if kind in ("bags", "tokens") and line.numerics.cuda_graphs:
-        raise ValueError(
-            f"numerics.cuda_graphs = true: not for the {kind} of data = {line.data.name}, whose "
-            "steps are not all of one shape"
+        if model.name != "distilbert" or data.name != "ag_news":
+            continue
+        if model.vocabulary < data.vocabulary_size:
+            yield (
+                f"model.vocabulary = {model.vocabulary}: must be at least data.vocabulary_size = "
+                f"{data.vocabulary_size}, one for each token"
+            )
+    only = f"only for images, and the samples of data = {data.name} are {kind}"
+    if kind != "images" and numerics.memory_format != "contiguous":
+        yield f"numerics.memory_format = {numerics.memory_format!r}: {only}"
+    if kind in ("bags", "tokens") and numerics.cuda_graphs:
+        yield (
+            f"numerics.cuda_graphs = true: not for the {kind} of data = {data.name}, because their "
+            "batches differ in shape"
         )
-    for key, part in (("client", line.client), ("server", line.server)):
+    for key, part in (("client", client), ("server", server)):
         if kind != "images" and part is not None and part.augmentation != "none":
-            raise ValueError(f"{key}.augmentation = {part.augmentation!r}: {only}")
+            yield f"{key}.augmentation = {part.augmentation!r}: {only}"

@@ -1,30 +1,30 @@
 """JSON schemas of config.yaml, experiments and claims, for completion and checks in editors.
 
 They follow from the settings, with two differences. The settings of a base, of a scale's base and
-of a method are *partial*: only what they lay over one another has to be complete, which the
-workflow checks and a schema of one file cannot. And a choice may stand in a short form.
+of a method are *partial*: only the merged settings must be complete, which the workflow checks and
+a schema of one file cannot. And a choice may have a short form.
 
     python -m fedstage.settings.schemas workflow/schemas
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from fedstage.plan.runs import RunLength
-from fedstage.settings.claims import ClaimFile
+from fedstage.settings.claims import ClaimList
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShot
+from fedstage.settings.runs import RunLength
 
 Schema = dict[str, Any]
 
-#: Editors know this draft best; all keywords that pydantic writes here are in it.
+#: Editors support this draft best; it has all keywords that pydantic writes here.
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
@@ -33,7 +33,10 @@ def schemas() -> dict[str, Schema]:
     return {
         "config.schema.json": _file_schema(Config),
         "experiment.schema.json": _file_schema(Experiment),
-        "claims.schema.json": {"$schema": DRAFT, **_untitled(ClaimFile.model_json_schema())},
+        "claims.schema.json": {
+            "$schema": DRAFT,
+            **_without("title", ClaimList.model_json_schema()),
+        },
     }
 
 
@@ -42,23 +45,19 @@ def as_text(schema: Schema) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def write_schemas(folder: Path) -> None:
-    """Write the schemas into a folder."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the schemas into the folder that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m fedstage.settings.schemas")
+    parser.add_argument("folder", type=Path, help="folder of config.schema.json and the others")
+    folder: Path = parser.parse_args(argv).folder
     folder.mkdir(parents=True, exist_ok=True)
     for name, schema in schemas().items():
         (folder / name).write_text(as_text(schema), encoding="utf-8")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the schemas into the folder that the command line names."""
-    parser = argparse.ArgumentParser(prog="python -m fedstage.settings.schemas")
-    parser.add_argument("folder", type=Path, help="where config.schema.json and the other go")
-    write_schemas(parser.parse_args(argv).folder)
-
-
 def _file_schema(settings: type[BaseModel]) -> Schema:
-    """Return the schema of a file, with partial settings in place of the free mappings."""
-    schema = _untitled(settings.model_json_schema())
+    """Return the schema of a file, with partial settings for mappings of type `Raw`."""
+    schema = _without("title", settings.model_json_schema())
     definitions = schema.pop("$defs")
     experiment = definitions.get("Experiment", schema)
     partial = {"$ref": "#/$defs/PartialSettings"}
@@ -70,18 +69,19 @@ def _file_schema(settings: type[BaseModel]) -> Schema:
 
 
 def _partial_definitions() -> Schema:
-    """Return PartialSettings, all that a run is made of, and the definitions that it needs."""
-    parts = [_partial(_untitled(part.model_json_schema())) for part in (Line, OneShot, RunLength)]
+    """Return PartialSettings, all settings of a run, and the definitions that it refers to."""
     definitions: Schema = {}
-    properties: Schema = {"method": {"type": "string"}}
-    for part in parts:
-        definitions |= part["$defs"]
-        properties |= part["properties"]
-    # A method of the experiment stands for the file that it ends in.
+    # Only methods have a label, which the workflow checks.
+    properties: Schema = {"method": {"type": "string"}, "label": {"type": "string"}}
+    for part in (Line, OneShot, RunLength):
+        schema = _without("required", _without("title", part.model_json_schema()), _short_forms)
+        definitions |= schema["$defs"]
+        properties |= schema["properties"]
+    # A method of the experiment stands for the file of its final model.
     changed = {"$ref": "#/$defs/PartialSettings"}
     properties["start"] = {"anyOf": [{"type": "string"}, changed, {"type": "null"}]}
     definitions["PartialSettings"] = {
-        "description": "Settings of runs, as far as they are not given elsewhere.",
+        "description": "Settings of runs; the others are given elsewhere.",
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
@@ -89,39 +89,26 @@ def _partial_definitions() -> Schema:
     return definitions
 
 
-def _untitled(schema: Any) -> Any:
-    """Return a schema without the titles that pydantic makes of the names of keys."""
+def _without(keyword: str, schema: Any, change: Callable[[Schema], Schema] = dict) -> Any:
+    """Return a schema without a keyword at any depth, each object then changed."""
     if isinstance(schema, list):
-        return [_untitled(item) for item in schema]
+        return [_without(keyword, item, change) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    # A title is text; `title` as the name of a property has a schema.
-    return {
-        key: _untitled(value)
-        for key, value in schema.items()
-        if key != "title" or isinstance(value, dict)
-    }
-
-
-def _partial(schema: Any) -> Any:
-    """Return a schema in which no key is required, and choices may stand in their short forms."""
-    if isinstance(schema, list):
-        return [_partial(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
+    # A property of that name has a schema; the keyword has text or a list.
     kept = {
-        key: _partial(value)
-        for key, value in schema.items()
-        if key != "required" or isinstance(value, dict)
+        key: value for key, value in schema.items() if key != keyword or isinstance(value, dict)
     }
-    return _with_short_forms(kept) if "discriminator" in kept else kept
+    return change({key: _without(keyword, value, change) for key, value in kept.items()})
 
 
-def _with_short_forms(choice: Schema) -> Schema:
-    """Return the schema of a choice: its name, its name with settings, or an object.
+def _short_forms(choice: Schema) -> Schema:
+    """Allow for a choice its name, its name with settings, or an object.
 
-    The object needs no name, because settings alone are merged into a choice made before.
+    The object needs no name, because settings alone are merged into an earlier choice.
     """
+    if "discriminator" not in choice:
+        return choice
     options: dict[str, str] = choice["discriminator"]["mapping"]
     rest = {key: value for key, value in choice.items() if key not in ("discriminator", "oneOf")}
     with_settings = {

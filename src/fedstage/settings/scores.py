@@ -1,4 +1,4 @@
-"""What tables and claims are about: axes, cells, scores, seconds and roles."""
+"""Types of tables and claims: axes, cells, scores, seconds and roles."""
 
 from typing import Annotated, Literal, get_args
 
@@ -7,10 +7,10 @@ from pydantic import Field
 #: A value of an axis of an experiment's grid.
 Axis = str | int | float | bool | None
 
-#: Cells of a table: ``{method: [fedavg, feddf], partition.alpha: 0.1}`` are all with these values.
+#: Cells of a table by values of axes, such as ``{method: [fedavg, feddf], partition.alpha: 0.1}``.
 Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
 
-#: Measured seconds of a round, medians: of a participant's training, or of all jobs of a part.
+#: Median measured seconds of a round: of one participant's training, or of all jobs of a stage.
 Seconds = Literal[
     "participant_s",
     "training_s",
@@ -21,10 +21,10 @@ Seconds = Literal[
     "round_s",
 ]
 
-#: What one client moves in a run, in bytes: until training ends, until the round that is best on
-#: validation samples, until it is as accurate as another run, upwards in a round on average, and to
-#: fetch the ensemble; the first three also as multiples of one model up and one down; and what
-#: predicting needs.
+#: Bytes that one client sends and receives in a run: in all, until the round that is best on
+#: validation samples, until it is as accurate as another run; the mean upload of a round; the
+#: ensemble's download. The first three are also multiples of one model up and one down. Predictions
+#: need `memory_bytes`.
 Communicated = Literal[
     "bytes",
     "times_one_shot",
@@ -38,13 +38,13 @@ Communicated = Literal[
 ]
 COMMUNICATED: frozenset[str] = frozenset(get_args(Communicated))
 
-#: Columns of the metrics that are in percent, the more the better.
+#: Columns of the metrics in percent; higher is better.
 Score = Literal["top1_accuracy", "balanced_accuracy", "auc"]
 
-#: What a table is about, and its claims: scores, or columns of the table of seconds.
+#: The metric of a table and its claims: a score, or a column of the table of seconds.
 Metric = Literal[Score, Seconds]
 SECONDS: frozenset[str] = frozenset(get_args(Seconds))
 
-#: What is evaluated on: the test samples, the same as each client would prepare its own of them, or
-#: the training samples that nobody trains on.
+#: The evaluated samples: the test samples, those as each client would prepare them, or the training
+#: samples set aside for validation.
 Role = Literal["test", "test_own", "validation"]

@@ -1,4 +1,4 @@
-"""Settings of the simulation: how long jobs last, and when clients are there."""
+"""Settings of the simulation: the durations of jobs, and the availability of clients."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from fedstage.settings.base import Count, NonNegative, Positive, Rate, Settings
 
 
 class Varying(Settings):
-    """Seconds that differ from job to job: lognormal, `variation` is deviation over mean."""
+    """Lognormal seconds of jobs; `variation` is the deviation over the mean."""
 
     mean: Rate
     variation: Rate
@@ -21,15 +21,15 @@ def _kind(value: Any) -> str:
 
 Seconds = Annotated[
     Annotated[NonNegative, Tag("constant")] | Annotated[Varying, Tag("varying")],
-    Discriminator(_kind),  # else a fault would be told once for each of the two
+    Discriminator(_kind),  # else each fault would be reported twice
 ]
 
 
 class Availability(Settings):
     """Clients come and go: each is available a `share` of the time.
 
-    Intervals are exponentially distributed; those in which a client is available last `interval`
-    seconds in the mean. Training pauses while its client is away.
+    Intervals are exponentially distributed, available ones with a mean of `interval` seconds.
+    Training pauses while its client is away.
     """
 
     share: Annotated[float, Field(gt=0, lt=1)]
@@ -40,11 +40,10 @@ class Simulation(Settings):
     """How long the jobs of a round last, in seconds, and what they run on.
 
     `logits` is for each member of the ensemble. Logits and distillations share the `servers`;
-    aggregations wait for none of them. `clients_differ` is the deviation over mean of the clients'
-    own slowness, a factor on their training. Without `availability` they are always there. Groups
-    that wait for no distillation go on as far as their edges let them, or by `rounds_ahead` at most
-    so many rounds beyond the first that is not complete. The figure shows the first `shown_rounds`
-    rounds.
+    aggregations wait for no server. `clients_differ` is the deviation over mean of the factor by
+    which clients slow training. Without `availability` they are always available. Groups run ahead
+    as far as their edges allow, or at most `rounds_ahead` rounds beyond the first incomplete one.
+    The figure shows the first `shown_rounds` rounds.
     """
 
     local_training: Seconds = 1.0

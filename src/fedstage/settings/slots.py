@@ -1,11 +1,26 @@
-"""Slots of a round: which of them train a group, and whether there are clients for all of them."""
+"""Slots of a round: which of them train a group, and which clients can fill them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from fedstage.settings.base import Count, Settings
+
+
+class Binding(Settings):
+    """The architecture of each slot of a round and of each client; None: any.
+
+    Architectures are numbered by their first group, so that lines with other models, or with more
+    groups of the same, have the same participants.
+    """
+
+    slots: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
+    clients: Annotated[tuple[Count | None, ...], Field(strict=False, min_length=1)]
 
 
 def slots_of(participants: int, groups: int, remainder: str, group: int) -> range:
-    """Return the slots of a round that train a group: equal shares and, by setting, a remainder.
+    """Return the slots of a round that train a group: equal shares, plus a remainder.
 
     Of 8 participants three groups have 3, 3 and 2 (``spread``), or 4, 2 and 2 (``main``).
     """
@@ -19,13 +34,13 @@ def slots_of(participants: int, groups: int, remainder: str, group: int) -> rang
 
 
 def unbound_needed(slots: Mapping[Any, int], bound: Mapping[Any, int]) -> int:
-    """Return how many clients without an architecture of their own every round needs.
+    """Return how many unbound clients every round needs.
 
-    An architecture's slots that outnumber the clients bound to it need others, each another one.
+    Each slot of an architecture beyond the clients bound to it needs another unbound client.
 
     Parameters
     ----------
     slots, bound : mapping
         The slots of a round, and the clients, of each architecture.
     """
-    return sum(max(0, wanted - bound.get(name, 0)) for name, wanted in slots.items())
+    return sum(max(0, count - bound.get(name, 0)) for name, count in slots.items())

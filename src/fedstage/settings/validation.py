@@ -1,4 +1,4 @@
-"""From parsed YAML to checked settings, with errors that a person can act on."""
+"""From parsed YAML to checked settings, with actionable error messages."""
 
 import json
 from typing import Any, TypeVar, get_args
@@ -6,45 +6,10 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
-from fedstage.settings.aggregation import ServerOptimiser
-from fedstage.settings.aggregators import Aggregator, AggregatorTraining
-from fedstage.settings.base import CHOICES
-from fedstage.settings.data import Data, Public
-from fedstage.settings.ensembles import EnsembleTrainer, Evaluated, GlobalTrainer
-from fedstage.settings.local_training import Compression, LocalTrainer
-from fedstage.settings.models import Model
-from fedstage.settings.one_shot import Transfer
-from fedstage.settings.optimisation import ClientLoss, Schedule
-from fedstage.settings.partitions import Partition
-from fedstage.settings.quantisation import Quantisation
+from fedstage.settings.base import CHOICES, Settings, subclasses
 
 S = TypeVar("S", bound=BaseModel)
 
-_UNIONS = (
-    Data,
-    Public,
-    Quantisation,
-    Partition,
-    Model,
-    Schedule,
-    ClientLoss,
-    LocalTrainer,
-    Compression,
-    ServerOptimiser,
-    EnsembleTrainer,
-    GlobalTrainer,
-    Evaluated,
-    Aggregator,
-    AggregatorTraining,
-    Transfer,
-    Quantisation,
-)
-_NAMES = frozenset(
-    name
-    for union in _UNIONS
-    for member in get_args(get_args(union)[0])
-    for name in get_args(member.model_fields["name"].annotation)
-)
 _A_MAPPING = "must be a mapping of keys to values"
 _A_CHOICE = "must be a name, or one name with its settings: {NAME: {KEY: VALUE}}"
 _MESSAGES = {
@@ -61,7 +26,7 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
     Raises
     ------
     FedstageError
-        One line a fault: where, key, value, and what is allowed.
+        With one line a fault: where, key, value, and what is allowed.
     """
     try:
         return settings.model_validate(raw)
@@ -112,17 +77,23 @@ def _allowed(fault: Any) -> str:
 
 
 def _follows(fault: Any) -> bool:
-    """Whether a list is too short only because its faulty items do not count."""
+    """Whether a list counts as too short only because of its faulty items."""
     return bool(fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"])
 
 
 def _without_tags(path: list[str]) -> list[str]:
-    """Drop the choice's name that pydantic puts behind a choice's key."""
+    """Drop the choice's name that pydantic puts after a choice's key."""
     kept: list[str] = []
     after_choice = False
     for part in path:
-        if not (after_choice and part in _NAMES):
+        if not (after_choice and part in _names()):
             kept.append(part)
-        # In a list of choices the number of one stands between the key and the name.
+        # In a list of choices an index lies between the key and the name.
         after_choice = part in CHOICES or (after_choice and part.isdecimal())
     return kept
+
+
+def _names() -> frozenset[str]:
+    """Return the names of all choices, not cached because more may be imported later."""
+    fields = (kind.model_fields.get("name") for kind in subclasses(Settings))
+    return frozenset(name for field in fields if field for name in get_args(field.annotation))

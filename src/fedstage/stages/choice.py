@@ -7,28 +7,23 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.storage.files import save_json
-from fedstage.storage.tensors import load_table, save_table
+from fedstage.storage.tables import load_table, save_table
 
 
 def choice(
     *, values: str, validation: list[Path], metrics: list[Path], output: Path, chosen: Path
 ) -> None:
-    """Write the metrics of the best candidate, and what it was chosen from.
+    """Write the metrics of the best candidate, and the list of all.
 
     Parameters
     ----------
     values : str
-        What tells the candidates apart, a JSON list.
+        The settings of each candidate, a JSON list.
     validation : list of Path
         Metrics of each candidate on validation samples: the accuracy of the last round decides, and
         the first of equals is taken.
     metrics : list of Path
-        Metrics of each candidate that are passed on.
-
-    Raises
-    ------
-    FedstageError
-        If what is to decide was measured on other samples.
+        Metrics of each candidate, of which those of the best are written.
     """
     accuracies = [_accuracy(path) for path in validation]
     best = accuracies.index(max(accuracies))

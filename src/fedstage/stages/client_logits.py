@@ -1,28 +1,25 @@
-"""Stage `client_logits`: what the model of one client, trained to the end, says about images."""
+"""Stage `client_logits`: the logits of one client's model, trained to the end, on images."""
 
 from pathlib import Path
 
-from fedstage.algorithm.one_shot.client_models import ask
-from fedstage.data.samples import read_images, read_info, read_line, read_public, read_samples
+from fedstage.algorithm.one_shot.client_models import compute_client_logits
 from fedstage.settings.lines import LocalLine
+from fedstage.stages.inputs import begin, read_unlabelled
 from fedstage.storage.tensors import save_tensors
-from fedstage.training.devices import prepare
 
 
 def client_logits(
     *,
     line: Path,
+    info: Path,
     model: Path,
     quantisation: str | None = None,
     images: str,
     data: Path,
-    info: Path,
     clients: Path | None = None,
     output: Path,
 ) -> None:
     """Compute logits [n, classes] once; every aggregator, teacher and evaluation reads them.
-
-    The file's notes say whose they are.
 
     Parameters
     ----------
@@ -32,15 +29,11 @@ def client_logits(
         ``validation`` or ``aggregator``: the samples of this role of all clients, in the order of
         the partition `clients`; otherwise `data` as a whole.
     info : Path
-        Of the clients' data: public images are normalised as theirs.
+        Info of the clients' data, by which public images are normalised, too.
+    output : Path
+        Its metadata hold the client and the number of its training samples.
     """
-    settings = read_line(line, LocalLine)
-    device = prepare(settings.numerics)
-    about = read_info(info)
-    if clients is None:
-        pixels = read_public(data, about, device)
-    else:
-        pixels, _ = read_images(data, read_samples(clients, images), device)
-    said, notes = ask(settings, model, quantisation, pixels, about)
-    kept = {name: notes[name] for name in ("client", "samples")}
-    save_tensors(output, {"logits": said}, kept)
+    settings, device, dataset_info = begin(line, LocalLine, info)
+    samples = read_unlabelled(data, clients, images, dataset_info, device)
+    logits, metadata = compute_client_logits(settings, model, quantisation, samples, dataset_info)
+    save_tensors(output, {"logits": logits}, {key: metadata[key] for key in ("client", "samples")})

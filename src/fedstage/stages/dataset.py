@@ -6,21 +6,14 @@ from typing import Any
 
 import torch
 
-from fedstage.data.datasets import Dataset, Images, load
-from fedstage.data.datasets.images import pixel_statistics
+from fedstage.data.datasets import load
+from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.settings.base import Settings
-from fedstage.settings.data import Data
+from fedstage.settings.data import DataOption
 from fedstage.settings.validation import validate
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
-
-
-class _Option(Settings):
-    """What the option says, under its configuration key for the sake of messages."""
-
-    data: Data
 
 
 def dataset(
@@ -34,7 +27,7 @@ def dataset(
     test_own: Path | None = None,
     info: Path,
 ) -> None:
-    """Write the training, test and held-out arrays of a data set, and what is known of it.
+    """Write the training, test and held-out arrays of a data set, and its info.
 
     Parameters
     ----------
@@ -43,26 +36,24 @@ def dataset(
     folder : Path, optional
         The data folder; by default that of the environment variable FEDSTAGE_DATA.
     train, test : Path
-        Outputs: `images` uint8 [n, C, H, W], or samples of another kind as
-        `fedstage.data.datasets.images.Images` says; `labels` int64 [n] and, where the data set has them,
+        Outputs: `images` uint8 [n, C, H, W], or another kind of
+        `fedstage.data.datasets.images.Images`; `labels` int64 [n] and, where the data set has them,
         `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W].
-    server_validation : Path, optional
-        Output: as `test`.
-    test_own : Path, optional
-        Output: as `test`, prepared as each client would its own; empty where that is no other.
+    server_validation, test_own : Path, optional
+        Outputs: as `test`; `test_own` as each client prepares its own samples, empty where that
+        makes no difference.
     info : Path
         Output: name, number and names of classes, shape of a sample (of images [C, H, W]), mean and
-        standard deviation [C] of the training pixels scaled to 0..1 (empty where samples are no
+        standard deviation [C] of the training pixels scaled to 0..1 (empty if samples are not
         images), and the number of samples of each part.
-
-    Raises
-    ------
-    FedstageError
-        If the settings are invalid, or the data is missing, damaged or too little.
     """
-    chosen = _parse(settings)
+    try:
+        raw = json.loads(settings)
+    except ValueError as error:
+        raise FedstageError(f"--settings {settings!r}: must be JSON ({error})") from None
+    chosen = validate(DataOption, {"data": raw}, "--settings").data
     loaded = load(chosen, folder or default_folder())
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
@@ -75,7 +66,7 @@ def dataset(
 
 
 def describe(name: str, data: Dataset) -> dict[str, Any]:
-    """Describe a data set as the stage's `info` does."""
+    """Return the info of a data set."""
     pixels = data.train.images.dtype == torch.uint8
     mean, deviation = pixel_statistics(data.train.images) if pixels else ([], [])
     return {
@@ -92,15 +83,6 @@ def describe(name: str, data: Dataset) -> dict[str, Any]:
     }
 
 
-def _parse(settings: str) -> Data:
-    try:
-        raw = json.loads(settings)
-    except ValueError as error:
-        raise FedstageError(f"--settings {settings!r}: must be JSON ({error})") from None
-    return validate(_Option, {"data": raw}, "--settings").data
-
-
 def _tensors(part: Images) -> dict[str, torch.Tensor]:
-    tensors = {"images": part.images, "labels": part.labels}
-    known = {"clients": part.clients, "starts": part.starts}
-    return tensors | {name: value for name, value in known.items() if value is not None}
+    tensors = {name: getattr(part, name) for name in ("images", "labels", "clients", "starts")}
+    return {name: value for name, value in tensors.items() if value is not None}

@@ -5,26 +5,18 @@ from typing import Any
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
-from fedstage.algorithm.ensemble_trainers.reading import read_members
+from fedstage.algorithm.ensemble_trainers import Members, read_members, teacher_logits
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
 from fedstage.algorithm.global_trainers.student import teach
-from fedstage.data.samples import (
-    fill_model,
-    new_model,
-    read_info,
-    read_labelled,
-    read_line,
-    read_public,
-)
+from fedstage.data.samples import read_labelled, read_public
+from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.sharing import model_of
 from fedstage.settings.lines import Line
-from fedstage.storage.tensors import Weights, load_tensors, save_tensors
-from fedstage.training.devices import prepare
-
-Notes = dict[str, Any]
+from fedstage.stages.inputs import begin
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.weights import Weights
 
 
 def distillation(
@@ -44,52 +36,46 @@ def distillation(
     Parameters
     ----------
     judged, updates : list of Path, optional
-        Where the worst clients are left out: what all clients say about the server's validation
+        Where the worst clients are left out: the logits of all clients on the server's validation
         set, and the updates of the student's group, of which its start is averaged anew.
     server_validation : Path, optional
-        The server's own labelled images, where clients or the student are judged by them.
-
-    Raises
-    ------
-    FedstageError
-        If the student diverges, or no member of the ensemble is left.
+        The server's own labelled images, where clients or the student are scored on them.
     """
-    settings = read_line(line, Line)
+    settings, device, dataset_info = begin(line, Line, info)
     assert settings.server is not None, "checked by Line: a global trainer has server settings"
     assert settings.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    server, about = settings.server, read_info(info)
-    device = prepare(settings.numerics)
-    weights, notes = load_tensors(start)
+    weights, metadata = load_tensors(start)
     members = read_members(logits)
-    if server.drop_worst != "none":
+    if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"
         weights, members, dropped = _leave_out(
-            settings, weights, notes, members, judged or [], updates or [], server_validation
+            settings, weights, metadata, members, judged or [], updates or [], server_validation
         )
-        notes = notes | {"dropped": dropped}
+        metadata = metadata | {"dropped": dropped}
+    round, group = metadata["round"], metadata["group"]
     teacher = teacher_logits(settings.ensemble, members).to(device)
-    images = read_public(public, about, device)
-    model = new_model(model_of(settings, notes["group"]), about, device, settings.numerics)
+    images = read_public(public, dataset_info, device)
+    model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
     fill_model(model, weights, start)
     trained, learnt = teach(
         model,
         images,
         teacher,
-        distillation_loss(server),
-        server,
+        distillation_loss(settings.server),
+        settings.server,
         settings.numerics,
-        about,
-        (settings.seed, "distillation", notes["round"], notes["group"]),
-        f"distillation, round {notes['round']}, group {notes['group']}",
+        dataset_info,
+        (settings.seed, "distillation", round, group),
+        f"distillation, round {round}, group {group}",
         server_validation,
     )
-    save_tensors(output, trained, notes | learnt)
+    save_tensors(output, trained, metadata | learnt)
 
 
 def _leave_out(
     settings: Line,
     start: Weights,
-    notes: Notes,
+    metadata: dict[str, Any],
     members: list[Members],
     judged: list[Path],
     updates: list[Path],
@@ -99,6 +85,6 @@ def _leave_out(
     assert settings.server is not None
     _, labels = read_labelled(server_validation, None, torch.device("cpu"))
     kept = fused(read_members(judged), labels, settings.server.drop_worst)
-    group = kept.averaged.get(notes["group"], [])
+    group = kept.averaged.get(metadata["group"], [])
     weights = average_anew(start, read_updates(updates), group, settings.aggregation)
     return weights, teachers(members, kept.teaching), kept.dropped

@@ -7,29 +7,21 @@ from typing import Any
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
-from fedstage.algorithm.ensemble_trainers.reading import read_members
+from fedstage.algorithm.ensemble_trainers import Members, read_members, teacher_logits
 from fedstage.data.bags import Samples
-from fedstage.data.samples import (
-    fill_model,
-    new_model,
-    read_counts,
-    read_info,
-    read_labelled,
-    read_line,
-    read_samples,
-)
+from fedstage.data.samples import read_counts
 from fedstage.errors import FedstageError
-from fedstage.plan.evaluated import parse_evaluated
-from fedstage.plan.members import checkpoints
+from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.members import checkpoints, parse_evaluated
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.scores import ClassCounts, own_accuracies, score, spread
+from fedstage.results.model_metrics import model_metrics
 from fedstage.settings.lines import Line
-from fedstage.storage.tensors import load_table, load_tensors, save_table
-from fedstage.training.devices import prepare
+from fedstage.stages.inputs import begin, read_evaluated
+from fedstage.storage.tables import load_table, save_rows
+from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
 
-Scored = Iterator[tuple[int, torch.Tensor]]
+RoundLogits = Iterator[tuple[int, torch.Tensor]]
 
 
 def evaluation(
@@ -51,46 +43,42 @@ def evaluation(
     ----------
     evaluated : str
         ``global_model`` (`models` are the w*_{t,0}), or an ensemble such as ``aggregated_2`` or
-        ``clients`` (`models` are the logits of its members, of all rounds); `fedstage.plan.evaluated`
+        ``clients`` (`models` are the logits of its members, of all rounds); `fedstage.plan.members`
         has the names.
     role : str
-        ``test``, or ``validation``: then `clients` says which training samples these are.
+        ``test``, or ``validation``: the samples of `data` with this role in `clients`.
     participants : list of Path
         The participants of every group of the evaluated rounds.
     """
-    settings = read_line(line, Line)
-    device = prepare(settings.numerics)
-    about = read_info(info)
-    samples = read_samples(clients, "validation") if role == "validation" else None
-    images, labels = read_labelled(data, samples, device)
+    settings, device, dataset_info = begin(line, Line, info)
+    images, labels = read_evaluated(data, clients, role, device)
+    counts = read_counts(histogram)
     rounds = _read_participants(participants)
-    scored = (
-        _global_models(settings, about, models, images)
+    round_logits = (
+        _global_models(settings, dataset_info, models, images)
         if evaluated == "global_model"
         else _ensembles(evaluated, models, sorted(rounds))
     )
-    counts = read_counts(histogram)
     rows = [
         {"round": round, "evaluated": evaluated, "role": role}
-        | _row(logits, labels.cpu(), counts)
+        | model_metrics(logits, labels, counts)
         | rounds[round]
-        for round, logits in scored
+        for round, logits in round_logits
     ]
-    columns = {name: [row[name] for row in rows] for name in METRICS_SCHEMA.names}
-    save_table(output, columns, METRICS_SCHEMA)
+    save_rows(output, rows, METRICS_SCHEMA)
 
 
 def _global_models(
-    settings: Line, about: dict[str, Any], paths: list[Path], images: Samples
-) -> Scored:
-    model = new_model(settings.model, about, images.device, settings.numerics)
+    settings: Line, info: dict[str, Any], paths: list[Path], images: Samples
+) -> RoundLogits:
+    model = new_model(settings.model, info, images.device, settings.numerics)
     for path in paths:
-        weights, notes = load_tensors(path)
+        weights, metadata = load_tensors(path)
         fill_model(model, weights, path)
-        yield notes["round"], compute_logits(model, images, about, settings.numerics)
+        yield metadata["round"], compute_logits(model, images, info, settings.numerics)
 
 
-def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> Scored:
+def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:
     ensemble = parse_evaluated(evaluated)
     reach = checkpoints(ensemble)
     members = read_members(paths)
@@ -101,29 +89,14 @@ def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> Scored:
         yield round, teacher_logits(ensemble, window)
 
 
-def _row(logits: torch.Tensor, labels: torch.Tensor, counts: ClassCounts) -> dict[str, Any]:
-    result = score(logits, labels)
-    own = own_accuracies([result], counts)
-    return {
-        **result.columns,
-        "samples": len(labels),
-        "client_std": None,
-        "own_mean": sum(own) / len(own),
-        "own_std": spread(own),
-    }
-
-
 def _read_participants(paths: list[Path]) -> dict[int, dict[str, int]]:
-    """Return, by round, the number of participants and the most bytes that one of them moves."""
+    """Return by round the number of participants and the most bytes that one of them moves."""
     rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
         for row in load_table(path).to_pylist():
             rows[row["round"]].append(row)
     return {
-        round: {
-            "participants": len(group),
-            "bytes_up": max(row["bytes_up"] for row in group),
-            "bytes_down": max(row["bytes_down"] for row in group),
-        }
+        round: {"participants": len(group)}
+        | {way: max(row[way] for row in group) for way in ("bytes_up", "bytes_down")}
         for round, group in rows.items()
     }

@@ -1,4 +1,4 @@
-"""Stage `forgetting`: what still contains the clients that an experiment forgets, as a table."""
+"""Stage `forgetting`: the files that still contain forgotten clients, as a table."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ from fedstage.storage.files import load_json
 
 
 class ListedTrace(Settings):
-    """A file that a client is in, as `fedstage.experiments.forgetting` finds it."""
+    """A file with information about a client, as `fedstage.experiments.forgetting` lists it."""
 
     client: Count
     contains: str
@@ -20,7 +20,7 @@ class ListedTrace(Settings):
 
 
 class Traces(Settings):
-    """What the rule hands over."""
+    """The traces of an experiment at a scale."""
 
     experiment: str
     scale: str
@@ -29,13 +29,7 @@ class Traces(Settings):
 
 
 def forgetting(*, traces: Path, markdown: Path, csv: Path) -> None:
-    """Write a row for each client and file, or files of a pattern.
-
-    Parameters
-    ----------
-    traces : Path
-        JSON file of what the configuration knows of.
-    """
+    """Write a row for each client and file, or files of a pattern."""
     known = validate(Traces, load_json(traces), str(traces))
     source = (
         f"Experiment `{known.experiment}` at scale `{known.scale}`: what other files of this "

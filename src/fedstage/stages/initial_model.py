@@ -7,7 +7,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.randomness import torch_generator
-from fedstage.settings.initial_model import InitialModel
+from fedstage.settings.models import InitialModel
 from fedstage.settings.validation import validate_json
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import save_tensors
@@ -18,30 +18,20 @@ def initial_model(
 ) -> None:
     """Draw the weights that the global model of a group starts from.
 
-    By setting all layers but the last have the weights of a file instead.
+    With the setting `weights`, all layers but the last are taken from a file instead.
 
     Parameters
     ----------
     settings : str
-        `fedstage.settings.initial_model.InitialModel` as a JSON object.
+        `fedstage.settings.models.InitialModel` as a JSON object.
     group : int
         Number of the global model, from 0; every group starts from its own weights.
-    info : Path
-        JSON file of the data set, with `shape` (of an image [C, H, W]) and `classes`.
     folder : Path, optional
-        The data folder, where weights of a file are; by default that of FEDSTAGE_DATA.
-    output : Path
-        Safetensors file for the model's state dict.
-
-    Raises
-    ------
-    FedstageError
-        If the settings are not valid, the samples or classes are not what the model is for, or a
-        file of weights is missing or another one.
+        The data folder with files of weights; by default that of FEDSTAGE_DATA.
     """
     checked = validate_json(InitialModel, settings, "--settings")
-    data = load_json(info)
-    model = build(checked.model, tuple(data["shape"]), data["classes"])
+    dataset_info = load_json(info)
+    model = build(checked.model, tuple(dataset_info["shape"]), dataset_info["classes"])
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
     weights = getattr(checked.model, "weights", None)
     if weights is not None:

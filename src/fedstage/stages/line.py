@@ -1,10 +1,10 @@
-"""Stage `line`: the settings of a training line, as a file beside what they determine."""
+"""Stage `line`: the settings of a line, in the folder of the files that they determine."""
 
 import json
 from pathlib import Path
 
-from fedstage.plan.sharing import SCHEMA_VERSION, digest
-from fedstage.storage.files import replacing
+from fedstage.plan.digests import SCHEMA_VERSION, digest
+from fedstage.storage.files import save_text
 
 
 def line(*, settings: str, output: Path) -> None:
@@ -13,5 +13,4 @@ def line(*, settings: str, output: Path) -> None:
 
     parsed = json.loads(settings)
     content = {"schema": SCHEMA_VERSION, "digest": digest(parsed), "settings": parsed}
-    with replacing(output) as temporary:
-        temporary.write_text(yaml.safe_dump(content, sort_keys=False))
+    save_text(output, yaml.safe_dump(content, sort_keys=False))

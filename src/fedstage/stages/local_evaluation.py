@@ -1,15 +1,15 @@
 """Stage `local_evaluation`: score models that were trained without federation."""
 
-import statistics
 from pathlib import Path
+from statistics import fmean
 
-from fedstage.algorithm.one_shot.client_models import ask
-from fedstage.data.samples import read_counts, read_info, read_labelled, read_line, read_samples
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.scores import own_accuracies, score, spread
+from fedstage.algorithm.one_shot.client_models import compute_client_logits
+from fedstage.data.samples import read_counts
+from fedstage.results.metrics import METRICS_SCHEMA, spread
+from fedstage.results.scores import own_accuracies, score
 from fedstage.settings.lines import LocalLine
-from fedstage.storage.tensors import save_table
-from fedstage.training.devices import prepare
+from fedstage.stages.inputs import begin, read_evaluated
+from fedstage.storage.tables import save_rows
 
 
 def local_evaluation(
@@ -31,39 +31,36 @@ def local_evaluation(
     Parameters
     ----------
     rounds : int
-        The round to book the row under: as many local epochs as that many rounds have.
+        The round of the row: that many rounds have as many local epochs.
     who : str
-        Whose models they are: ``each_client``, ``client_3`` or another by itself, or ``pooled``.
+        Whose models they are: ``each_client``, a single client such as ``client_3``, or ``pooled``.
     models : list of Path
-        One a client, in the order of clients; or the one.
+        One a client, in the order of clients; or a single one.
     quantisation : str, optional
         How the models are quantised, if they are: JSON.
     """
-    settings = read_line(line, LocalLine)
-    device = prepare(settings.numerics)
-    about = read_info(info)
-    samples = read_samples(clients, "validation") if role == "validation" else None
-    images, labels = read_labelled(data, samples, device)
+    settings, device, dataset_info = begin(line, LocalLine, info)
+    images, labels = read_evaluated(data, clients, role, device)
     scores = []
     for path in models:
-        said, _ = ask(settings, path, quantisation, images, about)
-        scores.append(score(said, labels.cpu()))
+        logits, _ = compute_client_logits(settings, path, quantisation, images, dataset_info)
+        scores.append(score(logits, labels.cpu()))
     own = own_accuracies(scores, read_counts(histogram))
     areas = [one.auc for one in scores if one.auc is not None]
     row = {
         "round": rounds,
         "evaluated": who,
         "role": role,
-        "top1_accuracy": statistics.fmean(one.accuracy for one in scores),
-        "balanced_accuracy": statistics.fmean(one.balanced_accuracy for one in scores),
-        "auc": statistics.fmean(areas) if len(areas) == len(scores) else None,
-        "loss": statistics.fmean(one.loss for one in scores),
+        "top1_accuracy": fmean(one.accuracy for one in scores),
+        "balanced_accuracy": fmean(one.balanced_accuracy for one in scores),
+        "auc": fmean(areas) if len(areas) == len(scores) else None,
+        "loss": fmean(one.loss for one in scores),
         "samples": len(labels),
         "client_std": spread([one.accuracy for one in scores]),
-        "own_mean": statistics.fmean(own),
+        "own_mean": fmean(own),
         "own_std": spread(own),
         "bytes_up": 0,
         "bytes_down": 0,
         "participants": settings.clients,
     }
-    save_table(output, {name: [value] for name, value in row.items()}, METRICS_SCHEMA)
+    save_rows(output, [row], METRICS_SCHEMA)

@@ -2,22 +2,15 @@
 
 from pathlib import Path
 
-from fedstage.data.samples import (
-    fill_model,
-    new_model,
-    read_info,
-    read_labelled,
-    read_line,
-    read_samples,
-    state_of,
-)
+from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import client_model
+from fedstage.models.loading import state_of
+from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import LocalLine
-from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.stages.inputs import begin, load_model
+from fedstage.storage.tensors import save_tensors
 from fedstage.training.batches import client_batches
-from fedstage.training.devices import prepare
 from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
 
@@ -32,21 +25,17 @@ def local_model(
     start: Path,
     output: Path,
 ) -> None:
-    """Train on the training samples of `client`, or of all clients, from the initial model.
+    """Train the initial model on the training samples of `client`, or of all clients.
 
     Raises
     ------
     FedstageError
         If training diverges: names the client and the step.
     """
-    settings = read_line(line, LocalLine)
-    device = prepare(settings.numerics)
+    settings, device, dataset_info = begin(line, LocalLine, info)
     images, labels = read_labelled(data, read_samples(clients, "train", client), device)
-    about = read_info(info)
     architecture = settings.model if client is None else client_model(settings, client)
-    model = new_model(architecture, about, device, settings.numerics)
-    weights, _ = load_tensors(start)
-    fill_model(model, weights, start)
+    model = load_model(start, architecture, dataset_info, device, settings.numerics)
     who = "pooled" if client is None else client
     key = (settings.seed, "local_model", who)
     outcome = train(
@@ -55,8 +44,8 @@ def local_model(
         labels,
         client_batches(len(images), settings.client, torch_generator(*key, "batches")),
         settings.client,
-        client_loss(settings.client.loss, int(about["classes"]), device),
-        about,
+        client_loss(settings.client.loss, int(dataset_info["classes"]), device),
+        dataset_info,
         torch_generator(*key, "augmentation"),
         settings.numerics,
     )
@@ -65,5 +54,5 @@ def local_model(
             f"local model, client {who}: the loss is not finite at step {outcome.diverged_at}; "
             f"lower client.learning_rate = {settings.client.learning_rate} or set client.clip_norm"
         )
-    notes = {"client": who, "samples": len(images), "steps": outcome.steps, "loss": outcome.loss}
-    save_tensors(output, state_of(model), notes)
+    metadata = {"client": who, "samples": len(images), "steps": outcome.steps, "loss": outcome.loss}
+    save_tensors(output, state_of(model), metadata)

@@ -1,4 +1,4 @@
-"""Stage `logits`: what the members of one round and group say about a set of images."""
+"""Stage `logits`: the logits of the members of one round and group on a set of images."""
 
 from pathlib import Path
 from typing import Any
@@ -7,24 +7,16 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
 from fedstage.algorithm.exchange.updates import answered, read_updates
-from fedstage.data.samples import (
-    fill_model,
-    new_model,
-    read_images,
-    read_info,
-    read_line,
-    read_public,
-    read_samples,
-)
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts
+from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.members import parse_sampled
 from fedstage.plan.sharing import model_of
 from fedstage.settings.ensembles import Bayesian
 from fedstage.settings.lines import Line
-from fedstage.storage.tensors import Weights, load_tensors, save_tensors
-from fedstage.training.devices import prepare
+from fedstage.stages.inputs import Info, begin, read_unlabelled
+from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
+from fedstage.weights import Weights
 
 
 def logits(
@@ -44,57 +36,37 @@ def logits(
     Parameters
     ----------
     members : str
-        ``aggregated``: `models` is w_{t,k}; ``clients``: the updates of the group; a kind such as
-        ``gaussian_10``: what is drawn from these, with `aggregated` w_{t,k} and `start` the model
-        that the round started from.
+        ``aggregated``: `models` is w_{t,k}; ``clients``: `models` are the updates of the group; a
+        kind such as ``gaussian_10``: models drawn from these updates, with `aggregated` w_{t,k} and
+        `start` the model that the round started from.
     info : Path
-        Of the clients' data: public images are normalised as theirs.
+        Info of the clients' data, by which public images are normalised, too.
     clients : Path, optional
         The partition, to take only the samples of the validation role.
     """
-    settings = read_line(line, Line)
-    device = prepare(settings.numerics)
-    about = read_info(info)
-    if clients is None:
-        images = read_public(data, about, device)
-    else:
-        images, _ = read_images(data, read_samples(clients, "validation"), device)
+    settings, device, dataset_info = begin(line, Line, info)
+    images = read_unlabelled(data, clients, "validation", dataset_info, device)
     drawn = parse_sampled(members)
     if drawn is None:
-        read, notes = _read_members(members, models)
+        weighted, metadata = _read_members(members, models)
     else:
         assert aggregated is not None, "the graph gives it to members that are drawn"
-        read, notes = _draw_members(settings, drawn, models, aggregated, start, about)
-    model = new_model(model_of(settings, notes["group"]), about, device, settings.numerics)
+        weighted, metadata = _draw_members(settings, drawn, models, aggregated, start, dataset_info)
+    architecture = model_of(settings, metadata["group"])
+    model = new_model(architecture, dataset_info, device, settings.numerics)
     outputs = []
-    for path, weights in read:
+    for path, weights in weighted:
         fill_model(model, weights, path)
-        outputs.append(compute_logits(model, images, about, settings.numerics))
-    stacked = torch.stack(outputs) if outputs else torch.empty(0, len(images), about["classes"])
+        outputs.append(compute_logits(model, images, dataset_info, settings.numerics))
+    none = torch.empty(0, len(images), dataset_info["classes"])
+    stacked = torch.stack(outputs) if outputs else none
     if settings.numerics.logits == "fp16":
         stacked = _halved(stacked, output)
-    save_tensors(output, {"logits": stacked}, notes | {"members": members})
-
-
-def logits_of_round(
-    line: Path, settings: Line, round: int, group: int, members: str, images: str, data: Path
-) -> None:
-    """Call the stage for a round and group, with the files that the graph says it reads."""
-    read = artefacts.member_models(settings, round, group, members)
-    logits(
-        line=line,
-        members=members,
-        models=[Path(path) for path in read.models],
-        aggregated=Path(read.aggregated) if read.aggregated else None,
-        start=Path(read.start) if read.start else None,
-        data=data,
-        info=Path(artefacts.data_file(settings.data, "info")),
-        output=Path(artefacts.logits_file(settings, round, group, members, images)),
-    )
+    save_tensors(output, {"logits": stacked}, metadata | {"members": members})
 
 
 def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:
-    """Return logits as fp16, which a member that is about to diverge may exceed."""
+    """Return logits as fp16; those of a member that is about to diverge may exceed its range."""
     halved = logits.half()
     if not bool(halved.isfinite().all()) and bool(logits.isfinite().all()):
         raise FedstageError(
@@ -107,15 +79,15 @@ def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:
 def _read_members(
     members: str, paths: list[Path]
 ) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
-    """Return the members' weights with their files, and the notes of their logits."""
+    """Return the members' weights with their files, and the metadata of their logits."""
     if members == "aggregated":
-        weights, notes = load_tensors(paths[0])
-        return [(paths[0], weights)], notes | {"samples": [notes["samples"]]}
+        weights, metadata = load_tensors(paths[0])
+        return [(paths[0], weights)], metadata | {"samples": [metadata["samples"]]}
     updates = read_updates(paths)
     valid = answered(updates)
-    notes = {key: updates[0].notes[key] for key in ("round", "group")}
-    samples = [update.notes["samples"] for update in valid]
-    return [(update.path, update.weights) for update in valid], notes | {"samples": samples}
+    metadata = {key: updates[0].metadata[key] for key in ("round", "group")}
+    samples = [update.metadata["samples"] for update in valid]
+    return [(update.path, update.weights) for update in valid], metadata | {"samples": samples}
 
 
 def _draw_members(
@@ -124,26 +96,26 @@ def _draw_members(
     updates: list[Path],
     aggregated: Path,
     start: Path | None,
-    about: dict[str, Any],
+    info: Info,
 ) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
-    """Return models drawn from the clients' distribution, none where no client answered.
+    """Return models drawn from the clients' distribution, none if all clients diverged.
 
-    Each stands under the file of the averaged model, and for the training samples of all clients.
+    Each has the file of the averaged model, and counts for the training samples of all clients.
     """
     valid = answered(read_updates(updates))
-    mean, notes = load_tensors(aggregated)
+    mean, metadata = load_tensors(aggregated)
     if not valid:
-        return [], notes | {"samples": []}
-    skeleton = new_model(model_of(settings, notes["group"]), about, torch.device("meta"))
+        return [], metadata | {"samples": []}
+    skeleton = new_model(model_of(settings, metadata["group"]), info, torch.device("meta"))
     uniform = settings.aggregation.weights == "uniform"
     models = draw(
         drawn,
         [update.weights for update in valid],
-        [1.0 if uniform else float(update.notes["samples"]) for update in valid],
+        [1.0 if uniform else float(update.metadata["samples"]) for update in valid],
         mean,
         load_tensors(start)[0] if start else None,
         [name for name, _ in skeleton.named_parameters()],
-        (settings.seed, "logits", notes["round"], notes["group"]),
+        (settings.seed, "logits", metadata["round"], metadata["group"]),
     )
-    samples = [notes["samples"]] * len(models)
-    return [(aggregated, model) for model in models], notes | {"samples": samples}
+    samples = [metadata["samples"]] * len(models)
+    return [(aggregated, model) for model in models], metadata | {"samples": samples}

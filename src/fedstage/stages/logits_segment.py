@@ -1,22 +1,15 @@
-"""Stage `logits_segment`: the logits of a group's members on public images, of several rounds."""
+"""Stage `logits_segment`: the logits of a group's members on public images in several rounds."""
 
 from pathlib import Path
 
-from fedstage.data.samples import read_line
+from fedstage.plan import artefacts, edges
 from fedstage.plan.sharing import normalised
 from fedstage.settings.lines import Line
-from fedstage.stages.logits import logits_of_round
+from fedstage.stages import call
+from fedstage.storage.yaml_files import read_line
 
 
-def logits_segment(
-    *,
-    line: Path,
-    rounds: list[int],
-    group: int,
-    members: str,
-    images: str,
-    public: Path,
-) -> None:
+def logits_segment(*, line: Path, rounds: list[int], group: int, members: str, images: str) -> None:
     """Call the stage `logits` for each of `rounds`.
 
     Parameters
@@ -24,10 +17,10 @@ def logits_segment(
     members : str
         The kind of the members (`fedstage.plan.members`).
     images : str
-        The name of the public images, as it stands in the files' names.
-    public : Path
-        The public images.
+        The name of the public images in the names of files.
     """
     settings = normalised(read_line(line, Line))
     for round in rounds:
-        logits_of_round(line, settings, round, group, members, images, public)
+        at = (settings, round, group, members, images)
+        files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
+        call("logits", files, members=members)

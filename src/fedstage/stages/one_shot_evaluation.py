@@ -1,29 +1,17 @@
-"""Stage `one_shot_evaluation`: score what one-shot federated learning predicts."""
+"""Stage `one_shot_evaluation`: score the predictions of one-shot federated learning."""
 
-from collections.abc import Mapping, Sequence
 from operator import mul
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from fedstage.algorithm.one_shot.prediction import predict
-from fedstage.data.bags import Samples
-from fedstage.data.samples import (
-    fill_model,
-    new_model,
-    read_counts,
-    read_info,
-    read_labelled,
-    read_line,
-    read_samples,
-)
-from fedstage.plan.sharing import members
+from fedstage.data.samples import read_counts
+from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.scores import own_accuracies, score, spread
+from fedstage.results.model_metrics import model_metrics
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.storage.tensors import load_table, load_tensors, save_table
-from fedstage.training.devices import prepare
+from fedstage.stages.inputs import begin, load_model, read_evaluated, stack_logits
+from fedstage.storage.tables import load_table, save_rows
+from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
 
 
@@ -41,68 +29,46 @@ def one_shot_evaluation(
     rounds: Path,
     output: Path,
 ) -> None:
-    """Write one row of metrics, booked under round 1.
+    """Write one row of metrics, of round 1.
 
     Parameters
     ----------
     role : str
-        ``test``, ``test_own``, or ``validation``: then `clients` says which training samples these
-        are.
+        ``test``, ``test_own``, or ``validation``: the samples with this role in `clients`.
     aggregator, logits : optional
-        What the aggregator has learnt, and what its members say about the samples of the role.
+        The trained aggregator, and its members' logits on the samples of the role.
     student : Path, optional
-        The model that the aggregator has taught, where that is what predicts.
+        The model that learnt from the aggregator, scored in its place.
     rounds : Path
-        What one client sent and received in all.
+        Bytes that one client sent and received, a row a round.
     """
-    settings = read_line(line, OneShotLine)
-    device, about = prepare(settings.numerics), read_info(info)
-    samples = read_samples(clients, "validation") if role == "validation" else None
-    images, labels = read_labelled(data, samples, device)
+    settings, device, dataset_info = begin(line, OneShotLine, info)
+    images, labels = read_evaluated(data, clients, role, device)
     if student is not None:
-        predicted = _answers(settings, student, images, about)
+        model = load_model(student, settings.student, dataset_info, device, settings.numerics)
+        predicted = compute_logits(model, images, dataset_info, settings.numerics)
     else:
         assert aggregator is not None, "the graph gives it where there is no student"
-        said = torch.stack([load_tensors(path)[0]["logits"] for path in logits or []]).to(device)
+        ensemble = stack_logits(logits or [], device)
         parameters, _ = load_tensors(aggregator)
-        predicted = predict(settings.aggregator, parameters, said, images, about)
-    result = score(predicted.cpu(), labels.cpu())
-    own = own_accuracies([result], read_counts(histogram))
-    clients_left = len(members(settings))
+        predicted = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
+    remaining = len(members(settings))
     row = {
         "round": 1,
         "evaluated": "aggregator" if student is None else "distilled_model",
         "role": role,
-        "top1_accuracy": result.accuracy,
-        "balanced_accuracy": result.balanced_accuracy,
-        "auc": result.auc,
-        "loss": result.loss,
-        "samples": len(labels),
-        "client_std": None,
-        "own_mean": sum(own) / len(own),
-        "own_std": spread(own),
-        **_totals(load_table(rounds).to_pydict(), clients_left),
-        "participants": clients_left,
+        **model_metrics(predicted, labels, read_counts(histogram)),
+        **_mean_bytes(rounds, remaining),
+        "participants": remaining,
     }
-    save_table(output, {name: [value] for name, value in row.items()}, METRICS_SCHEMA)
+    save_rows(output, [row], METRICS_SCHEMA)
 
 
-def _totals(columns: Mapping[str, Sequence[int]], clients: int) -> dict[str, int]:
-    """Return the bytes that a client sends and receives in all, as a mean over clients.
-
-    A round in which only some take part counts by their share.
-    """
+def _mean_bytes(rounds: Path, clients: int) -> dict[str, int]:
+    """Return the bytes that a client sends and receives in all rounds, as a mean over clients."""
+    columns = load_table(rounds).to_pydict()
     present = columns["participants"]
     return {
         way: round(sum(map(mul, columns[way], present)) / clients)
         for way in ("bytes_up", "bytes_down")
     }
-
-
-def _answers(
-    settings: OneShotLine, student: Path, images: Samples, about: dict[str, Any]
-) -> torch.Tensor:
-    """Return the student's logits [n, C]."""
-    model = new_model(settings.student, about, images.device, settings.numerics)
-    fill_model(model, load_tensors(student)[0], student)
-    return compute_logits(model, images, about, settings.numerics)

@@ -1,11 +1,11 @@
-"""Stage `participation`: draw which client each slot of a round is."""
+"""Stage `participation`: draw the client of each slot of each round."""
 
 from pathlib import Path
 
 from fedstage.data.participation import SCHEMA, table
-from fedstage.settings.binding import Binding
+from fedstage.settings.slots import Binding
 from fedstage.settings.validation import validate_json
-from fedstage.storage.tensors import save_table
+from fedstage.storage.tables import save_table
 
 
 def participation(
@@ -23,15 +23,12 @@ def participation(
     Parameters
     ----------
     clients, participants : int
-        Clients in all, and how many of them take part in a round.
-    seed : int
-        Seed of the training line.
+        All clients, and those that take part in a round.
     first, last : int
         Rounds, numbered from 1.
     binding : str, optional
-        Which clients may be which slot, as JSON of `fedstage.settings.binding.Binding`; by default all any.
-    output : Path
-        Parquet of `fedstage.data.participation.SCHEMA`.
+        `fedstage.settings.slots.Binding` as JSON: the clients that each slot may have, by default
+        all.
     """
     rule = validate_json(Binding, binding, "--binding") if binding else None
     save_table(output, table(clients, participants, seed, first, last, rule), SCHEMA)

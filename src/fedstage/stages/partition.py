@@ -5,28 +5,27 @@ from pathlib import Path
 import numpy as np
 
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
-from fedstage.data.partitions.histogram import label_histogram
-from fedstage.data.partitions.roles import split_roles
+from fedstage.data.partitions.roles import label_histogram, split_roles
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.partition import PartitionSettings
+from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.validation import validate_json
-from fedstage.storage.tensors import Weights, load_tensors, save_table
+from fedstage.storage.tables import save_table
+from fedstage.storage.tensors import load_tensors
+from fedstage.weights import Weights
 
 
 def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> None:
-    """Write whose each training sample is, and the label histogram of each client.
+    """Write the client and role of each training sample, and the label histogram of each client.
 
     Parameters
     ----------
     settings : str
-        `fedstage.settings.partition.PartitionSettings` as a JSON object.
+        `fedstage.settings.partitions.PartitionSettings` as a JSON object.
     train : Path
         Training set, safetensors: `labels` and, for the natural partition, `clients`.
-    output : Path
-        Parquet of `fedstage.data.partitions.CLIENTS_SCHEMA`.
-    histogram : Path
-        Parquet of `fedstage.data.partitions.HISTOGRAM_SCHEMA`.
+    output, histogram : Path
+        Parquet of CLIENTS_SCHEMA and HISTOGRAM_SCHEMA of `fedstage.data.partitions`.
     """
     chosen = validate_json(PartitionSettings, settings, "--settings")
     tensors, _ = load_tensors(train)

@@ -1,14 +1,12 @@
-"""Stage `properties`: what the DAG says about each method, as a table."""
+"""Stage `properties`: properties of each method that follow from its DAG, as a table."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from fedstage.results.definitions import DefinedRun, read_definition
 from fedstage.results.method_properties import Cost, Properties
 from fedstage.results.method_properties import properties as properties_of
-from fedstage.results.tables.labels import show_value
-from fedstage.results.tables.plain import NOTHING, Cell, write_csv, write_markdown
-from fedstage.settings.scores import Axis
+from fedstage.results.runs_file import ExperimentRun, read_runs_file
+from fedstage.results.tables.labels import NOTHING, place_for_people
+from fedstage.results.tables.plain import Cell, write_csv, write_markdown
 
 _LEGEND = {
     "Ensemble": (
@@ -31,27 +29,17 @@ _LEGEND = {
 }
 
 
-def properties(*, definition: Path, markdown: Path, csv: Path) -> None:
+def properties(*, runs: Path, markdown: Path, csv: Path) -> None:
     """Compute ensemble size, cost, secure aggregation and overlap of each method from its edges.
 
-    Parameters
-    ----------
-    definition : Path
-        JSON file of the experiment's lines; seeds do not matter here.
-    markdown, csv : Path
-        The table, a row a combination of the table's axes.
-
-    Raises
-    ------
-    FedstageError
-        If a file is missing or damaged.
+    The table has a row for each combination of its axes; seeds do not matter.
     """
-    experiment = read_definition(definition)
+    experiment = read_runs_file(runs)
     texts, numbers = [], []
     for run in [runs[0] for runs in experiment.places().values()]:
         found = properties_of(run.line, run.length)
         place = {axis: run.settings[axis] for axis in experiment.axes}
-        texts.append(_texts(place, found))
+        texts.append(place_for_people(place, experiment) | _texts(found))
         numbers.append(place | _numbers(run, found))
     source = (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: computed from what "
@@ -61,9 +49,9 @@ def properties(*, definition: Path, markdown: Path, csv: Path) -> None:
     write_csv(csv, numbers)
 
 
-def _texts(place: Mapping[str, Axis], found: Properties) -> dict[str, str]:
+def _texts(found: Properties) -> dict[str, str]:
     distils = found.students > 0
-    return {axis: show_value(value) for axis, value in place.items()} | {
+    return {
         "Ensemble": as_function(found.ensemble) if distils else NOTHING,
         "Passes": as_function(found.passes) if distils else NOTHING,
         "Students": str(found.students) if distils else NOTHING,
@@ -73,7 +61,7 @@ def _texts(place: Mapping[str, Axis], found: Properties) -> dict[str, str]:
     }
 
 
-def _numbers(run: DefinedRun, found: Properties) -> dict[str, Cell]:
+def _numbers(run: ExperimentRun, found: Properties) -> dict[str, Cell]:
     return {
         "participants_a_round": run.line.participants,
         "ensemble_models": found.ensemble.models,

@@ -5,21 +5,16 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.one_shot.client_models import example, library
-from fedstage.data.samples import (
-    fill_model,
-    new_model,
-    read_images,
-    read_info,
-    read_line,
-    read_samples,
-)
-from fedstage.plan.sharing import canonical, client_model
+from fedstage.data.samples import read_images, read_samples
+from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.digests import canonical
+from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import LocalLine
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate_json
+from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.devices import prepare
 from fedstage.training.inference import normalised_batches
 
 
@@ -35,34 +30,33 @@ def quantised_model(
 ) -> None:
     """Quantise the model after its training, with ranges of activations from training samples.
 
-    The tensors of the file are what a server sends on.
+    The tensors of the file are those that a server sends on.
 
     Parameters
     ----------
     quantisation : str
-        How, and how many samples calibrate: JSON.
+        The scheme, and the number of samples that calibrate it: JSON.
     clients : Path
-        The partition: which samples are the client's own.
+        The partition, which has the client's own samples.
     """
-    settings = read_line(line, LocalLine)
-    how = validate_json(Int8, quantisation, "--quantisation")
-    device, about = prepare(settings.numerics), read_info(info)
-    weights, notes = load_tensors(model)
-    client = notes["client"]
-    network = new_model(client_model(settings, client), about, device)
+    settings, device, dataset_info = begin(line, LocalLine, info)
+    scheme = validate_json(Int8, quantisation, "--quantisation")
+    weights, metadata = load_tensors(model)
+    client = metadata["client"]
+    network = new_model(client_model(settings, client), dataset_info, device)
     fill_model(network, weights, model)
-    own = read_samples(clients, how.calibration.on, client)
-    chosen = _drawn(own, how.calibration.samples, settings.seed, client)
+    own = read_samples(clients, scheme.calibration.on, client)
+    generator = torch_generator(settings.seed, "quantised_model", client)
+    order = torch.randperm(len(own), generator=generator)
+    chosen = own[order[: scheme.calibration.samples]]
     images, _ = read_images(data, chosen, device)
-    batches = normalised_batches(images, about)
-    tensors = library().quantise(network, how, example(images), batches)
-    kept = {name: notes[name] for name in ("client", "samples")}
-    ranges = library().ranges(tensors)
-    calibration = {"calibrated_on": len(chosen), "ranges": ranges}
-    save_tensors(output, tensors, kept | calibration | {"quantisation": canonical(how)})
-
-
-def _drawn(samples: torch.Tensor, number: int, seed: int, client: int) -> torch.Tensor:
-    """Return so many of the client's samples, or all where it has fewer."""
-    generator = torch_generator(seed, "quantised_model", client)
-    return samples[torch.randperm(len(samples), generator=generator)[:number]]
+    batches = normalised_batches(images, dataset_info)
+    tensors = library().quantise(network, scheme, example(images), batches)
+    described = {
+        "client": client,
+        "samples": metadata["samples"],
+        "calibrated_on": len(chosen),
+        "ranges": library().ranges(tensors),
+        "quantisation": canonical(scheme),
+    }
+    save_tensors(output, tensors, described)

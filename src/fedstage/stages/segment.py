@@ -1,16 +1,13 @@
-"""Stage `segment`: rounds first..last of a group, all students or all groups, in one process."""
+"""Stage `segment`: several rounds of a group, of all students or of all groups, in one process."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from fedstage.data.samples import read_line
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, edges
 from fedstage.plan.sharing import group_slots, is_distilled, keeps_state, normalised, owner
 from fedstage.settings.lines import Line
-from fedstage.stages.aggregation import aggregation
-from fedstage.stages.cohort import cohort
-from fedstage.stages.distillation import distillation
-from fedstage.stages.logits import logits_of_round
+from fedstage.stages import call
+from fedstage.storage.yaml_files import read_line
 
 
 def segment(
@@ -26,8 +23,8 @@ def segment(
 ) -> None:
     """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
 
-    Reads and writes the same files as jobs of a participant each would, where `fedstage.plan.artefacts` says
-    that they are. Of round state only that of the last round stays.
+    It reads and writes the same files as single jobs, under the names of `fedstage.plan.artefacts`.
+    Only the last round's state stays.
 
     Parameters
     ----------
@@ -42,20 +39,48 @@ def segment(
     for round in range(first, last + 1):
         owned = [group for group in groups if owner(settings, round, group) == settings]
         for group in owned:
-            train_group(line, settings, round, group)
-        taught = [group for group in groups if is_distilled(settings, round, group)]
-        if taught:
+            _train(settings, round, group)
+        students = [group for group in groups if is_distilled(settings, round, group)]
+        if students:
             for group in owned:
-                speak(line, settings, round, group)
-        for group in taught:
-            teach(line, settings, round, group)
+                _compute_round_logits(settings, round, group)
+        for group in students:
+            output = artefacts.global_model(settings, round, group)
+            call("distillation", edges.distillation(settings, round, group) | {"output": output})
         _drop(settings, round, groups, kept_updates, artefacts.updates)
         if round > first:
             _drop(settings, round - 1, groups, kept_models, _models)
             _drop(settings, round - 1, groups, [], lambda *at: [artefacts.round_state(*at)])
     for round in range(first, last + 1):
         _drop(settings, round, groups, kept_participants, _tables)
-        _drop(settings, round, groups, kept_logits, artefacts.spoken_logits)
+        _drop(settings, round, groups, kept_logits, artefacts.round_logits)
+
+
+def _train(settings: Line, round: int, group: int) -> None:
+    """Train the participants of a group and aggregate their updates."""
+    at = (settings, round, group)
+    call(
+        "local_training",
+        edges.local_training(*at) | {"outputs": artefacts.updates(*at)},
+        round=round,
+        group=group,
+        slots=list(group_slots(settings, group)),
+    )
+    outputs: edges.Files = {
+        "output": artefacts.aggregated_model(*at),
+        "participants": artefacts.participants_table(*at),
+    }
+    if keeps_state(settings):
+        outputs["new_state"] = artefacts.round_state(*at)
+    call("aggregation", edges.aggregation(*at) | outputs)
+
+
+def _compute_round_logits(settings: Line, round: int, group: int) -> None:
+    """Compute the logits of a round and group that distillations read."""
+    for members, images, _ in artefacts.teaching_logits(settings):
+        at = (settings, round, group, members, images)
+        files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
+        call("logits", files, members=members)
 
 
 def _drop(
@@ -65,7 +90,7 @@ def _drop(
     kept: list[int] | None,
     files: Callable[[Line, int, int], list[str]],
 ) -> None:
-    """Delete files of a round, unless it is one of those kept; only what stands under this line."""
+    """Delete this line's own files of a round, unless the round is kept."""
     if kept is None or round in kept:
         return
     for group in groups:
@@ -79,67 +104,5 @@ def _tables(line: Line, round: int, group: int) -> list[str]:
 
 
 def _models(line: Line, round: int, group: int) -> list[str]:
-    return [
-        artefacts.aggregated_model(line, round, group),
-        artefacts.global_model(line, round, group),
-    ]
-
-
-def train_group(line: Path, settings: Line, round: int, group: int) -> None:
-    """Train the participants of a group and aggregate their updates."""
-    info = Path(artefacts.data_file(settings.data, "info"))
-    start = Path(artefacts.global_model(settings, round - 1, group))
-    before = [Path(path) for path in artefacts.own_state_before(settings, round, group)]
-    public = [Path(path) for path in artefacts.statistics_images(settings)]
-    updates = [Path(path) for path in artefacts.updates(settings, round, group)]
-    cohort(
-        line=line,
-        round=round,
-        group=group,
-        slots=list(group_slots(settings, group)),
-        data=Path(artefacts.data_file(settings.data, "train")),
-        info=info,
-        clients=Path(artefacts.clients_table(settings)),
-        participation=Path(artefacts.participation_table(settings, round)),
-        start=start,
-        state=[Path(path) for path in artefacts.states_before(settings, round, group)],
-        outputs=updates,
-    )
-    state = Path(artefacts.round_state(settings, round, group))
-    aggregation(
-        line=line,
-        info=info,
-        start=start,
-        updates=updates,
-        state=next(iter(before), None),
-        public=next(iter(public), None),
-        output=Path(artefacts.aggregated_model(settings, round, group)),
-        participants=Path(artefacts.participants_table(settings, round, group)),
-        new_state=state if keeps_state(settings) else None,
-    )
-
-
-def speak(line: Path, settings: Line, round: int, group: int) -> None:
-    """Compute what the members of a round and group say, wherever distillations read it."""
-    for members, images, data in artefacts.teaching_logits(settings):
-        logits_of_round(line, settings, round, group, members, images, Path(data))
-
-
-def teach(line: Path, settings: Line, round: int, group: int) -> None:
-    """Distil the round's teacher into a student."""
-    validation = artefacts.server_validation(settings)
-    distillation(
-        line=line,
-        start=Path(artefacts.aggregated_model(settings, round, group)),
-        logits=_paths(artefacts.teacher_logits(settings, round)),
-        judged=_paths(artefacts.judged_logits(settings, round)),
-        updates=_paths(artefacts.fused_updates(settings, round, group)),
-        public=Path(artefacts.public_file(settings)),
-        server_validation=Path(validation) if validation else None,
-        info=Path(artefacts.data_file(settings.data, "info")),
-        output=Path(artefacts.global_model(settings, round, group)),
-    )
-
-
-def _paths(names: list[str]) -> list[Path]:
-    return [Path(name) for name in names]
+    at = (line, round, group)
+    return [artefacts.aggregated_model(*at), artefacts.global_model(*at)]

@@ -1,27 +1,25 @@
-"""Stage `simulation`: when the jobs of each method's rounds would run, and seconds a round."""
+"""Stage `simulation`: a schedule of the jobs of each method's rounds, and seconds a round."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from matplotlib.figure import Figure
 
-from fedstage.results.definitions import DefinedRun, Definition, read_definition
 from fedstage.results.figures.style import save_figure
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
 from fedstage.results.simulation.availability import away_before, windows
 from fedstage.results.simulation.events import AGGREGATOR
 from fedstage.results.simulation.figure import Panel, draw_gantt
 from fedstage.results.simulation.schedule import Schedule, schedule
 from fedstage.results.simulation.table import LEGEND, as_numbers, as_texts, describe
-from fedstage.results.tables.labels import join_labels, show_value
-from fedstage.results.tables.plain import write_csv, write_markdown
-from fedstage.settings.scores import Axis
-from fedstage.storage.tensors import save_table
+from fedstage.results.tables.labels import join_for_people, join_labels, place_for_people
+from fedstage.results.tables.plain import write_csv, write_markdown, write_parquet
 
-Scheduled = Sequence[tuple[DefinedRun, Schedule]]
+Scheduled = Sequence[tuple[ExperimentRun, Schedule]]
 
-#: A row a job of a run. The run is its place in the table, such as ``method = fedavg``, and seed.
+#: A row a job; the run is a place in the table, such as ``method = fedavg``, with a seed.
 JOBS_SCHEMA = pa.schema(
     [
         ("run", pa.string()),
@@ -29,7 +27,7 @@ JOBS_SCHEMA = pa.schema(
         ("round", pa.int32()),
         ("group", pa.int32()),
         ("stage", pa.string()),
-        ("client", pa.int32()),  # null for what no client does
+        ("client", pa.int32()),  # null for jobs of the server
         ("worker", pa.int32()),  # of the server; 0 for clients
         ("start", pa.float64()),  # seconds
         ("end", pa.float64()),
@@ -37,45 +35,32 @@ JOBS_SCHEMA = pa.schema(
 )
 
 
-def simulation(*, definition: Path, markdown: Path, csv: Path, jobs: Path, figure: Path) -> None:
-    """Simulate the rounds of each run on clients that are not always there and a server.
+def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: Path) -> None:
+    """Simulate the rounds of each run on a server and clients that are not always available.
 
-    Parameters
-    ----------
-    definition : Path
-        JSON file of the experiment's lines and of the simulation's settings.
-    markdown, csv : Path
-        Seconds a round and idle times, a row a combination of the table's axes.
-    jobs : Path
-        Start and end of every job, as Parquet.
-    figure : Path
-        The first rounds of the first seed's runs as a Gantt chart, PNG or SVG by suffix.
-
-    Raises
-    ------
-    FedstageError
-        If a file is missing or damaged, or the suffix is neither ``.png`` nor ``.svg``.
+    The table has seconds a round and idle times for each combination of its axes, `jobs` start and
+    end of every job as Parquet, and `figure` the first rounds of the first seed's runs.
     """
-    experiment = read_definition(definition)
+    experiment = read_runs_file(runs)
     settings = experiment.simulation
-    found = {
-        place: [(run, schedule(run.line, run.length.rounds, settings)) for run in runs]
-        for place, runs in experiment.places().items()
+    schedules = {
+        place: [(run, schedule(run.line, run.length.rounds, settings)) for run in same]
+        for place, same in experiment.places().items()
     }
     axes = experiment.axes
     texts, numbers = [], []
-    for place, runs in found.items():
-        measures = [made.measures for _, made in runs]
+    for place, same in schedules.items():
+        measures = [made.measures for _, made in same]
         values = dict(zip(axes, place, strict=True))
-        texts.append(
-            {axis: show_value(value) for axis, value in values.items()} | as_texts(measures)
-        )
+        texts.append(place_for_people(values, experiment) | as_texts(measures))
         numbers.append(values | as_numbers(measures))
     write_markdown(markdown, experiment.title, describe(experiment), texts, LEGEND)
     write_csv(csv, numbers)
-    rows = [row for place, runs in found.items() for row in _rows(join_labels(axes, place), runs)]
-    save_table(jobs, {name: [row[name] for row in rows] for name in JOBS_SCHEMA.names}, JOBS_SCHEMA)
-    save_figure(_draw(experiment, found), figure)
+    rows = [
+        row for place, same in schedules.items() for row in _rows(join_labels(axes, place), same)
+    ]
+    write_parquet(jobs, rows, JOBS_SCHEMA)
+    save_figure(_draw(experiment, [one for runs in schedules.values() for one in runs]), figure)
 
 
 def _rows(label: str, runs: Scheduled) -> Iterator[dict[str, Any]]:
@@ -98,9 +83,9 @@ def _rows(label: str, runs: Scheduled) -> Iterator[dict[str, Any]]:
 # --- the figure -----------------------------------------------------------------------------------
 
 
-def _draw(experiment: Definition, found: Mapping[tuple[Axis, ...], Scheduled]) -> Figure:
-    until, panels = choose_panels(experiment, [one for runs in found.values() for one in runs])
-    place = join_labels(experiment.columns, _first(experiment, experiment.columns))
+def _draw(experiment: ExperimentRuns, scheduled: Scheduled) -> Figure:
+    until, panels = choose_panels(experiment, scheduled)
+    place = join_for_people(experiment.columns, experiment.runs[0].settings, experiment)
     return draw_gantt(
         panels,
         until,
@@ -111,31 +96,27 @@ def _draw(experiment: Definition, found: Mapping[tuple[Axis, ...], Scheduled]) -
     )
 
 
-def choose_panels(experiment: Definition, scheduled: Scheduled) -> tuple[float, list[Panel]]:
-    """Return what the figure shows, and until when.
+def choose_panels(experiment: ExperimentRuns, scheduled: Scheduled) -> tuple[float, list[Panel]]:
+    """Return the end of the figure's scale and its panels.
 
-    That is the first seed's runs at the first place among the columns of the table, until the
-    slowest of them has completed the first `shown_rounds` rounds.
+    The panels are the first seed's runs in the first columns of the table, until the slowest of
+    them has completed the first `shown_rounds` rounds.
     """
-    fixed = [*experiment.columns, "seed"]
-    first = _first(experiment, fixed)
+    settings, rounds = experiment.runs[0].settings, experiment.simulation.shown_rounds
+    fixed = [*experiment.columns, SEED]
     shown = [
-        (run, made) for run, made in scheduled if [run.settings[axis] for axis in fixed] == first
+        (run, made)
+        for run, made in scheduled
+        if all(run.settings[axis] == settings[axis] for axis in fixed)
     ]
-    until = max(_end_of(made, experiment.simulation.shown_rounds) for _, made in shown)
+    until = max(
+        span.end for _, made in shown for job, span in made.spans.items() if job.round <= rounds
+    )
     return until, [_panel(experiment, run, made, until) for run, made in shown]
 
 
-def _first(experiment: Definition, axes: Sequence[str]) -> list[Axis]:
-    return [experiment.runs[0].settings[axis] for axis in axes]
-
-
-def _end_of(made: Schedule, rounds: int) -> float:
-    return max(span.end for job, span in made.spans.items() if job.round <= rounds)
-
-
-def _panel(experiment: Definition, run: DefinedRun, made: Schedule, until: float) -> Panel:
-    name = join_labels(experiment.rows, [run.settings[axis] for axis in experiment.rows])
+def _panel(experiment: ExperimentRuns, run: ExperimentRun, made: Schedule, until: float) -> Panel:
+    name = join_for_people(experiment.rows, run.settings, experiment)
     spans = {
         job: span
         for job, span in made.spans.items()

@@ -3,44 +3,31 @@
 from pathlib import Path
 
 from fedstage.results.tables.html import render_html
+from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.latex import render_latex
 from fedstage.results.tables.layout import describe_source, lay_out
 from fedstage.results.tables.markdown import render
 from fedstage.results.tables.runs import last_rounds, read_scores
 from fedstage.results.tables.summary import summarise, table_schema
-from fedstage.storage.files import replacing
-from fedstage.storage.tensors import save_table
+from fedstage.storage.files import replacing, save_text
+from fedstage.storage.tables import save_table
 
 
 def tables(
     *, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path, latex: Path
 ) -> None:
-    """Put the last evaluated round of each run into a table, averaged over seeds.
+    """Write the table of the last evaluated round of each run, averaged over seeds.
 
-    Where the experiment has a published counterpart, its numbers and the differences stand beside.
-
-    Parameters
-    ----------
-    runs : Path
-        JSON file of the experiment's runs: settings, metrics, partition and published number.
-    csv, parquet : Path
-        The table with exact numbers: a row a combination of the row and column axes.
-    markdown, html, latex : Path
-        The table for people: rounded, column axes as columns, with a legend.
-
-    Raises
-    ------
-    FedstageError
-        If a file is missing, damaged or empty, an accuracy is not a number, or two runs have the
-        same place and seed.
+    It has the published numbers and the differences too, if the experiment has a counterpart.
+    `csv` and `parquet` have exact numbers, a row a combination of the row and column axes; the
+    others are for people: rounded, column axes as columns, with a legend.
     """
     experiment, frame = read_scores(runs)
     metric = experiment.metric
     table = summarise(frame, experiment.axes, metric)
+    people, shown = for_people(experiment), frame_for_people(table, experiment)
     source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame), metric)
-    layout = lay_out(
-        table, experiment.rows, experiment.columns, experiment.published, experiment.notes
-    )
+    layout = lay_out(shown, people.rows, people.columns, experiment.published, experiment.notes)
     label = f"{experiment.experiment}-{experiment.scale}"
     with replacing(csv) as temporary:
         table.to_csv(temporary, index=False, lineterminator="\n")
@@ -49,11 +36,6 @@ def tables(
         {str(name): column for name, column in table.items()},
         table_schema(frame, experiment.axes, metric),
     )
-    texts = {
-        markdown: render(layout, experiment.title, source),
-        html: render_html(layout, experiment.title, source),
-        latex: render_latex(layout, experiment.title, source, label),
-    }
-    for path, text in texts.items():
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    save_text(markdown, render(layout, experiment.title, source))
+    save_text(html, render_html(layout, experiment.title, source))
+    save_text(latex, render_latex(layout, experiment.title, source, label))

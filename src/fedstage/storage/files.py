@@ -1,7 +1,7 @@
 """Writing files whole, and reading small ones; standard library only.
 
-Every file is written under a temporary name beside its place and renamed, so that a killed job
-leaves no half of a file under the real name.
+Every file is written under a temporary name in its folder and then renamed, so that a killed job
+never leaves half a file under the real name.
 """
 
 import json
@@ -28,33 +28,26 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a file.
-
-    Raises
-    ------
-    FedstageError
-        If it cannot be read.
-    """
+    """Read a file; raise FedstageError if that is impossible."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
 
 
-def save_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that a person can read, keys in the given order."""
+def save_text(path: str | Path, text: str) -> None:
+    """Write text in UTF-8."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n")
+        temporary.write_text(text, encoding="utf-8")
+
+
+def save_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write readable JSON, keys in the given order."""
+    save_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def load_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing or is not a JSON object.
-    """
+    """Read a JSON object; raise FedstageError if the file is missing or holds anything else."""
     try:
         content = json.loads(read_bytes(path))
     except ValueError as error:

@@ -1,60 +1,27 @@
 """Provenance: what each job read and wrote, with which options and which source.
 
-A record is a JSON file beside the job's log, below `results/logs`. It is written by the job itself,
-as the last thing that it does, and by no other job: many jobs of a line may end at the same time.
-It holds times, so it cannot stand among the artefacts, which are compared byte by byte.
+A record is a JSON file beside the job's log, below `results/logs`. Each job writes its own, as the
+last thing that it does, because many jobs of a line may end at the same time. It holds times, so it
+cannot stand among the artefacts, which are compared byte by byte.
 """
 
 import hashlib
-import json
 import os
 import platform
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from fedstage.plan.stages import STAGES
 from fedstage.storage.files import save_json
+from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".record.json"
 
-#: The options of a stage that name what it writes; its other paths are what it reads. A segment
-#: writes what `fedstage.plan.artefacts` says.
-OUTPUTS = {
-    "line": ("output",),
-    "dataset": ("train", "test", "held_out", "server_validation", "test_own", "info"),
-    "partition": ("output", "histogram"),
-    "participation": ("output",),
-    "initial_model": ("output",),
-    "local_training": ("output",),
-    "cohort": ("outputs",),
-    "aggregation": ("output", "participants", "new_state"),
-    "logits": ("output",),
-    "distillation": ("output",),
-    "evaluation": ("output",),
-    "local_model": ("output",),
-    "local_evaluation": ("output",),
-    "quantised_model": ("output",),
-    "client_logits": ("output",),
-    "aggregator": ("output", "rounds"),
-    "distilled_model": ("output",),
-    "one_shot_evaluation": ("output",),
-    "choice": ("output", "chosen"),
-    "forgetting": ("markdown", "csv"),
-    "tables": ("csv", "parquet", "markdown", "html", "latex"),
-    "figures": ("accuracy", "partition"),
-    "comparison": ("figure",),
-    "sweep": ("figure",),
-    "communication": ("csv", "parquet", "by_run", "markdown", "html", "figure"),
-    "claims": ("csv", "parquet", "markdown", "html"),
-    "properties": ("markdown", "csv"),
-    "simulation": ("markdown", "csv", "jobs", "figure"),
-    "round_times": ("markdown", "csv", "parquet", "by_run"),
-}
-
-_LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 _DIGITS = 16
 
 
@@ -65,20 +32,12 @@ def write_record(
     source: str | None,
     figures: Mapping[str, float],
 ) -> None:
-    """Write the record of a job that has succeeded.
+    """Write the record of a job that has succeeded, beside its log.
 
-    Parameters
-    ----------
-    log : Path
-        The job's log.
-    options : Mapping
-        The keyword arguments of the stage function.
-    source : str or None
-        The fingerprint of the source, as the rule states it.
-    figures : Mapping
-        Seconds and memory, of `fedstage.execution.timings`.
+    `options` are the keyword arguments of the stage function, `source` is the fingerprint that the
+    rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`.
     """
-    written = OUTPUTS.get(stage, ())
+    written = STAGES[stage].outputs
     files = {name: _files(value) for name, value in options.items()}
     record = {
         "stage": stage,
@@ -95,12 +54,7 @@ def write_record(
         "inputs": {name: read for name, read in files.items() if read and name not in written},
         "outputs": {name: files[name] for name in written if files.get(name)},
     }
-    save_json(record_path(log), record)
-
-
-def record_path(log: Path) -> Path:
-    """Return where the record of the job with this log is."""
-    return log.with_suffix(SUFFIX)
+    save_json(log.with_suffix(SUFFIX), record)
 
 
 @cache
@@ -113,8 +67,10 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what computed: the processor, how many cores the job may use, and the GPU if any."""
-    return {"processor": _processor(), "cores": _usable_cores(), "gpu": _gpu()}
+    """Return the processor, the number of cores that the job may use, and the GPU if any."""
+    linux = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
+    return {"processor": _processor(), "cores": cores, "gpu": _gpu()}
 
 
 @cache
@@ -128,12 +84,6 @@ def _processor() -> str:
     return next(names, platform.machine())
 
 
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _gpu() -> str | None:
     """Return the GPU that this process has used; torch is not imported to find out."""
     torch = sys.modules.get("torch")
@@ -143,16 +93,17 @@ def _gpu() -> str | None:
 
 
 def content_digest(path: Path) -> str | None:
-    """Return 16 hexadecimal digits of a file's SHA-256; None where there is no file.
+    """Return 16 hexadecimal digits of a file's SHA-256; None if there is no file.
 
-    Of a safetensors file, which may be large, it is the SHA-256 that stands in its own metadata and
-    that every stage verifies when it reads the file; a file that has none is digested as a whole.
+    For a safetensors file, which may be large, this is the SHA-256 in its own metadata, which every
+    stage verifies when it reads the file; a file without one is digested as a whole.
     """
     if not path.is_file():
         return None
-    if path.suffix == ".safetensors" and (stated := _stated_checksum(path)):
-        return stated[:_DIGITS]
     with path.open("rb") as file:
+        if path.suffix == ".safetensors" and (stated := _stated_checksum(file)):
+            return stated[:_DIGITS]
+        file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
 
 
@@ -162,16 +113,11 @@ def _files(value: Any) -> dict[str, str | None]:
     return {str(path): content_digest(path) for path in paths if isinstance(path, Path)}
 
 
-def _stated_checksum(path: Path) -> str | None:
-    """Return the checksum that a safetensors file states; None if it is cut off or has none."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(_LENGTH), "little")
-        header = file.read(min(length, size))
-    try:
-        tensors = json.loads(header)
-        checksum = str(tensors.pop("__metadata__")["sha256"])
-        ends = [int(tensor["data_offsets"][1]) for tensor in tensors.values()]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return checksum if _LENGTH + length + max(ends, default=0) == size else None
+def _stated_checksum(file: BinaryIO) -> str | None:
+    """Return the checksum in a safetensors file's metadata; None if it is cut off or has none."""
+    with suppress(ValueError, KeyError):
+        header = read_header(file)
+        ends = [end for _, end in header.spans]
+        if header.start + max(ends, default=0) == file.seek(0, os.SEEK_END):
+            return str(header.metadata[CHECKSUM])
+    return None

@@ -16,41 +16,27 @@ from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.yaml_files import load_yaml
 
+#: Folders of lines. A rule that serves several of them keeps its logs in folders of the same names.
+LINES = ("training", "local_models", "aggregators", "distilled_models")
+
 
 @dataclass(frozen=True)
 class Artefact:
-    """A file, and the record of the job that made it.
+    """A file, and the record of the job that made it."""
 
-    Attributes
-    ----------
-    root : Path
-        The working folder, in which `results` is.
-    name : str
-        Path relative to it.
-    record : Path
-        Where the record is, relative to it.
-    job : dict
-        The record, as `fedstage.storage.provenance` writes it.
-    """
-
-    root: Path
-    name: str
-    record: Path
-    job: dict[str, Any]
+    root: Path  # the working folder, which has a folder `results`
+    name: str  # path of the file, relative to `root`
+    record: Path  # path of the record, relative to `root`
+    job: dict[str, Any]  # the record, as `fedstage.storage.provenance` writes it
 
 
 def find_artefact(path: Path) -> Artefact:
-    """Return a file with the latest record of a job that made it.
-
-    Raises
-    ------
-    FedstageError
-        If there is no such file, or no record.
-    """
+    """Return a file with the latest record of a job that made it; FedstageError if none did."""
     root, name = _split(path)
     if not (root / name).is_file():
         raise FedstageError(f"{path}: no such file")
-    found = [(record, job) for record, job in _records(root, name) if _makes(root, job, name)]
+    candidates = records_of(root, Path(name).parts[:3][-1])
+    found = [(record, job) for record, job in candidates if _makes(root, job, name)]
     if not found:
         raise FedstageError(
             f"{path}: no record below {RESULTS}/logs of a job that made it: the logs were deleted, "
@@ -71,27 +57,19 @@ def _split(path: Path) -> tuple[Path, str]:
     raise FedstageError(f"{path}: must be a file below a folder {RESULTS} that has logs")
 
 
-def _records(root: Path, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Return the records that may be of a file."""
-    return records_of(root, Path(name).parts[:3][-1])
-
-
 def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the records of a folder's jobs: those with its name, a line's id say, in their path.
-
-    Parameters
-    ----------
-    root : Path
-        The working folder, in which `results` is.
-    """
-    for place in (root / RESULTS / "logs").glob(f"*/*{glob.escape(identity)}*"):
-        for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
-            if record.name.endswith(SUFFIX):
-                yield record, load_json(record)
+    """Yield the records below a working folder whose path contains an identity, as a line's id."""
+    logs = root / RESULTS / "logs"
+    name = f"*{glob.escape(identity)}*"
+    for pattern in (f"*/{name}", *(f"*/{folder}/{name}" for folder in LINES)):
+        for place in logs.glob(pattern):
+            for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
+                if record.name.endswith(SUFFIX):
+                    yield record, load_json(record)
 
 
 def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:
-    """Whether a job made a file: it is among the outputs, or belongs to the job's segment."""
+    """Whether a file is among the outputs of a job, or belongs to its segment."""
     if name in by_path(job["outputs"]):
         return True
     origin = find_origin(name)
@@ -99,8 +77,8 @@ def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:
         return False
     options = job["options"]
     if job["stage"] == "logits_segment":
-        wanted = (options["group"], f"logits/{options['members']}-{options['images']}")
-        return origin.round in options["rounds"] and (origin.group, origin.name) == wanted
+        made = (options["group"], f"logits/{options['members']}-{options['images']}")
+        return origin.round in options["rounds"] and (origin.group, origin.name) == made
     line = read_settings(root / origin.folder / "line.yaml", Line)
     return made_in_segment(line, origin, options["first"], options["last"], options["groups"])
 
@@ -111,13 +89,7 @@ def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def read_settings(path: Path, kind: type[Line | LocalLine | OneShotLine]) -> Any:
-    """Read the settings of a line, without torch.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing, or not valid for this version of the package.
-    """
+    """Read a line's settings, of any schema; FedstageError if they are missing or invalid now."""
     if not path.is_file():
         raise FedstageError(f"{path}: no such file, so the settings are not known")
     return validate(kind, load_yaml(path).get("settings"), str(path))

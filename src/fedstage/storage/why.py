@@ -1,4 +1,4 @@
-"""``fedstage why FILE``: from which settings, files and source an artefact came."""
+"""``fedstage why FILE``: from which settings, files and source an artefact was made."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,13 +9,16 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.plan.edges import find_origin, read_by
-from fedstage.plan.source import module_of, parts_of, source_of, stage_fingerprint
-from fedstage.settings.initial_model import InitialModel
+from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.plan.stages import STAGES, LineKind
+from fedstage.settings.base import Settings
+from fedstage.settings.data import DataOption
 from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.models import InitialModel
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.settings.partition import PartitionSettings
+from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
-from fedstage.settings.validation import validate_json
+from fedstage.settings.validation import validate, validate_json
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.records import Artefact, by_path, find_artefact, read_settings
@@ -25,70 +28,50 @@ from fedstage.storage.yaml_files import load_yaml
 SHOWN = 8
 UNCHANGED = ", unchanged"
 
-#: What the line of a stage is, where it is not a federated one.
-_KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
-    **dict.fromkeys(
-        ("local_model", "local_evaluation", "quantised_model", "client_logits"), LocalLine
-    ),
-    **dict.fromkeys(("aggregator", "distilled_model", "one_shot_evaluation"), OneShotLine),
+#: The settings of a line, by the kind that the registry of stages names.
+_KINDS: dict[LineKind | None, type[Line | LocalLine | OneShotLine]] = {
+    "federated": Line,
+    "local": LocalLine,
+    "one_shot": OneShotLine,
+}
+
+#: The settings of stages that take them as an option.
+_OPTIONS: dict[str, type[Settings]] = {
+    "dataset": DataOption,
+    "partition": PartitionSettings,
+    "initial_model": InitialModel,
 }
 
 
 def why(path: Path) -> str:
-    """Describe where a file below `results` came from, for a person to read.
-
-    Raises
-    ------
-    FedstageError
-        If there is no such file, or no record of the job that made it.
-    """
+    """Describe where a file below `results` came from; FedstageError if there is no record."""
     artefact = find_artefact(path)
-    settings = _settings(artefact)
+    options = {name: v for name, v in artefact.job["options"].items() if name != "settings"}
     lines = [
         artefact.name,
         *_table(_facts(artefact)),
-        *_section("settings", settings),
-        *_section("options", _options(artefact)),
+        *_section("settings", _settings(artefact)),
+        *_section("options", options),
         "inputs",
         *_inputs(artefact),
     ]
     return "\n".join(lines)
 
 
-# --- what it depends on ---------------------------------------------------------------------------
-
-
 def _fingerprint(artefact: Artefact) -> str:
-    """Return what the rule of the job would carry as its source now.
-
-    Raises
-    ------
-    FedstageError
-        If the settings are missing, or not valid for this version of the package.
-    """
+    """Return the fingerprint that the job's rule would carry now; FedstageError if unknown."""
     stage, options = artefact.job["stage"], artefact.job["options"]
     for line in artefact.job["inputs"].get("line", ()):
-        settings = read_settings(artefact.root / line, _KINDS.get(stage, Line))
+        settings = read_settings(artefact.root / line, _KINDS[STAGES[stage].line])
         if how := options.get("quantisation"):
             quantisation = validate_json(Int8, how, "--quantisation")
             settings = settings.model_copy(update={"quantisation": quantisation})
         return source_of(settings, stage, options.get("evaluated"), options.get("members"))
-    return stage_fingerprint(stage, _parts(stage, options.get("settings", "")))
-
-
-def _parts(stage: str, settings: str) -> tuple[str, ...]:
-    """Return the parts of a stage whose settings are an option."""
-    match stage:
-        case "dataset":
-            return (module_of("data.datasets", json.loads(settings)["name"]),)
-        case "partition":
-            return parts_of(validate_json(PartitionSettings, settings, "--settings"), stage)
-        case "initial_model":
-            return parts_of(validate_json(InitialModel, settings, "--settings"), stage)
-    return ()
-
-
-# --- what is shown --------------------------------------------------------------------------------
+    if stage not in _OPTIONS:
+        return stage_fingerprint(stage)
+    raw = json.loads(options["settings"])
+    content = {"data": raw} if stage == "dataset" else raw
+    return source_of(validate(_OPTIONS[stage], content, "--settings"), stage)
 
 
 def _facts(artefact: Artefact) -> Iterator[tuple[str, str]]:
@@ -119,18 +102,16 @@ def _source(artefact: Artefact) -> str:
 
 
 def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) -> str:
-    """Return the digest of a file, compared with what it was for the job."""
+    """Return the digest of a file, compared with the recorded one."""
     now = content_digest(artefact.root / name)
     then = recorded.get(name)
     if then is None:
         return now or "gone"
-    if now == then:
-        return f"{now}{UNCHANGED}"
-    return f"{now or 'gone'}, was {then}"
+    return f"{now}{UNCHANGED}" if now == then else f"{now or 'gone'}, was {then}"
 
 
 def _settings(artefact: Artefact) -> Mapping[str, Any]:
-    """Return the settings of the line, or those that the job was given."""
+    """Return the settings in the job's line, or else in its options."""
     for line in artefact.job["inputs"].get("line", ()):
         path = artefact.root / line
         return load_yaml(path)["settings"] if path.is_file() else {}
@@ -138,19 +119,20 @@ def _settings(artefact: Artefact) -> Mapping[str, Any]:
     return settings
 
 
-def _options(artefact: Artefact) -> Mapping[str, Any]:
-    return {name: value for name, value in artefact.job["options"].items() if name != "settings"}
-
-
 def _inputs(artefact: Artefact) -> Iterator[str]:
+    """Yield the input files of each option, of the unchanged ones only the first."""
     recorded = by_path(artefact.job["inputs"])
     for option, files in _read(artefact).items():
         yield f"  {option}"
-        yield from _shortened([(_compare(artefact, file, recorded), file) for file in files])
+        rows = [(_compare(artefact, file, recorded), file) for file in files]
+        hidden = set([row for row in rows if row[0].endswith(UNCHANGED)][SHOWN:])
+        yield from _table((row for row in rows if row not in hidden), indent=4)
+        if hidden:
+            yield f"    and {len(hidden)} more{UNCHANGED}"
 
 
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
-    """Return what the job read; of a segment, what the file's equation reads."""
+    """Return the job's inputs by option; in a segment, those of the stage that made the file."""
     inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
     origin = find_origin(artefact.name)
     if origin is not None and artefact.job["stage"] in ("segment", "logits_segment"):
@@ -160,15 +142,6 @@ def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
         run["metrics"] for path in listed if path.is_file() for run in load_json(path)["runs"]
     ]
     return inputs | ({"metrics": list(dict.fromkeys(metrics))} if metrics else {})
-
-
-def _shortened(rows: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield rows, of the files that are unchanged only the first."""
-    unchanged = [row for row in rows if row[0].endswith(UNCHANGED)]
-    hidden = set(unchanged[SHOWN:])
-    yield from _table((row for row in rows if row not in hidden), indent=4)
-    if hidden:
-        yield f"    and {len(hidden)} more{UNCHANGED}"
 
 
 def _section(title: str, content: Mapping[str, Any]) -> list[str]:
@@ -182,4 +155,4 @@ def _table(rows: Iterable[tuple[str, str]], indent: int = 2) -> list[str]:
     """Align the second column."""
     kept = list(rows)
     width = max((len(name) for name, _ in kept), default=0)
-    return [f"{' ' * indent}{name.ljust(width)}  {value}" for name, value in kept]
+    return [f"{' ' * indent}{name:{width}}  {value}" for name, value in kept]

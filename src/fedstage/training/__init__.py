@@ -1,1 +1,1 @@
-"""The training engine: devices, batches, schedules, and the one loop that trains."""
+"""Training: devices, batches, schedules, and the one loop that trains."""

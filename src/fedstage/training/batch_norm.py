@@ -1,4 +1,4 @@
-"""Running statistics of batch normalisation, estimated anew for a model that was put together."""
+"""Running statistics of batch normalisation, re-estimated for an averaged or fused model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,26 +20,20 @@ def re_estimate(
 ) -> None:
     """Set a model's running statistics to those of `images`, in place; its parameters stay.
 
-    Each layer takes the mean over batches of the batch's mean and (unbiased) variance, while the
-    layers before it normalise by the batch, as in training (Izmailov et al. 2018, section 3.2).
-
-    Parameters
-    ----------
-    images : torch.Tensor
-        uint8 [n, C, H, W], on the model's device; cut into batches of 500 or a little less, which
-        differ by one image at most and so count alike.
+    Each layer averages the means and (unbiased) variances of the batches, while the layers before
+    it normalise by the batch, as in training (Izmailov et al. 2018, section 3.2). Batches have 500
+    images or slightly fewer, in sizes that differ by at most one, so that all count alike.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
     if not layers:
         return
-    assert isinstance(images, torch.Tensor), "models of bags have no such layers"
+    assert isinstance(images, torch.Tensor), "models of bags have no batch normalisation"
     momenta = [layer.momentum for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
+        layer.momentum = None  # the plain mean over all batches
     model.train()
-    for count, batch in enumerate(images.tensor_split(-(-len(images) // BATCH)), start=1):
-        for layer in layers:
-            layer.momentum = 1 / count  # the running mean is then that of all batches so far
+    for batch in images.tensor_split(-(-len(images) // BATCH)):
         forward(model, normalise(batch, info), numerics)
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

@@ -1,7 +1,7 @@
-"""Mini-batches as index tensors, drawn before training from one generator."""
+"""Mini-batches as tensors of sample indices (int64), drawn before training from one generator."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import torch
 
@@ -11,27 +11,14 @@ from fedstage.settings.optimisation import Client
 def client_batches(
     samples: int, client: Client, generator: torch.Generator, skipped: int = 0
 ) -> list[torch.Tensor]:
-    """Return the batches of a participant's training: `epochs` over its samples, or `steps`.
+    """Return a participant's batches, one a step: `epochs` over its samples, or `steps`.
 
-    Parameters
-    ----------
-    samples : int
-        Number of training samples.
-    generator : torch.Generator
-        Draws a permutation for every epoch.
-    skipped : int
-        Of `steps`, how many batches other rounds have taken before.
-
-    Returns
-    -------
-    list of torch.Tensor
-        Sample indices, int64; one tensor a step.
+    The generator draws a permutation an epoch; `skipped` batches of earlier rounds precede `steps`.
     """
     epochs = _epochs(samples, client.batch_size, client.last_batch, generator)
     if client.steps is not None:
-        every = (batch for epoch in epochs for batch in epoch)
-        return list(islice(every, skipped, skipped + client.steps))
-    return [batch for epoch in islice(epochs, client.epochs) for batch in epoch]
+        return list(islice(chain.from_iterable(epochs), skipped, skipped + client.steps))
+    return list(chain.from_iterable(islice(epochs, client.epochs)))
 
 
 def all_batches(samples: int, size: int) -> list[torch.Tensor]:
@@ -42,12 +29,12 @@ def all_batches(samples: int, size: int) -> list[torch.Tensor]:
 def public_batches(
     samples: int, batch_size: int, steps: int, generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """Return `steps` batches of public data, each epoch a permutation, only full batches.
+    """Return `steps` full batches of public data, one permutation an epoch.
 
     With fewer samples than a batch, every batch is all of them.
     """
     epochs = _epochs(samples, min(batch_size, samples), "drop", generator)
-    return list(islice((batch for epoch in epochs for batch in epoch), steps))
+    return list(islice(chain.from_iterable(epochs), steps))
 
 
 def _epochs(
@@ -61,7 +48,7 @@ def _epochs(
 def _treat_last(batches: list[torch.Tensor], size: int, rule: str) -> list[torch.Tensor]:
     """Apply the last-batch rule; the only batch of an epoch is always kept.
 
-    Batch statistics of one sample say nothing, so a last batch of one can be dropped or merged.
+    A last batch of one can be dropped or merged, because one sample has no useful statistics.
     """
     last = len(batches[-1])
     if len(batches) == 1 or last == size or rule == "keep":

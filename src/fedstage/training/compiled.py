@@ -1,12 +1,11 @@
-"""The loss of a model as compiled code. Imported only where `numerics.compile` asks for it.
+"""The loss of a model as compiled code, imported only where `numerics.compile` is true.
 
-Importing the compiler takes seconds, compiling a model tens of seconds, so code is kept twice: in
-the process, where any model of the same kind, shapes and numerics uses it, and in a folder on disk,
-from which later processes load it. Both give the bytes of freshly compiled code.
+Importing the compiler takes seconds, compiling a model tens of seconds. So code is cached twice: in
+the process, for all models of the same kind, shapes and numerics, and in a folder on disk, for
+later processes. Both give the same bytes as freshly compiled code.
 """
 
 import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -18,10 +17,10 @@ from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import Loss, ModelLoss, eager_loss
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
-_CHOSEN = os.environ.get(CACHE)  # by the user, before anything here has set it
+_USERS_CACHE = os.environ.get(CACHE)  # read before `compiled_loss` sets the variable
 
-# A worker meets many batch sizes and models in its life, and each has code of its own. Behind the
-# usual limit of 8 the compiler would give up, and which code is used would depend on the past.
+# A worker meets many batch sizes and models, and each needs code of its own. Beyond the default
+# limit of 8 the compiler would give up, and which code runs would depend on the worker's past.
 torch._dynamo.config.recompile_limit = 100_000
 torch._dynamo.config.accumulated_recompile_limit = 100_000
 # No helper processes: they would outlive a worker that is killed.
@@ -29,24 +28,14 @@ torch._inductor.config.compile_threads = 1
 
 
 def compiled_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
-    """Return `passes.eager_loss` as a function that is compiled when it first sees a shape.
-
-    Code is for one number of threads; the compiler looks at it before it uses code again.
-    """
-    os.environ[CACHE] = str(cache_folder(numerics.threads))
-    return _compiled(loss, numerics)
-
-
-def cache_folder(threads: int) -> Path:
-    """Return where compiled code is kept, apart by the number of threads that it is for."""
+    """Return `passes.eager_loss` as a function that is compiled at its first call with a shape."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(_CHOSEN or Path(home, "fedstage", "compiled")) / f"threads_{threads}"
+    folder = Path(_USERS_CACHE or Path(home, "fedstage", "compiled"))
+    os.environ[CACHE] = str(folder / f"threads_{numerics.threads}")  # to which code is specific
+    return _compiled(loss, numerics)
 
 
 @cache
 def _compiled(loss: Loss, numerics: Numerics) -> ModelLoss:
-    # One graph and no symbolic shapes: where that cannot be, it is an error and no slow path.
-    compiled: Callable[..., torch.Tensor] = torch.compile(
-        eager_loss(loss, numerics), fullgraph=True, dynamic=False
-    )
-    return compiled
+    # One graph and no symbolic shapes: where that is impossible, fail instead of running slowly.
+    return torch.compile(eager_loss(loss, numerics), fullgraph=True, dynamic=False)

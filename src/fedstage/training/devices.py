@@ -1,4 +1,4 @@
-"""Where, with how many threads and in which precision a stage computes."""
+"""The device, threads and precision of a stage."""
 
 import os
 import shutil
@@ -12,34 +12,35 @@ from fedstage.settings.numerics import Numerics
 def prepare(numerics: Numerics) -> torch.device:
     """Set threads, precision and determinism, and return the device.
 
-    Everything is set whatever it was: a warm worker may have computed otherwise before.
+    Everything is set every time: an earlier job of a warm worker may have set it differently.
 
     Raises
     ------
     FedstageError
-        If a GPU, a precision or a compiler is asked for that this machine does not have.
+        If this machine lacks the GPU, the precision or the compiler.
     """
     torch.set_num_threads(numerics.threads)
     if torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
     device = _find(numerics.device)
-    _check(numerics, device)
-    if device.type == "cuda":
-        # cuBLAS is deterministic only with a fixed workspace, chosen before its first call.
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        # As use_deterministic_algorithms(True), without importing the compiler (3 s a process).
-        torch.set_deterministic_debug_mode("error")
-        # By then every new tensor would be filled first, a kernel each, though all are written to.
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        torch.backends.cudnn.benchmark = False
-        # By default cuDNN takes TF32 for convolutions in what calls itself fp32.
-        torch.backends.cudnn.allow_tf32 = numerics.precision == "tf32"
-        torch.backends.cuda.matmul.allow_tf32 = numerics.precision == "tf32"
+    if device.type != "cuda":
+        _check_cpu(numerics)
+        return device
+    # cuBLAS is deterministic only with a fixed workspace, chosen before its first call.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    # As use_deterministic_algorithms(True), without importing the compiler (3 s a process).
+    torch.set_deterministic_debug_mode("error")
+    # Deterministic mode fills each new tensor with an extra kernel; ours are always overwritten.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cudnn.benchmark = False
+    # By default cuDNN uses TF32 for convolutions of fp32 tensors.
+    torch.backends.cudnn.allow_tf32 = numerics.precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = numerics.precision == "tf32"
     return device
 
 
 def on_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Return a tensor of the CPU on a device; a GPU is not waited for, as `to` would."""
+    """Copy a CPU tensor to a device, without waiting for a GPU as `to` would."""
     if device.type != "cuda":
         return tensor
     return tensor.pin_memory().to(device, non_blocking=True)
@@ -55,13 +56,10 @@ def has_compiler() -> bool:
     return any(map(shutil.which, filter(None, (os.environ.get("CXX"), "g++", "c++", "clang++"))))
 
 
-def _check(numerics: Numerics, device: torch.device) -> None:
-    if device.type == "cuda":
-        return
+def _check_cpu(numerics: Numerics) -> None:
     if numerics.precision == "bf16" and not computes_bf16():
-        raise FedstageError(
-            "numerics.precision = 'bf16': this CPU has neither AMX nor AVX512-BF16; use fp32"
-        )
+        fault = "this CPU has neither AMX nor AVX512-BF16; use fp32"
+        raise FedstageError(f"numerics.precision = 'bf16': {fault}")
     if numerics.compile and not has_compiler():
         raise FedstageError(
             "numerics.compile = true: this machine has no C++ compiler (CXX, g++, c++, clang++); "

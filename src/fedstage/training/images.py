@@ -1,8 +1,4 @@
-"""Samples on their way into a model: images normalised, and augmented while training.
-
-Only images are normalised here. Other samples, such as patients' features, are stored as the model
-takes them; bags are padded.
-"""
+"""Samples as models take them: images normalised and, in training, augmented; bags padded."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,33 +14,28 @@ PADDING = 4  # of the random crop, as customary for 32x32 images
 def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
     """Scale uint8 images [n, C, H, W] to [0, 1] and standardise each channel.
 
-    `info` holds `mean` and `std` of the clients' training images; public images take the same.
-    Samples of another type than uint8 are no images, and returned as they are, bags padded.
+    `info` holds `mean` and `std` of the clients' training images, which public images use too.
+    Bags are padded; other types than uint8 are not images and stay as they are.
     """
     if isinstance(images, Bags):
         return images.padded()
     if images.dtype != torch.uint8:
         return images
-    mean = _by_channel(tuple(info["mean"]), images.device)
-    std = _by_channel(tuple(info["std"]), images.device)
+    mean, std = (_by_channel(tuple(info[key]), images.device) for key in ("mean", "std"))
     return (images / 255).sub_(mean).div_(std)
 
 
 @lru_cache(maxsize=16)
 def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
-    """Return a constant [1, C, 1, 1]: made once, because a GPU waits for what the host sends."""
+    """Return a constant [1, C, 1, 1], cached because copying from the host makes a GPU wait."""
     return torch.tensor(values, device=device).view(1, -1, 1, 1)
 
 
 def draw(kind: str, count: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw how `count` images are augmented: int64, one column an image.
+    """Draw the augmentation of `count` images: int64 [rows, count].
 
-    Parameters
-    ----------
-    kind : str
-        ``none`` (no row), ``flip`` (one: whether), or ``crop_flip`` (and how far down and right).
-    generator : torch.Generator
-        On the CPU, so that every device gets the same.
+    Rows of ``none``: 0; of ``flip``: 1, whether to flip; of ``crop_flip``: 3, also how far down and
+    to the right. The generator is on the CPU, so that every device gets the same numbers.
     """
     if kind == "none":
         return torch.empty(0, count, dtype=torch.int64)
@@ -55,14 +46,9 @@ def draw(kind: str, count: int, generator: torch.Generator) -> torch.Tensor:
 
 
 def augment(images: Samples, drawn: torch.Tensor) -> Samples:
-    """Flip images, and shift them (a crop of the zero-padded image).
+    """Flip and shift images by `drawn` [rows, n], the result of `draw` on their device.
 
-    Parameters
-    ----------
-    images : torch.Tensor
-        Raw pixels [n, C, H, W], so that the padding is black as in the papers' pipelines.
-    drawn : torch.Tensor
-        Of `draw`, [rows, n], on the images' device.
+    Images are raw pixels [n, C, H, W], so the crop's padding is black, as in the papers' pipelines.
     """
     if not len(drawn):
         return images

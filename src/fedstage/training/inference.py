@@ -1,4 +1,4 @@
-"""Forward passes without gradients, and what is measured on them."""
+"""Forward passes without gradients, and scores of their logits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,20 +11,18 @@ from fedstage.settings.numerics import Numerics
 from fedstage.training.images import normalise
 from fedstage.training.passes import PLAIN, forward
 
-#: Images at a time, by device: on a CPU what fits into its caches, on a GPU what fills it.
+#: Images in a batch, by device: on a CPU as many as fit into its caches, on a GPU as fill it.
 BATCH = {"cpu": 100, "cuda": 1000}
-BAGS = 4  # at a time: each may be as large as thousands of images
+BAGS = 4  # in a batch: each may be as large as thousands of images
 
 
 @torch.no_grad()
 def compute_logits(
     model: nn.Module, images: Samples, info: Mapping[str, Any], numerics: Numerics = PLAIN
 ) -> torch.Tensor:
-    """Return the logits [n, classes] (float32, on the CPU) of uint8 images [n, C, H, W].
+    """Return a model's logits [n, classes] (float32, on the CPU) of images or other samples.
 
-    Or of samples of another kind.
-
-    Nothing is compiled: a model says what it has to say in less time than that takes.
+    Nothing is compiled: that would take longer than the forward passes.
     """
     model.eval()
     parts = [forward(model, batch, numerics) for batch in normalised_batches(images, info)]
@@ -32,7 +30,7 @@ def compute_logits(
 
 
 def normalised_batches(images: Samples, info: Mapping[str, Any]) -> Iterator[torch.Tensor]:
-    """Yield samples as a model takes them, so many at a time as are computed fastest."""
+    """Yield samples as a model takes them, in batches of the fastest size."""
     size = BAGS if isinstance(images, Bags) else BATCH[images.device.type]
     batches: Sequence[Samples] = images.split(size)
     return (normalise(batch, info) for batch in batches)
@@ -46,14 +44,8 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> float:
 def class_accuracies(
     logits: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Count right answers by class.
-
-    Returns
-    -------
-    right, samples : torch.Tensor
-        float64 [classes].
-    """
+    """Return the numbers of correct predictions and of samples by class, float64 [classes]."""
     classes = logits.shape[1]
     hits = (logits.argmax(1) == labels).double()
-    right = torch.zeros(classes, dtype=torch.float64).index_add_(0, labels, hits)
-    return right, torch.bincount(labels, minlength=classes).double()
+    correct = torch.zeros(classes, dtype=torch.float64).index_add_(0, labels, hits)
+    return correct, torch.bincount(labels, minlength=classes).double()

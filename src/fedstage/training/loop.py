@@ -1,10 +1,9 @@
-"""The loop that trains: clients, pooled data and distilled students alike."""
+"""The training loop of clients, pooled data and distilled students."""
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,38 +16,26 @@ from fedstage.training.devices import on_device
 from fedstage.training.graphs import Step, recorded
 from fedstage.training.images import augment, draw, normalise
 from fedstage.training.optimisers import gradients_of, optimiser_step, step_sizes
-from fedstage.training.passes import PLAIN, Loss, model_loss
+from fedstage.training.passes import PLAIN, Loss, ModelLoss, eager_loss
 from fedstage.training.schedules import factor
 from fedstage.training.streams import finish
 
-P = ParamSpec("P")
-#: Adds to the gradients of the parameters, in place: what a local trainer does to each step.
+#: A local trainer's term: adds to the gradients of the parameters in place, after clipping.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]
-#: Told the number of steps taken, after each: true ends the training.
+#: Called with the number of steps so far; may evaluate the model, and true ends the training.
 AfterStep = Callable[[int], bool]
 
-AHEAD = 100  # batches that go to the device at a time
+AHEAD = 100  # batches copied to the device at a time
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a training did.
-
-    Attributes
-    ----------
-    steps : int
-        Steps taken.
-    loss : float
-        Mean loss over all steps; NaN where it diverged.
-    rate_sum : float
-        Sum of the learning rates of all steps, the eta E of SCAFFOLD's option II.
-    diverged_at : int or None
-        The first step (from 1) with a loss that is not finite, or the last if only the weights are.
-    """
+    """The result of a training."""
 
     steps: int
-    loss: float
-    rate_sum: float
+    loss: float  #: mean over all steps; NaN after a divergence
+    rate_sum: float  #: of the learning rates of all steps, the eta E of SCAFFOLD's option II
+    #: The first step (from 1) whose loss is not finite, or the last if only the weights are not.
     diverged_at: int | None
 
 
@@ -69,7 +56,7 @@ def training(
 ) -> Generator[None, None, Outcome]:
     """Train `model` in place, one step a batch.
 
-    Yields after each step, so that other trainings may take theirs.
+    Yields after each step, so that trainings can take turns.
 
     Parameters
     ----------
@@ -77,24 +64,22 @@ def training(
         uint8 [n, C, H, W], or samples of another kind, on the model's device.
     targets : torch.Tensor
         Labels [n] or teacher logits [n, classes], on the model's device.
-    info : Mapping
-        Mean and deviation that images are normalised with.
     generator : torch.Generator
-        Of the augmentation.
-    numerics : Numerics
-        How the loss and its gradient are computed.
+        Draws the augmentation.
     rate : float
         Factor of the learning rate in this round.
-    gradient_term : GradientTerm, optional
-        Called between the backward pass and the step, after clipping.
-    after_step : AfterStep, optional
-        Called after each step; may read and evaluate the model.
     """
-    model.train()
-    parameters = list(model.parameters())
-    _forget_gradients(parameters)
-    take = _step(model, images, targets, settings, loss, info, numerics, gradient_term)
-    rates = _rates(settings, rate, len(batches))
+    parameters = _start(model)
+    loss_of = model_loss(loss, numerics, settings.batch_size)
+
+    def batch_loss(samples: torch.Tensor) -> torch.Tensor:
+        index, augmentation = samples[0], samples[1:]
+        pixels = normalise(augment(images[index], augmentation), info)
+        return loss_of(model, pixels, targets[index])
+
+    take = _step(parameters, batch_loss, settings, gradient_term, numerics.cuda_graphs)
+    factors = (factor(settings.schedule, step, len(batches)) for step in range(len(batches)))
+    rates = [settings.learning_rate * rate * each for each in factors]
     sizes = step_sizes(settings, rates, like=parameters[0])
     losses = torch.zeros(len(batches), device=images.device)
     steps, rate_sum = 0, 0.0
@@ -108,68 +93,41 @@ def training(
     return _outcome(model, losses[:steps], rate_sum)
 
 
-def _without_a_break(
-    work: Callable[Concatenate[nn.Module, Samples, P], Generator[None, None, Outcome]],
-) -> Callable[Concatenate[nn.Module, Samples, P], Outcome]:
-    @wraps(work)
-    def whole(
-        model: nn.Module, images: Samples, /, *others: P.args, **options: P.kwargs
-    ) -> Outcome:
-        return finish(work(model, images, *others, **options), images.device)
-
-    return whole
-
-
-#: Trains as `training` does, all steps one after the other, and returns the outcome.
-train = _without_a_break(training)
+def train(model: nn.Module, images: Samples, *others: Any, **options: Any) -> Outcome:
+    """Run `training` with these arguments to its end, and return the outcome."""
+    return finish(training(model, images, *others, **options), images.device)
 
 
 def _step(
-    model: nn.Module,
-    images: Samples,
-    targets: torch.Tensor,
+    parameters: Sequence[nn.Parameter],
+    batch_loss: Callable[[torch.Tensor], torch.Tensor],
     settings: Optimiser,
-    loss: Loss,
-    info: Mapping[str, Any],
-    numerics: Numerics,
     gradient_term: GradientTerm | None,
+    as_graph: bool,
 ) -> Step:
-    """Return the step: from the numbers of samples to weights that have moved, all on the device.
-
-    It changes tensors in place and asks the device for nothing, so that it can be recorded.
-    """
-    parameters = list(model.parameters())
+    """Return a training step; it can be a graph, since it never waits for the device."""
     move = optimiser_step(parameters, settings)
-    loss_of = model_loss(loss, numerics, settings.batch_size)
 
     def step(samples: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
-        index, how = samples[0], samples[1:]
-        pixels = normalise(augment(images[index], how), info)
-        value = loss_of(model, pixels, targets[index])
+        value = batch_loss(samples)
         value.backward()
         if settings.clip_norm is not None:
             nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
         if gradient_term is not None:
             gradient_term(parameters)
         move(sizes)
-        _forget_gradients(parameters)
+        _drop_gradients(parameters)
         return value.detach()
 
-    return recorded(step, settings.batch_size) if numerics.cuda_graphs else step
-
-
-def _rates(settings: Optimiser, rate: float, steps: int) -> list[float]:
-    """Return the learning rate of each step."""
-    factors = (factor(settings.schedule, step, steps) for step in range(steps))
-    return [settings.learning_rate * rate * each for each in factors]
+    return recorded(step, settings.batch_size) if as_graph else step
 
 
 def _drawn(
     batches: Sequence[torch.Tensor], kind: str, generator: torch.Generator, device: torch.device
 ) -> Iterator[torch.Tensor]:
-    """Yield each batch on the device, int64 [rows, b]: numbers of samples, then `images.draw`.
+    """Yield each batch on the device, int64 [rows, b]: sample indices, then `images.draw`.
 
-    Many batches go there at a time, so that the host has next to nothing to do for a step.
+    Many batches are copied at a time, so that a step costs the host next to nothing.
     """
     for first in range(0, len(batches), AHEAD):
         part = batches[first : first + AHEAD]
@@ -178,7 +136,15 @@ def _drawn(
         yield from on_device(samples, device).split([len(batch) for batch in part], 1)
 
 
-def _forget_gradients(parameters: Sequence[nn.Parameter]) -> None:
+def _start(model: nn.Module) -> list[nn.Parameter]:
+    """Put a model into training mode, and return its parameters without gradients."""
+    model.train()
+    parameters = list(model.parameters())
+    _drop_gradients(parameters)
+    return parameters
+
+
+def _drop_gradients(parameters: Sequence[nn.Parameter]) -> None:
     for parameter in parameters:
         parameter.grad = None
 
@@ -192,22 +158,12 @@ def full_gradient(
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> list[torch.Tensor]:
-    """Return the gradient of the mean loss of all samples, as a step would take it.
+    """Return the gradient of the mean loss over all samples; arguments are those of `training`.
 
-    In batches of the training's size, each weighted by its samples, without augmentation. Norms use
-    the batch, as in training: the model's running statistics move. `clip_norm` and `weight_decay`
-    apply to the whole, as they do to each step's gradient.
-
-    Parameters
-    ----------
-    images : Samples
-        uint8 [n, C, H, W], or samples of another kind, on the model's device.
-    targets : torch.Tensor
-        Labels [n] or teacher logits [n, classes], on the model's device.
+    Batches have the training's size and are not augmented. Norms use the batch, as in training, so
+    running statistics move. `clip_norm` and `weight_decay` apply to the result, as in each step.
     """
-    model.train()
-    parameters = list(model.parameters())
-    _forget_gradients(parameters)
+    parameters = _start(model)
     loss_of = model_loss(loss, numerics, settings.batch_size)
     for batch in all_batches(len(images), settings.batch_size):
         index = on_device(batch, images.device)
@@ -220,13 +176,29 @@ def full_gradient(
 
 
 def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:
-    """Look for divergence once, after the last step: no device is waited for in between."""
+    """Look for divergence once, after the last step, so that no step waits for the device."""
     finite = torch.stack([value.isfinite().all() for value in model.state_dict().values()]).all()
-    told, weights_are_finite = losses.cpu(), bool(finite)
-    steps = len(told)
-    wrong = (~told.isfinite()).nonzero()
-    if len(wrong):
-        return Outcome(steps, math.nan, rate_sum, int(wrong[0]) + 1)
-    if not weights_are_finite:
-        return Outcome(steps, math.nan, rate_sum, steps)
-    return Outcome(steps, float(told.mean()) if steps else 0.0, rate_sum, None)
+    losses, steps = losses.cpu(), len(losses)
+    diverged = (~losses.isfinite()).nonzero()
+    if len(diverged) or not finite:
+        return Outcome(steps, math.nan, rate_sum, int(diverged[0]) + 1 if len(diverged) else steps)
+    return Outcome(steps, float(losses.mean()) if steps else 0.0, rate_sum, None)
+
+
+def model_loss(loss: Loss, numerics: Numerics, batch_size: int) -> ModelLoss:
+    """Return the loss of a model, compiled for full batches if `numerics.compile`.
+
+    Compiled code is for one shape, and compiling takes longer than most epochs. So batches of
+    another size, such as the last of an epoch, run uncompiled: the choice, and with it the bytes,
+    depends on the batch alone.
+    """
+    if not numerics.compile:
+        return eager_loss(loss, numerics)
+    from fedstage.training.compiled import compiled_loss
+
+    eager, compiled = eager_loss(loss, numerics), compiled_loss(loss, numerics)
+
+    def by_size(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return (compiled if len(pixels) == batch_size else eager)(model, pixels, targets)
+
+    return by_size

@@ -1,8 +1,8 @@
-"""Optimiser steps as functions over lists of tensors, equal to those of `torch.optim`.
+"""Optimiser steps as functions over lists of tensors, equal to `torch.optim`.
 
-They are written out because the first use of a class of `torch.optim` imports the compiler (3 s,
-more than most stages compute), and because a step without host code can be captured in a graph:
-what differs from step to step stands in a tensor, and all of a step's changes are made in place.
+The first use of a class of `torch.optim` imports the compiler (3 s, more than most stages need).
+And these steps can be recorded as a graph: numbers that differ from step to step are in a tensor,
+and all changes are made in place.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,16 +20,15 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as published
 
 
 def step_sizes(settings: Optimiser, rates: Sequence[float], like: torch.Tensor) -> torch.Tensor:
-    """Return what an optimiser is told at each step, [steps, 2], where and as precise as `like`.
+    """Return the learning rate and 1 of each step, [steps, 2], of `like`'s type and device.
 
-    The learning rate and 1, or with Adam eta / (1 - beta_1^t) and sqrt(1 - beta_2^t). The host
-    computes them in float64.
+    With Adam they are eta / (1 - beta_1^t) and sqrt(1 - beta_2^t).
     """
     sizes = [(rate, 1.0) for rate in rates]
     if settings.optimiser == "adam":
+        bias = ((1 - BETA1**count, 1 - BETA2**count) for count in range(1, len(rates) + 1))
         sizes = [
-            (rate / (1 - BETA1**count), (1 - BETA2**count) ** 0.5)
-            for count, rate in enumerate(rates, start=1)
+            (rate / first, second**0.5) for rate, (first, second) in zip(rates, bias, strict=True)
         ]
     numbers = torch.tensor(sizes, dtype=torch.float64).view(len(sizes), 2)
     return on_device(numbers.to(like.dtype), like.device)
@@ -37,9 +36,7 @@ def step_sizes(settings: Optimiser, rates: Sequence[float], like: torch.Tensor) 
 
 def optimiser_step(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
     """Return the step function of an optimiser with fresh state."""
-    if settings.optimiser == "adam":
-        return _adam(parameters, settings)
-    return _sgd(parameters, settings)
+    return (_adam if settings.optimiser == "adam" else _sgd)(parameters, settings)
 
 
 def _sgd(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
@@ -64,9 +61,9 @@ def _sgd(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunctio
 def _descend(
     parameters: Sequence[nn.Parameter], directions: list[torch.Tensor], rate: torch.Tensor
 ) -> None:
-    """W <- w - eta d: on a CPU in one rounding, as with eta as a number; on a GPU in few kernels.
+    """W <- w - eta d: on a CPU with one rounding, as if eta were a number; on a GPU in few kernels.
 
-    There a product with one number takes a kernel for many tensors, where `addcmul` takes one each.
+    On a GPU one kernel multiplies many tensors by a number, but `addcmul` takes one kernel each.
     """
     if rate.is_cuda:
         torch._foreach_sub_(list(parameters), torch._foreach_mul(directions, rate))
@@ -76,8 +73,7 @@ def _descend(
 
 def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
     """Adam of Kingma and Ba 2015, with bias correction; weight decay joins the gradient."""
-    first = [torch.zeros_like(parameter) for parameter in parameters]
-    second = [torch.zeros_like(parameter) for parameter in parameters]
+    first, second = ([torch.zeros_like(each) for each in parameters] for _ in range(2))
 
     @torch.no_grad()
     def step(sizes: torch.Tensor) -> None:
@@ -95,7 +91,7 @@ def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFuncti
 
 
 def gradients_of(parameters: Sequence[nn.Parameter], decay: float) -> list[torch.Tensor]:
-    """Return the parameters' gradients, with the weight decay that joins them."""
+    """Return the parameters' gradients, including weight decay."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     assert len(gradients) == len(parameters), "every parameter takes part in the loss"
     if decay:

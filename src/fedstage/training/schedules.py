@@ -1,4 +1,4 @@
-"""Learning-rate schedules: the factor of the learning rate at each step."""
+"""Learning-rate schedules as factors of the learning rate at each step."""
 
 import math
 
@@ -12,13 +12,12 @@ def factor(schedule: Constant | Step | Cosine | Cyclical, step: int, steps: int)
     Cyclical (Izmailov et al. 2018): 1 - (1 - final) q with q = 1/c, 2/c, ..., 1 over c steps.
     """
     if isinstance(schedule, Step):
-        # 0.28 of 25 steps are 7, though their product in floating point is a little more.
+        # 0.28 of 25 steps are 7, but the floating-point product is slightly more.
         passed = sum(step >= round(milestone * steps, 6) for milestone in schedule.milestones)
         return schedule.factor**passed
     if isinstance(schedule, Cosine):
         half_wave = (1 + math.cos(math.pi * step / steps)) / 2
         return schedule.final + (1 - schedule.final) * half_wave
     if isinstance(schedule, Cyclical):
-        passed_share = (step % schedule.cycle + 1) / schedule.cycle
-        return 1 - (1 - schedule.final) * passed_share
+        return 1 - (1 - schedule.final) * ((step % schedule.cycle + 1) / schedule.cycle)
     return 1.0

@@ -1,8 +1,8 @@
-"""Trainings that take turns on one GPU, each on a stream of its own.
+"""Trainings that take turns on one GPU, each on its own stream.
 
-A training is a generator that yields after each step. The host starts a step of one, then of the
-next; the GPU does the work of different streams side by side. What a generator makes it makes on
-its stream, and gives away only after it has waited for it: so none has to know of the others.
+A training is a generator that yields after each step. The host launches a step of one, then of the
+next, and the GPU runs different streams side by side. A generator makes its tensors on its stream
+and hands over only results that it has waited for, so trainings need not know of each other.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -13,12 +13,12 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
-#: What enters a stream.
+#: Returns the context manager of a stream.
 Enter = Callable[[], AbstractContextManager[object]]
 
 
 def finish(work: Generator[None, None, T], device: torch.device) -> T:
-    """Run one training to its end, and return what it returns."""
+    """Run one training to its end, and return its result."""
     with streams(device, 1) as (enter,), enter():
         while True:
             try:
@@ -30,7 +30,7 @@ def finish(work: Generator[None, None, T], device: torch.device) -> T:
 def take_turns(works: Iterable[Iterator[None]], at_a_time: int, device: torch.device) -> None:
     """Run trainings to their ends, in their order and up to `at_a_time` of them side by side.
 
-    The next one starts where one has ended. No training depends on the others, nor its bytes.
+    When one ends, the next starts on its stream. The bytes of a training do not depend on others.
     """
     waiting = iter(works)
     with streams(device, at_a_time) as entries:
@@ -42,20 +42,17 @@ def take_turns(works: Iterable[Iterator[None]], at_a_time: int, device: torch.de
 def _turn(
     enter: Enter, work: Iterator[None], waiting: Iterator[Iterator[None]]
 ) -> list[tuple[Enter, Iterator[None]]]:
-    """Take a step of a training; return who takes the next on its stream, if there is anyone."""
+    """Take a step of a training; return the training of the stream's next step, if there is one."""
     with enter():
-        goes_on = next(work, "ended") is None
-    following = [work] if goes_on else [each for each in (next(waiting, None),) if each is not None]
-    return [(enter, each) for each in following]
+        if next(work, "ended") is None:
+            return [(enter, work)]
+    return [(enter, each) for each in (next(waiting, None),) if each is not None]
 
 
 @contextmanager
 def streams(device: torch.device, count: int) -> Iterator[list[Enter]]:
-    """Yield what enters each of `count` streams; on a CPU there are none, and nothing to enter.
-
-    They go on where the current stream is, and it goes on where all of them have ended.
-    """
-    if device.type != "cuda":
+    """Yield `count` streams, which wait for the current stream's work; it then waits for them."""
+    if device.type != "cuda":  # entering does nothing
         yield [nullcontext] * count
         return
     current = torch.cuda.current_stream(device)
@@ -67,6 +64,6 @@ def streams(device: torch.device, count: int) -> Iterator[list[Enter]]:
         current.wait_stream(stream)
 
 
-@cache  # memory that was freed on a stream is for that stream: with new ones, a worker's would grow
+@cache  # memory freed on a stream stays with it: with new streams a worker's memory would grow
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)

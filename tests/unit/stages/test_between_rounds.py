@@ -19,7 +19,8 @@ from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
 from fedstage.stages.local_training import local_training
 from fedstage.storage.files import save_json
-from fedstage.storage.tensors import load_table, load_tensors, save_table, save_tensors
+from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.batch_norm import re_estimate
 
 CLIENTS, PER_CLIENT = 4, 10
@@ -72,10 +73,10 @@ class World:
     def train(self, slot, round=1, start="initial.safetensors", states=(), group=0):
         output = self.path(f"{group}_{round}_{slot}.safetensors")
         local_training(
-            line=self.path("line.yaml"), round=round, group=group, slot=slot,
+            line=self.path("line.yaml"), round=round, group=group, slots=[slot],
             data=self.path("train.safetensors"), info=self.path("info.json"),
             clients=self.path("clients.parquet"), participation=self.path("plan.parquet"),
-            start=self.path(start), state=[self.path(name) for name in states], output=output,
+            start=self.path(start), state=[self.path(name) for name in states], outputs=[output],
         )  # fmt: skip
         return output
 

@@ -6,7 +6,7 @@ from fedstage.errors import FedstageError
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.choice import choice
 from fedstage.storage.files import load_json
-from fedstage.storage.tensors import load_table, save_table
+from fedstage.storage.tables import load_table, save_table
 
 VALUES = [{"client.epochs": 1}, {"client.epochs": 5}, {"client.epochs": 20}]
 

@@ -11,10 +11,29 @@ from fedstage.results.claims.table import SCHEMA
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.claims import claims
 from fedstage.stages.comparison import comparison
-from fedstage.storage.tensors import save_table
+from fedstage.storage.tables import save_table
 
 ACCURACIES = {"fedsdd": [70.0, 72.0, 71.0], "fedavg": [60.0, 61.0, 61.5]}
 PUBLISHED = {"fedsdd": {"value": 89.06, "std": 0.19, "seeds": 3}, "fedavg": {"value": 88.53}}
+#: What runs consist of, which is not read here.
+CANDIDATES = [
+    {
+        "parts": [
+            {
+                "length": {"rounds": 2},
+                "federated": {
+                    "data": "digits",
+                    "clients": 4,
+                    "partition": "iid",
+                    "participants": 4,
+                    "model": "cnn_small",
+                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                    "seed": 0,
+                },
+            }
+        ]
+    }
+]
 ABOUT = {"text": "t", "place": "p", "experiment": "e"}
 ABOVE = ABOUT | {"id": "above", "greater": {"method": "fedsdd"}, "than": {"method": "fedavg"}}
 SLOWER = ABOUT | {
@@ -54,6 +73,7 @@ def runs(tmp_path):
             "settings": {"method": method, "seed": seed},
             "metrics": write_metrics(tmp_path / f"{method}{seed}.parquet", accuracy),
             "partition": "unread",
+            "candidates": CANDIDATES,
             "published": PUBLISHED[method],
         }
         for method, accuracies in ACCURACIES.items()

@@ -9,7 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.data.datasets import Dataset, Images, load
+from fedstage.data.datasets import load
+from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.settings.data import Digits

@@ -11,7 +11,27 @@ from fedstage.results.figures.partition import draw_partition, read_histogram
 from fedstage.results.figures.style import save_figure
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.figures import figures
-from fedstage.storage.tensors import save_table
+from fedstage.storage.tables import save_table
+
+#: What runs consist of, which is not read here.
+CANDIDATES = [
+    {
+        "parts": [
+            {
+                "length": {"rounds": 2},
+                "federated": {
+                    "data": "digits",
+                    "clients": 4,
+                    "partition": "iid",
+                    "participants": 4,
+                    "model": "cnn_small",
+                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                    "seed": 0,
+                },
+            }
+        ]
+    }
+]
 
 
 def write_metrics(path, accuracies):
@@ -55,6 +75,7 @@ def runs(tmp_path):
             "settings": {"method": method, "seed": seed},
             "metrics": write_metrics(tmp_path / f"{method}{seed}.parquet", accuracies),
             "partition": write_histogram(tmp_path / f"histogram{seed}.parquet"),
+            "candidates": CANDIDATES,
         }
         for method, accuracies in (("fedavg", [30.0, 50.0, 60.0]), ("local_only", [40.0]))
         for seed in (0, 1)
@@ -137,3 +158,12 @@ def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
     ]
     assert main(["figures", *map(str, arguments)]) == 1
     assert "must be .png or .svg" in capsys.readouterr().err
+
+
+def test_a_role_may_be_an_axis_of_the_table(runs):
+    content = json.loads(runs.read_text()) | {"rows": ["role", "method"]}
+    for run in content["runs"]:
+        run["settings"]["role"] = "test"
+    expected = [path.read_bytes() for path in make(runs, "without_")]
+    runs.write_text(json.dumps(content))
+    assert [path.read_bytes() for path in make(runs, "with_")] == expected

@@ -14,7 +14,9 @@ import fedstage.models
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import as_json, canonical, local_line, members, partition_settings
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.one_shot_sharing import local_line, members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.quantisation import Int8
@@ -30,7 +32,8 @@ from fedstage.stages.one_shot_evaluation import one_shot_evaluation
 from fedstage.stages.partition import partition
 from fedstage.stages.quantised_model import quantised_model
 from fedstage.storage.files import load_json
-from fedstage.storage.tensors import load_table, load_tensors, save_table, save_tensors
+from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tensors import load_tensors, save_tensors
 
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.datasets import Dataset, Images
+from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.samples import read_labelled
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.dataset import dataset
@@ -21,7 +21,8 @@ from fedstage.stages.logits import logits
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
 from fedstage.storage.files import load_json
-from fedstage.storage.tensors import load_table, load_tensors
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors
 
 SAMPLES, FEATURES = 24, 3
 LINES = {
@@ -83,14 +84,13 @@ def world(request, tmp_path, monkeypatch):
     model = json.dumps({"model": settings["model"], "seed": 1})
     initial_model(settings=model, group=0, info=at("info.json"), output=at("w0.safetensors"))
     for round in (1, 2):
-        start, updates = at(f"w{round - 1}.safetensors"), []
-        for slot in (0, 1):
-            updates.append(at(f"update_{round}_{slot}.safetensors"))
-            local_training(
-                line=at("line.yaml"), round=round, group=0, slot=slot, start=start,
-                data=at("train.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
-                participation=at("plan.parquet"), output=updates[-1],
-            )  # fmt: skip
+        start = at(f"w{round - 1}.safetensors")
+        updates = [at(f"update_{round}_{slot}.safetensors") for slot in (0, 1)]
+        local_training(
+            line=at("line.yaml"), round=round, group=0, slots=[0, 1], start=start,
+            data=at("train.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
+            participation=at("plan.parquet"), outputs=updates,
+        )  # fmt: skip
         aggregation(
             line=at("line.yaml"), info=at("info.json"), start=start, updates=updates,
             output=at(f"w{round}.safetensors"), participants=at(f"participants_{round}.parquet"),

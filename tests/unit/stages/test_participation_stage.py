@@ -6,7 +6,7 @@ from fedstage.data.participation import SCHEMA, draw
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.stages.participation import participation
-from fedstage.storage.tensors import load_table
+from fedstage.storage.tables import load_table
 
 
 def written(folder, name="rounds.parquet", **changes):

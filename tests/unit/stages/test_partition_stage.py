@@ -8,7 +8,8 @@ from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.stages.partition import partition
-from fedstage.storage.tensors import load_table, save_tensors
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import save_tensors
 
 SAMPLES = 600
 LABELS = torch.from_numpy(np.random.default_rng(2).integers(0, 10, SAMPLES))

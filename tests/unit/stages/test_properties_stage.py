@@ -1,23 +1,21 @@
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from fedstage.execution.cli import main
-from fedstage.experiments.resolution import resolve
-from fedstage.results.definitions import define
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import describe_runs
 from fedstage.results.method_properties import Cost
-from fedstage.settings.experiments import Experiment
-from fedstage.settings.validation import validate
 from fedstage.stages.properties import as_function, properties
-from fedstage.storage.yaml_files import load_yaml
 
-METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
 
 
 @pytest.fixture
-def definition(tmp_path):
+def runs(tmp_path):
     raw = {
         "title": "The title",
         "base": {
@@ -37,40 +35,41 @@ def definition(tmp_path):
         "table": {"columns": ["participants"]},
         "scales": {"default": None},
     }
-    experiment = validate(Experiment, raw, "here")
-    runs = resolve("e", experiment, "default", METHODS)
-    path = tmp_path / "definition.json"
-    path.write_text(json.dumps(define("e", "default", experiment, runs)))
+    shutil.copy(METHODS, tmp_path)
+    catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, tmp_path)
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(describe_runs(catalogue, "e", "default")))
     return path
 
 
-def make(definition, name="t"):
-    paths = [definition.parent / f"{name}.{suffix}" for suffix in ("md", "csv")]
-    properties(definition=definition, markdown=paths[0], csv=paths[1])
+def make(runs, name="t"):
+    paths = [runs.parent / f"{name}.{suffix}" for suffix in ("md", "csv")]
+    properties(runs=runs, markdown=paths[0], csv=paths[1])
     return paths
 
 
-def test_a_row_a_place_of_the_table_whatever_the_seeds(definition):
-    markdown, _ = make(definition)
+def test_a_row_a_place_of_the_table_whatever_the_seeds(runs):
+    markdown, _ = make(runs)
     text = markdown.read_text(encoding="utf-8")
     assert text.startswith("# The title\n\nExperiment `e` at scale `default`: computed")
+    assert "\n| Method | Participants | Ensemble |" in text
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()
-        if line.startswith("| fed")
+        if line.startswith("| Fed")
     ]
     assert rows == [
-        ["fedavg", "8", "–", "–", "–", "yes", "–", "1"],
-        ["fedavg", "14", "–", "–", "–", "yes", "–", "1"],
-        ["feddf", "8", "C = 8", "C = 8", "1", "no", "0 %", "1"],
-        ["feddf", "14", "C = 14", "C = 14", "1", "no", "0 %", "1"],
-        ["fedsdd", "8", "4", "4", "1", "yes", "75 %", "1"],
-        ["fedsdd", "14", "4", "4", "1", "yes", "71.4286 %", "1"],
+        ["FedAvg", "8", "–", "–", "–", "yes", "–", "1"],
+        ["FedAvg", "14", "–", "–", "–", "yes", "–", "1"],
+        ["FedDF", "8", "C = 8", "C = 8", "1", "no", "0 %", "1"],
+        ["FedDF", "14", "C = 14", "C = 14", "1", "no", "0 %", "1"],
+        ["FedSDD", "8", "4", "4", "1", "yes", "75 %", "1"],
+        ["FedSDD", "14", "4", "4", "1", "yes", "71.4286 %", "1"],
     ]
 
 
-def test_the_csv_has_the_numbers(definition):
-    _, path = make(definition)
+def test_the_csv_has_the_numbers(runs):
+    _, path = make(runs)
     rows = list(csv.DictReader(path.open()))
     assert len(rows) == 6
     assert rows[3] == {
@@ -89,16 +88,16 @@ def test_the_csv_has_the_numbers(definition):
     assert rows[0]["overlap"] == ""
 
 
-def test_the_same_definition_gives_the_same_bytes(definition):
-    one, other = make(definition, "one"), make(definition, "other")
+def test_the_same_runs_give_the_same_bytes(runs):
+    one, other = make(runs, "one"), make(runs, "other")
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
-def test_a_damaged_definition_ends_the_command_with_one_line(definition, capsys):
-    definition.write_text("{")
-    arguments = ["--definition", definition, "--markdown", "x.md", "--csv", "x.csv"]
+def test_a_damaged_runs_file_ends_the_command_with_one_line(runs, capsys):
+    runs.write_text("{")
+    arguments = ["--runs", runs, "--markdown", "x.md", "--csv", "x.csv"]
     assert main(["properties", *map(str, arguments)]) == 1
-    assert "definition.json: truncated or altered" in capsys.readouterr().err
+    assert "runs.json: truncated or altered" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,16 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedstage.execution.cli import main
-from fedstage.experiments.resolution import resolve
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import describe_runs
 from fedstage.plan.jobs import jobs_of
-from fedstage.results.definitions import define
-from fedstage.settings.experiments import Experiment
 from fedstage.settings.scores import SECONDS as SECONDS_OF_A_ROUND
-from fedstage.settings.validation import validate
 from fedstage.stages.round_times import round_times
-from fedstage.storage.yaml_files import load_yaml
 
-METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
 SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillation": 200.0}
 
 
@@ -38,7 +36,7 @@ def write_records(run, slower):
 
 
 @pytest.fixture
-def definition(tmp_path, monkeypatch):
+def runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     raw = {
         "title": "The title",
@@ -56,24 +54,24 @@ def definition(tmp_path, monkeypatch):
         "table": {"columns": ["participants"]},
         "scales": {"default": None},
     }
-    experiment = validate(Experiment, raw, "here")
-    runs = resolve("e", experiment, "default", METHODS)
-    for run in runs:
+    shutil.copy(METHODS, tmp_path)
+    catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, tmp_path)
+    for run in catalogue.runs["e", "default"]:
         write_records(run, slower=10.0 * run.line.seed)
-    path = tmp_path / "definition.json"
-    path.write_text(json.dumps(define("e", "default", experiment, runs)))
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(describe_runs(catalogue, "e", "default")))
     return path
 
 
-def make(definition):
-    paths = [definition.with_name(f"t.{suffix}") for suffix in ("md", "csv", "parquet")]
+def make(runs):
+    paths = [runs.with_name(f"t.{suffix}") for suffix in ("md", "csv", "parquet")]
     named = dict(zip(("markdown", "csv", "parquet"), paths, strict=True))
-    round_times(definition=definition, **named, by_run=definition.with_name("t.runs.parquet"))
+    round_times(runs=runs, **named, by_run=runs.with_name("t.runs.parquet"))
     return paths
 
 
-def test_medians_and_quartiles_are_over_rounds_and_seeds(definition):
-    _, path, _ = make(definition)
+def test_medians_and_quartiles_are_over_rounds_and_seeds(runs):
+    _, path, _ = make(runs)
     rows = {(row["method"], row["participants"]): row for row in csv.DictReader(path.open())}
     assert len(rows) == 4
     row = rows["fedsdd", "8"]
@@ -91,10 +89,11 @@ def test_medians_and_quartiles_are_over_rounds_and_seeds(definition):
     assert float(rows["fedavg", "4"]["round_s"]) == 4 * 8.0 + 0.25
 
 
-def test_the_markdown_says_on_which_machine_and_what_there_is_not(definition):
-    text = make(definition)[0].read_text(encoding="utf-8")
+def test_the_markdown_says_on_which_machine_and_what_there_is_not(runs):
+    text = make(runs)[0].read_text(encoding="utf-8")
     assert "that the jobs recorded, on P, 4 cores, cpu." in text
-    line = next(line for line in text.splitlines() if line.startswith("| fedavg | 8 "))
+    assert "\n| Method | Participants | Rounds |" in text
+    line = next(line for line in text.splitlines() if line.startswith("| FedAvg | 8 "))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[2:] == [
         "6", "8.00 (3.00–13.00)", "64.00 (26.00–102.0)", "0.250 (0.250–0.250)", "–", "–", "–",
@@ -102,8 +101,8 @@ def test_the_markdown_says_on_which_machine_and_what_there_is_not(definition):
     ]  # fmt: skip
 
 
-def test_parquet_holds_the_numbers_of_the_csv(definition):
-    _, path, parquet = make(definition)
+def test_parquet_holds_the_numbers_of_the_csv(runs):
+    _, path, parquet = make(runs)
     table = pq.read_table(parquet)
     assert table.schema.field("participants").type == pa.int64()
     assert table.schema.field("method").type == pa.string()
@@ -111,9 +110,9 @@ def test_parquet_holds_the_numbers_of_the_csv(definition):
         assert {name: "" if value is None else str(value) for name, value in row.items()} == cells
 
 
-def test_the_table_of_runs_has_each_seed_by_itself(definition):
-    make(definition)
-    table = pq.read_table(definition.with_name("t.runs.parquet"))
+def test_the_table_of_runs_has_each_seed_by_itself(runs):
+    make(runs)
+    table = pq.read_table(runs.with_name("t.runs.parquet"))
     assert set(table.column_names) >= SECONDS_OF_A_ROUND
     rows = {(row["method"], row["participants"], row["seed"]): row for row in table.to_pylist()}
     assert len(rows) == 8
@@ -122,10 +121,10 @@ def test_the_table_of_runs_has_each_seed_by_itself(definition):
     assert rows["fedavg", 4, 0]["added_s"] is None
 
 
-def test_a_missing_record_ends_the_command_with_one_line(definition, capsys):
+def test_a_missing_record_ends_the_command_with_one_line(runs, capsys):
     for path in Path("results/logs/aggregation").rglob("*.json"):
         path.unlink()
-    arguments = ["--definition", definition]
+    arguments = ["--runs", runs]
     for kind in ("markdown", "csv", "parquet", "by-run"):
         arguments += [f"--{kind}", f"t.{kind}"]
     assert main(["round_times", *map(str, arguments)]) == 1

@@ -6,10 +6,13 @@ import pytest
 import torch
 
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, segments
-from fedstage.plan.runs import Run, RunLength
-from fedstage.plan.sharing import as_json, canonical, normalised, partition_settings, undistilled
+from fedstage.plan import artefacts, segment_files, segments
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.runs import Run
+from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.lines import Line
+from fedstage.settings.runs import RunLength
 from fedstage.storage.tensors import load_tensors
 
 BASE = {
@@ -77,8 +80,8 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
     run = Run({}, line, RunLength(rounds=rounds))
     trained, logits = segments.plan([run], length)
     if read is None:
-        read = segments.files_read([run], map(segments.inputs, [*trained, *logits]))
-    kept = {part: segments.rounds_kept(part, keep, read) for part in trained}
+        read = segment_files.files_read([run], map(segment_files.inputs, [*trained, *logits]))
+    kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
     for part in trained:
         settings = as_json(canonical(normalised(part.line)))
         call("line", settings=settings, output=artefacts.line_file(part.line))
@@ -86,18 +89,16 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
-        words = segments.options(part, kept.get(part)).split()
-        more = ["--public", part.public] if isinstance(part, segments.LogitsSegment) else []
-        stage = "logits_segment" if more else "segment"
-        assert main([stage, "--line", artefacts.line_file(part.line), *words, *more]) == 0
-    outputs = [path for part in trained for path in segments.segment_outputs(part, kept[part])]
-    return outputs + [path for part in logits for path in segments.logits_outputs(part)]
+        words = segment_files.options(part, kept.get(part)).split()
+        assert main([part.stage, "--line", artefacts.line_file(part.line), *words]) == 0
+    outputs = [path for part in trained for path in segment_files.segment_outputs(part, kept[part])]
+    return outputs + [path for part in logits for path in segment_files.logits_outputs(part)]
 
 
 def ready(part):
     from pathlib import Path
 
-    return all(Path(path).exists() for path in segments.inputs(part))
+    return all(Path(path).exists() for path in segment_files.inputs(part))
 
 
 @pytest.mark.parametrize(

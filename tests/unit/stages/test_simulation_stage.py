@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 import statistics
 from pathlib import Path
 
@@ -8,15 +9,14 @@ import pytest
 from PIL import Image
 
 from fedstage.execution.cli import main
-from fedstage.experiments.resolution import resolve
-from fedstage.results.definitions import define, read_definition
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import describe_runs
+from fedstage.results.runs_file import read_runs_file
 from fedstage.results.simulation.schedule import schedule
-from fedstage.settings.experiments import Experiment
-from fedstage.settings.validation import validate
 from fedstage.stages.simulation import choose_panels, simulation
-from fedstage.storage.yaml_files import load_yaml
 
-METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+LABELS = {"feddf": "FedDF", "fedsdd": "FedSDD"}
+METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
 SIMULATION = {
     "local_training": {"mean": 10.0, "variation": 0.5},
     "logits": 2.0,
@@ -45,33 +45,33 @@ def write(folder, **changes):
         "scales": {"default": None},
         **changes,
     }
-    experiment = validate(Experiment, raw, "here")
-    runs = resolve("e", experiment, "default", METHODS)
-    path = folder / "definition.json"
-    path.write_text(json.dumps(define("e", "default", experiment, runs)))
+    shutil.copy(METHODS, folder)
+    catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, folder)
+    path = folder / "runs.json"
+    path.write_text(json.dumps(describe_runs(catalogue, "e", "default")))
     return path
 
 
 @pytest.fixture
-def definition(tmp_path):
+def runs(tmp_path):
     return write(tmp_path)
 
 
-def make(definition, name="s"):
+def make(runs, name="s"):
     names = {"markdown": "md", "csv": "csv", "jobs": "parquet", "figure": "png"}
-    paths = {key: definition.parent / f"{name}.{suffix}" for key, suffix in names.items()}
-    simulation(definition=definition, **paths)
+    paths = {key: runs.parent / f"{name}.{suffix}" for key, suffix in names.items()}
+    simulation(runs=runs, **paths)
     return paths
 
 
-def measures(definition, method, participants):
-    experiment = read_definition(definition)
-    runs = experiment.places()[method, participants]
-    return [schedule(run.line, 4, experiment.simulation).measures for run in runs]
+def measures(runs, method, participants):
+    experiment = read_runs_file(runs)
+    place = experiment.places()[method, participants]
+    return [schedule(run.line, 4, experiment.simulation).measures for run in place]
 
 
-def test_the_table_has_mean_and_deviation_over_seeds_of_each_place(definition):
-    paths = make(definition)
+def test_the_table_has_mean_and_deviation_over_seeds_of_each_place(runs):
+    paths = make(runs)
     rows = list(csv.DictReader(paths["csv"].open()))
     assert [(row["method"], row["participants"]) for row in rows] == [
         ("feddf", "4"),
@@ -80,7 +80,7 @@ def test_the_table_has_mean_and_deviation_over_seeds_of_each_place(definition):
         ("fedsdd", "8"),
     ]
     for row in rows:
-        found = measures(definition, row["method"], int(row["participants"]))
+        found = measures(runs, row["method"], int(row["participants"]))
         assert int(row["seeds"]) == len(found) == 2
         for name in ("round_seconds", "bound", "server_idle", "clients_idle"):
             values = [getattr(one, name) for one in found]
@@ -88,8 +88,8 @@ def test_the_table_has_mean_and_deviation_over_seeds_of_each_place(definition):
             assert float(row[f"{name}_std"]) == statistics.stdev(values)
 
 
-def test_the_markdown_says_what_was_simulated(definition):
-    text = make(definition)["markdown"].read_text(encoding="utf-8")
+def test_the_markdown_says_what_was_simulated(runs):
+    text = make(runs)["markdown"].read_text(encoding="utf-8")
     assert text.startswith("# The title\n")
     for said in (
         "local_training 10 ± 5, aggregation 0, logits 2, distillation 20",
@@ -97,14 +97,15 @@ def test_the_markdown_says_what_was_simulated(definition):
         "at most 1 rounds beyond",
     ):
         assert said in text
-    first = measures(definition, "feddf", 4)
+    assert "\n| Method | Participants | Seconds a round |" in text
+    first = measures(runs, "feddf", 4)
     seconds = [one.round_seconds for one in first]
     mean, std = statistics.mean(seconds), statistics.stdev(seconds)
-    assert f"| feddf | 4 | {mean:.1f} ± {std:.1f} |" in text
+    assert f"| FedDF | 4 | {mean:.1f} ± {std:.1f} |" in text
 
 
-def test_every_job_has_a_row_with_its_start_and_end(definition):
-    rows = pq.read_table(make(definition)["jobs"]).to_pylist()
+def test_every_job_has_a_row_with_its_start_and_end(runs):
+    rows = pq.read_table(make(runs)["jobs"]).to_pylist()
     assert {row["run"] for row in rows} == {
         f"method = {method}, participants = {count}"
         for method in ("feddf", "fedsdd")
@@ -119,17 +120,17 @@ def test_every_job_has_a_row_with_its_start_and_end(definition):
     assert [row["start"] for row in run] == sorted(row["start"] for row in run)
     for row in run:
         assert (row["client"] is not None) == (row["stage"] == "local_training")
-    found = measures(definition, "feddf", 4)[1]
+    found = measures(runs, "feddf", 4)[1]
     assert max(row["end"] for row in run) / 4 == found.round_seconds
 
 
-def test_the_figure_shows_the_methods_of_the_first_seed_and_column(definition):
-    experiment = read_definition(definition)
+def test_the_figure_shows_the_methods_of_the_first_seed_and_column(runs):
+    experiment = read_runs_file(runs)
     scheduled = [(run, schedule(run.line, 4, experiment.simulation)) for run in experiment.runs]
     until, panels = choose_panels(experiment, scheduled)
     slowest = scheduled[0][1]
     assert [panel.label for panel in panels] == [
-        f"method = {run.settings['method']}: {made.measures.round_seconds:.1f} s a round"
+        f"Method = {LABELS[run.settings['method']]}: {made.measures.round_seconds:.1f} s a round"
         for run, made in scheduled
         if (run.settings["participants"], run.line.seed) == (4, 0)
     ]
@@ -142,20 +143,20 @@ def test_the_figure_shows_the_methods_of_the_first_seed_and_column(definition):
         assert any(panel.away.values())
 
 
-def test_the_figure_is_a_png(definition):
-    with Image.open(make(definition)["figure"]) as image:
+def test_the_figure_is_a_png(runs):
+    with Image.open(make(runs)["figure"]) as image:
         assert image.format == "PNG"
         assert 900 < image.size[0] < 1700
 
 
-def test_the_same_definition_gives_the_same_bytes(definition):
-    one, other = make(definition, "one"), make(definition, "other")
+def test_the_same_runs_give_the_same_bytes(runs):
+    one, other = make(runs, "one"), make(runs, "other")
     for kind, path in one.items():
         assert path.read_bytes() == other[kind].read_bytes()
 
 
-def test_another_suffix_ends_the_command_with_one_line(definition, tmp_path, capsys):
-    arguments = ["--definition", definition]
+def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
+    arguments = ["--runs", runs]
     for kind, suffix in (
         ("markdown", "md"),
         ("csv", "csv"),

@@ -16,7 +16,7 @@ COMPUTING = {
     "new_model",
 }
 #: Where that is called from.
-COMPUTE = ("stages/*.py", "global_trainers/*.py", "teaching.py")
+COMPUTE = ("stages/*.py", "algorithm/**/*.py")
 
 
 def calls():

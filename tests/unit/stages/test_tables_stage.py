@@ -13,7 +13,7 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.layout import lay_out
 from fedstage.stages.tables import tables
-from fedstage.storage.tensors import save_table
+from fedstage.storage.tables import save_table
 
 ACCURACIES = {
     ("scaffold", 1.0): [70.1, 72.3],
@@ -21,6 +21,25 @@ ACCURACIES = {
     ("fedavg", 1.0): [66.6],
     ("fedavg", 0.1): [51.5, 53.9],
 }
+#: What runs consist of, which is not read here.
+CANDIDATES = [
+    {
+        "parts": [
+            {
+                "length": {"rounds": 2},
+                "federated": {
+                    "data": "digits",
+                    "clients": 4,
+                    "partition": "iid",
+                    "participants": 4,
+                    "model": "cnn_small",
+                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                    "seed": 0,
+                },
+            }
+        ]
+    }
+]
 
 
 def write_metrics(path, accuracies):
@@ -52,7 +71,8 @@ def runs(tmp_path):
         for seed, accuracy in enumerate(accuracies):
             metrics = write_metrics(tmp_path / f"{method}_{alpha}_{seed}.parquet", [9.0, accuracy])
             settings = {"method": method, "seed": seed, "partition.alpha": alpha}
-            listed.append({"settings": settings, "metrics": metrics, "partition": "unread"})
+            run = {"settings": settings, "metrics": metrics, "partition": "unread"}
+            listed.append(run | {"candidates": CANDIDATES})
     content = {
         "experiment": "quickstart",
         "scale": "default",

@@ -14,10 +14,8 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from fedstage.algorithm.ensemble_trainers import teacher_logits
-from fedstage.algorithm.ensemble_trainers.reading import read_members
+from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.data.samples import read_line
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.results.metrics import METRICS_SCHEMA
@@ -36,7 +34,9 @@ from fedstage.stages.logits import logits
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
 from fedstage.storage.files import load_json
-from fedstage.storage.tensors import load_table, load_tensors, save_table, save_tensors
+from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.storage.yaml_files import read_line
 
 CLIENTS, PARTICIPANTS, SEED, TRAIN = 5, 4, 3, 100
 DATA = {"name": "digits", "test": 80, "held_out": 30, "server_validation": 40}
@@ -127,9 +127,9 @@ def written_line(folder, **changes):
 def trained(world, folder, line_file, slot, round=1, group=0, start=None, state=None):
     output = folder / f"round_{round}_slot_{slot}.safetensors"
     local_training(
-        line=line_file, round=round, group=group, slot=slot, data=world.train, info=world.info,
+        line=line_file, round=round, group=group, slots=[slot], data=world.train, info=world.info,
         clients=world.clients, participation=world.participation,
-        start=start or world.initial(LINEAR), state=[state] if state else None, output=output,
+        start=start or world.initial(LINEAR), state=[state] if state else None, outputs=[output],
     )  # fmt: skip
     return output
 
@@ -1405,7 +1405,7 @@ def calls(world, tmp_path_factory):
     return {
         "local_training": (
             local_training,
-            {"round": 1, "group": 0, "slot": 0, "participation": world.participation}
+            {"round": 1, "group": 0, "slots": [0], "participation": world.participation}
             | common | stateful | {"state": [scaffold.state]}
             | {"data": world.train, "start": world.initial(LINEAR)},
         ),
@@ -1474,6 +1474,8 @@ PAIRS = [(stage, option) for stage, options in INPUTS.items() for option in opti
 
 
 def outputs(stage, folder):
+    if stage == "local_training":
+        return {"outputs": [folder / "output"]}
     made = {"output": folder / "output"}
     if stage == "aggregation":
         made |= {"participants": folder / "participants", "new_state": folder / "state"}

@@ -1,33 +1,27 @@
 """EnsembleTrainer: (aggregated and/or client models) -> teacher.
 
-A teacher is a list of members and weights. What it says is the weighted average of its members'
-logits, y(x) = sigma(sum_j a_j f(x; w_j)) (FedEED section 3), or by choice of their probabilities,
-y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). A module a kind, found by name.
+A teacher is a list of members and weights. Its logits are the weighted average of its members',
+y(x) = sigma(sum_j a_j f(x; w_j)) (FedEED section 3), or its probabilities are by choice,
+y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). Each kind is a module with the function `shares`, a_j.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from pathlib import Path
 
 import torch
 
+from fedstage.errors import FedstageError
+from fedstage.settings.base import implementation
 from fedstage.settings.ensembles import EnsembleTrainer
+from fedstage.storage.tensors import load_tensors
 
 
 @dataclass(frozen=True)
 class Members:
-    """Logits of the members that one round and group contribute.
+    """Logits [members, n, classes] of one kind of members, of one round and group.
 
-    Attributes
-    ----------
-    round, group : int
-        Where the members come from.
-    logits : torch.Tensor
-        [members, n, classes].
-    samples : tuple of int
-        Training samples behind each member.
-    kind : str
-        What they are (`fedstage.plan.members`); of one kind there is one part a round and group.
+    `samples` are the training samples behind each; `kind` is one of `fedstage.plan.members`.
     """
 
     round: int
@@ -37,14 +31,33 @@ class Members:
     kind: str = "aggregated"
 
 
+def read_members(paths: Sequence[Path]) -> list[Members]:
+    """Read logits of ensemble members; files without members (all diverged) are left out.
+
+    Raises
+    ------
+    FedstageError
+        If no member is left.
+    """
+    members = []
+    for path in paths:
+        tensors, metadata = load_tensors(path)
+        if samples := tuple(metadata["samples"]):
+            place = metadata["round"], metadata["group"]
+            members.append(Members(*place, tensors["logits"], samples, metadata["members"]))
+    if not members:
+        raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
+    return members
+
+
 def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> torch.Tensor:
     """Return the logits z [n, classes] of the ensemble, float32: y(x) = sigma(z(x)).
 
-    Where probabilities are averaged z is the logarithm of their average, so that a temperature acts
-    on the ensemble's answer and not on its members'. Members are taken in the order of round,
-    group, kind and slot, whatever the order they are given in.
+    Where probabilities are averaged, z is the logarithm of their average, so that a temperature
+    acts on the ensemble's prediction and not on its members'. Sums are in the order of round,
+    group, kind and slot, whatever the order of the argument.
     """
-    trainer = import_module(f"fedstage.algorithm.ensemble_trainers.{settings.name}")
+    trainer = implementation(settings)
     ordered = sorted(members, key=lambda part: (part.round, part.group, part.kind))
     shares = torch.tensor(trainer.shares(settings, ordered), dtype=torch.float64)
     logits = torch.cat([part.logits for part in ordered]).double()

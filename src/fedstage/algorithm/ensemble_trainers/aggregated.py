@@ -1,16 +1,16 @@
 """Temporal ensembling (FedSDD, Eq. 5): the K averaged models of the last R rounds.
 
 y(x) = sigma( sum_k sum_r 1/(K R) f(x; w_{t-r,k}) ), over the checkpoints before distillation. In
-the first rounds fewer exist, and their number divides.
+the first rounds fewer exist, and the divisor is their number.
 """
 
 from collections.abc import Sequence
 
 from fedstage.algorithm.ensemble_trainers import Members
-from fedstage.settings.ensembles import Aggregated
+from fedstage.settings.ensembles import Ensemble
 
 
-def shares(settings: Aggregated, members: Sequence[Members]) -> list[float]:
+def shares(settings: Ensemble, members: Sequence[Members]) -> list[float]:
     """Return a_j = 1 / (number of members)."""
     count = sum(len(part.samples) for part in members)
     return [1 / count] * count

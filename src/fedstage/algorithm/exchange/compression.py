@@ -8,45 +8,32 @@ and the receiver goes on from start + sent. With `downstream` the server does th
 of the global model.
 
 Sparse ternary compression (Sattler et al. 2019) sends the entries' signs and one magnitude a tensor
-instead; FENS keeps 16 bits an entry, and says nothing of which entries, residuals or the way down.
-Chosen as in STC: the largest, a residual at either end, both ways. Running statistics, and what a
-local trainer sends beside its weights, go whole.
+instead; FENS keeps 16 bits an entry, and leaves open which entries, residuals and the way down.
+Here they are as in STC: the largest, a residual at either end, both ways. Running statistics, and
+what a local trainer sends beside its weights, are sent whole.
 """
-
-from collections.abc import Mapping
 
 import torch
 
 from fedstage.settings.local_training import Stc
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def transmit(
     settings: Stc, start: Weights, end: Weights, residual: Weights
 ) -> tuple[Weights, Weights]:
-    """Return what the receiver has in place of `end`, and the next residual.
+    """Return start + sent, which the receiver has in place of `end`, and the next residual.
 
-    Parameters
-    ----------
-    start : dict
-        What sender and receiver both have, floating-point tensors by name.
-    end : dict
-        What the sender would send.
-    residual : dict
-        Of the message before; tensors that are missing are zero.
-
-    Returns
-    -------
-    received, left : dict
-        start + sent, and what was left out; the latter empty without residuals.
+    Sender and receiver both have `start`. Tensors missing in `residual` are zero; the next one is
+    empty without residuals.
     """
     received, left = {}, {}
-    for name, begun in start.items():
-        change = end[name] - begun
+    for name, before in start.items():
+        change = end[name] - before
         if name in residual:
             change = change + residual[name]
         sent = compress(settings, change)
-        received[name] = begun + sent
+        received[name] = before + sent
         left[name] = change - sent
     return received, left if settings.residuals else {}
 
@@ -59,7 +46,10 @@ def compress(settings: Stc, change: torch.Tensor) -> torch.Tensor:
     """
     flat = change.flatten()
     chosen = _largest(flat.abs(), kept_entries(settings, flat.numel()))
-    return torch.where(chosen, _rounded(flat, settings.bits), 0.0).reshape(change.shape)
+    if settings.bits == 16:
+        most = torch.finfo(torch.float16).max
+        flat = flat.clamp(-most, most).half().to(flat.dtype)
+    return torch.where(chosen, flat, 0.0).reshape(change.shape)
 
 
 def kept_entries(settings: Stc, entries: int) -> int:
@@ -74,14 +64,7 @@ def _largest(magnitudes: torch.Tensor, number: int) -> torch.Tensor:
     return above | (equal & (equal.cumsum(0) <= number - above.sum()))
 
 
-def _rounded(values: torch.Tensor, bits: int) -> torch.Tensor:
-    if bits == 32:
-        return values
-    most = torch.finfo(torch.float16).max
-    return values.clamp(-most, most).half().to(values.dtype)
-
-
-def sent_bytes(settings: Stc, tensors: Mapping[str, torch.Tensor]) -> int:
+def sent_bytes(settings: Stc, tensors: Weights) -> int:
     """Return the bytes of a compressed change of tensors of these shapes.
 
     Each tensor is its values and, where entries are missing, their positions: a mask of a bit an

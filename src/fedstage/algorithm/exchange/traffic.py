@@ -1,38 +1,37 @@
 """Traffic: the bytes that a participant of a round sends and receives.
 
-Tensors count, file headers do not; of a compressed change what it is encoded in.
+Tensors count, file headers do not; a compressed change counts as it is encoded.
 """
 
-from fedstage.algorithm.aggregation.averages import payload_bytes
 from fedstage.algorithm.exchange.compression import sent_bytes
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.local_training import Compression
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
-def bytes_up(how: Compression, update: Update, parameters: Weights) -> int:
+def bytes_up(compression: Compression, update: Update, parameters: Weights) -> int:
     """Return the bytes of an update; none if it was dropped."""
     whole = payload_bytes(update.weights, update.payload)
-    if how.name == "none" or update.diverged:
+    if compression.name == "none" or update.diverged:
         return whole
-    return whole - payload_bytes(parameters) + sent_bytes(how, parameters)
+    return whole - payload_bytes(parameters) + sent_bytes(compression, parameters)
 
 
-def bytes_down(how: Compression, missed: int | None, begun: Weights, parameters: Weights) -> int:
+def bytes_down(
+    compression: Compression, missed: int | None, model: Weights, parameters: Weights
+) -> int:
     """Return the bytes of the model that a participant starts from.
 
-    Where the model is sent as changes, they are those of all rounds since the participant's last
-    one, unless the whole model is smaller.
-
-    Parameters
-    ----------
-    missed : int, optional
-        How many rounds ago that was; None if there was none, and the whole model is sent.
-    begun, parameters : dict
-        The model, and the part of it that is compressed.
+    Where the model's parameters are sent as changes, they are those of the `missed` rounds since
+    its last one, unless the whole model is smaller. In its first round (None) it is sent whole.
     """
-    whole = payload_bytes(begun)
-    if how.name == "none" or not how.downstream or missed is None:
+    whole = payload_bytes(model)
+    if compression.name == "none" or not compression.downstream or missed is None:
         return whole
     dense = payload_bytes(parameters)
-    return whole - dense + min(dense, missed * sent_bytes(how, parameters))
+    return whole - dense + min(dense, missed * sent_bytes(compression, parameters))
+
+
+def payload_bytes(*groups: Weights) -> int:
+    """Return the bytes of all tensors."""
+    return sum(tensor.nbytes for group in groups for tensor in group.values())

@@ -5,22 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedstage.storage.tensors import Weights, load_tensors
+from fedstage.storage.tensors import load_tensors
+from fedstage.weights import Weights
 
 
 @dataclass(frozen=True)
 class Update:
-    """One participant's update.
+    """What a participant sends, read from the file `path`.
 
     Attributes
     ----------
-    path : Path
-        Where it was read from.
-    weights : dict
-        The trained model; empty where training diverged.
-    payload : dict
-        What the local trainer sends beside the weights.
-    notes : dict
+    weights, payload : dict
+        The trained model, and what the local trainer sends beside it; empty where training
+        diverged.
+    metadata : dict
         round, group, slot, client, samples; steps and loss, or diverged_at.
     residual : dict
         What compression left out, by NAME; the client keeps it, and does not send it.
@@ -29,19 +27,25 @@ class Update:
     path: Path
     weights: Weights
     payload: Weights
-    notes: dict[str, Any]
+    metadata: dict[str, Any]
     residual: Weights = field(default_factory=dict)
 
     @property
     def diverged(self) -> bool:
         """Whether the update was dropped."""
-        return "diverged_at" in self.notes
+        return "diverged_at" in self.metadata
 
 
 def read_updates(paths: Sequence[Path]) -> list[Update]:
     """Read a group's updates, in the order of their slots."""
-    read = [_split(path, *load_tensors(path)) for path in paths]
-    return sorted(read, key=lambda update: update.notes["slot"])
+    updates = []
+    for path in paths:
+        tensors, metadata = load_tensors(path)
+        model, payload, residual = (
+            part(tensors, prefix) for prefix in ("model/", "payload/", "residual/")
+        )
+        updates.append(Update(path, model, payload, metadata, residual))
+    return sorted(updates, key=lambda update: update.metadata["slot"])
 
 
 def answered(updates: Sequence[Update]) -> list[Update]:
@@ -49,12 +53,7 @@ def answered(updates: Sequence[Update]) -> list[Update]:
     return [update for update in updates if not update.diverged]
 
 
-def _split(path: Path, tensors: Weights, notes: dict[str, Any]) -> Update:
-    def part(prefix: str) -> Weights:
-        return {
-            name.removeprefix(prefix): value
-            for name, value in tensors.items()
-            if name.startswith(prefix)
-        }
-
-    return Update(path, part("model/"), part("payload/"), notes, part("residual/"))
+def part(tensors: Weights, prefix: str) -> Weights:
+    """Return the tensors below a prefix, by the rest of their names."""
+    below = (name for name in tensors if name.startswith(prefix))
+    return {name.removeprefix(prefix): tensors[name] for name in below}

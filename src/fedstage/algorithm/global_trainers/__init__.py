@@ -1,5 +1,5 @@
 """GlobalTrainer: (teacher, aggregated models, public data) -> next global models.
 
-Which global models are students, and from which round on, decides what depends on what: that is in
-`fedstage.plan.sharing` (`students`, `first_distillation`). How a student learns stands here.
+`student` is the training; the other modules are its parts. Which global models are students, and
+from which round on, decides the graph: see `students` and `first_distillation` in `plan.sharing`.
 """

@@ -9,13 +9,14 @@ from fedstage.settings.optimisation import Server
 from fedstage.training.passes import Loss
 
 
-@cache  # compiled code is found again by the function that it is of
+@cache  # compiled code is kept by its function
 def distillation_loss(settings: Server) -> Loss:
     """Return the loss of student logits against teacher logits, both [b, classes].
 
     L(w) = tau^2 mean_x KL( sigma_tau(teacher), sigma_tau(f(x; w)) ), the customary form: the papers
     print the student first and no temperature, and set tau = 4. The factor tau^2 is a setting, and
-    so is a power s of the teacher's probabilities: sigma(s z) is sigma(z)^s, normalised.
+    so is `sharpening`, a power s of the teacher's probabilities: sigma(s z) is sigma(z)^s,
+    normalised.
     """
     tau = settings.temperature
     scale = tau**2 if settings.tau_squared else 1.0

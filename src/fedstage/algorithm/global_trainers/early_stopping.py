@@ -1,6 +1,6 @@
 """Early stopping of a student on the server's validation set, as FedDF distils.
 
-As in FedDF's released code the weights that the student starts from are no candidate.
+As in FedDF's released code, the weights that the student starts from are no candidate.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ import torch
 from torch import nn
 
 from fedstage.data.bags import Samples
-from fedstage.data.samples import state_of
+from fedstage.models.loading import state_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import EarlyStopping
-from fedstage.storage.tensors import Weights
 from fedstage.training.inference import compute_logits
 from fedstage.training.loop import AfterStep
 from fedstage.training.passes import PLAIN
+from fedstage.weights import Weights
 
 
 @dataclass
 class Best:
-    """The best weights so far, after which step, and how many images they get right."""
+    """The best weights so far, on the CPU, their step, and how many images they get right."""
 
     right: int = -1
     step: int = 0
@@ -37,21 +37,10 @@ def early_stopping(
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> tuple[AfterStep, Best]:
-    """Return what to call after each step, and the best that it has found.
+    """Return the function to call after each step, and the best weights that it has found.
 
-    Parameters
-    ----------
-    steps : int
-        How many there are at most: the last is measured in any case.
-    validation : tuple of Samples and torch.Tensor
-        Images uint8 [n, C, H, W] and labels [n].
-
-    Returns
-    -------
-    after_step : AfterStep
-        Ends the training `patience` steps after the best. A tie is no improvement.
-    best : Best
-        Weights on the CPU.
+    It ends the training `patience` steps after the best; a tie is no improvement. The last of at
+    most `steps` steps is measured in any case. `validation` holds images and labels [n].
     """
     images, labels = validation
     best = Best()
@@ -59,8 +48,8 @@ def early_stopping(
     def after_step(step: int) -> bool:
         if step % settings.every and step < steps:
             return False
-        said = compute_logits(model, images, info, numerics)
-        right = int((said.argmax(1) == labels.cpu()).sum())
+        logits = compute_logits(model, images, info, numerics)
+        right = int((logits.argmax(1) == labels.cpu()).sum())
         model.train()
         if right > best.right:
             best.right, best.step, best.weights = right, step, state_of(model)

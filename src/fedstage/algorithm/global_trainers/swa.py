@@ -4,7 +4,7 @@ After every c-th step after step s,
 
     w_bar <- (n w_bar + w) / (n + 1),  n <- n + 1
 
-and w_bar is what the student becomes.
+and the student becomes w_bar.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,10 @@ from fedstage.training.passes import PLAIN
 def weight_average(
     model: nn.Module, settings: WeightAverage
 ) -> tuple[AfterStep, list[torch.Tensor]]:
-    """Return what to call after each step, and the averages that it keeps.
+    """Return the function to call after each step, and the averages that it keeps.
 
-    Returns
-    -------
-    after_step : AfterStep
-        Never ends the training.
-    averages : list of torch.Tensor
-        Of the model's parameters, in their order, float64; zero before the first.
+    The function never ends the training. Averages are of the model's parameters, in their order,
+    float64; zero before the first.
     """
     parameters = list(model.parameters())
     averages = [torch.zeros_like(parameter, dtype=torch.float64) for parameter in parameters]
@@ -57,9 +53,9 @@ def take(
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> None:
-    """Give the model the averages in place of its parameters, and statistics that fit them.
+    """Replace the model's parameters by the averages.
 
-    Running statistics are not averaged: they are estimated anew on the images, as FedBE does it on
+    Running statistics are not averaged: they are estimated anew on the images, as FedBE does on
     its unlabelled ones.
     """
     for parameter, average in zip(model.parameters(), averages, strict=True):

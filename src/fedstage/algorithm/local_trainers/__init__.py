@@ -1,33 +1,27 @@
 """LocalTrainer: (global model, client data) -> client update.
 
 A local trainer is a module of the functions below, found by the name of its settings. All are pure;
-what a trainer remembers from round to round is the group's round state, a dictionary of tensors.
+what a trainer keeps from round to round is in the group's round state, a dictionary of tensors.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol, cast
 
+from fedstage.algorithm.exchange.updates import Update
+from fedstage.settings.base import implementation
+from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.optimisation import Client
-from fedstage.storage.tensors import Weights
 from fedstage.training.loop import GradientTerm, Outcome
+from fedstage.weights import Weights
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a client did in a round.
+    """A client's training in one round: its parameters before and after, outcome and settings.
 
-    Attributes
-    ----------
-    start, end : dict
-        The parameters before and after.
-    outcome : Outcome
-        Steps, loss and learning rates.
-    gradient_at_start : Callable
-        Computes the gradient of all of the client's data at `start`, in one more pass over it.
-    client : Client
-        The settings of the steps.
+    `gradient_at_start` computes the gradient of all of the client's data at `start`, in one more
+    pass over it.
     """
 
     start: Weights
@@ -38,20 +32,16 @@ class Trained:
 
 
 class LocalTrainer(Protocol):
-    """The functions that a local trainer's module has."""
+    """The functions of a local trainer's module.
+
+    `start` holds the parameters of the global model, `state` the group's round state, which is
+    empty in the first round.
+    """
 
     def gradient_term(
-        self,
-        settings: Any,
-        start: Weights,
-        state: Weights,
-        client: int,
+        self, settings: Any, start: Weights, state: Weights, client: int
     ) -> GradientTerm | None:
-        """Return what is added to each gradient.
-
-        `start` holds the parameters of the global model, `state` the group's round state (empty in
-        the first round).
-        """
+        """Return what is added to each gradient; None for nothing."""
 
     def payload(self, settings: Any, trained: Trained, state: Weights, client: int) -> Weights:
         """Return what the client sends beside its weights."""
@@ -60,25 +50,17 @@ class LocalTrainer(Protocol):
         """Return what the server sends beside the global model."""
 
     def next_state(
-        self,
-        settings: Any,
-        state: Weights,
-        payloads: Mapping[int, Weights],
-        samples: Mapping[int, int],
-        clients: int,
+        self, settings: Any, state: Weights, updates: Sequence[Update], clients: int
     ) -> Weights:
-        """Return the state after this round, from payloads and samples by client.
-
-        `clients` is N, all that can take part in the group.
-        """
+        """Return the state after this round; `clients` is N, all that can be in the group."""
 
     def scales(self, payloads: Sequence[Weights], shares: Sequence[float]) -> list[float] | None:
-        """Return by how much the server scales each participant's change before it adds them up.
+        """Return the factor of each participant's change in the server's sum; None for 1.
 
-        None: not at all, so that it takes the mean. `shares` are p_i, which sum to 1.
+        `shares` are p_i, which sum to 1.
         """
 
 
-def local_trainer(name: str) -> LocalTrainer:
+def local_trainer(settings: LocalTraining) -> LocalTrainer:
     """Return the module of a local trainer."""
-    return cast(LocalTrainer, import_module(f"fedstage.algorithm.local_trainers.{name}"))
+    return cast(LocalTrainer, implementation(settings))

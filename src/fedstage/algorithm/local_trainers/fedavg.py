@@ -1,41 +1,38 @@
 """FedAvg: plain training (McMahan et al. 2017; FedSDD, Eq. 2, gives the average over a group)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained
 from fedstage.settings.local_training import FedAvg, LocalTrainer
-from fedstage.storage.tensors import Weights
 from fedstage.training.loop import GradientTerm
+from fedstage.weights import Weights
 
 
 def gradient_term(
     settings: FedAvg, start: Weights, state: Weights, client: int
 ) -> GradientTerm | None:
-    """Return nothing: the gradient is that of the loss."""
+    """Return None: the gradient of the loss stays as it is."""
     return None
 
 
 def payload(settings: LocalTrainer, trained: Trained, state: Weights, client: int) -> Weights:
-    """Return nothing: only weights are sent."""
+    """Return no tensors: a client sends its weights only."""
     return {}
 
 
 def sent_down(start: Weights, state: Weights) -> Weights:
-    """Return nothing: only the global model is sent."""
+    """Return no tensors: the server sends the global model only."""
     return {}
 
 
 def next_state(
-    settings: LocalTrainer,
-    state: Weights,
-    payloads: Mapping[int, Weights],
-    samples: Mapping[int, int],
-    clients: int,
+    settings: LocalTrainer, state: Weights, updates: Sequence[Update], clients: int
 ) -> Weights:
-    """Return nothing: FedAvg remembers nothing."""
+    """Return no tensors: FedAvg keeps no state."""
     return {}
 
 
 def scales(payloads: Sequence[Weights], shares: Sequence[float]) -> list[float] | None:
-    """Return nothing: the server takes the mean of the changes."""
+    """Return None: the server takes the mean of the changes."""
     return None

@@ -1,12 +1,12 @@
 """FedNova (Wang et al. 2020): clients that take more steps do not count more.
 
-A client's change w_i - w_start holds the gradients of its steps, all in all ||a_i||_1 times a step
-of the learning rate. The server takes the mean of the changes per unit of that mass,
+A client's change w_i - w_start sums the gradients of its steps with weights of ||a_i||_1 in total,
+times the learning rate. The server takes the mean of the changes per unit of that mass,
 
     w <- w_start + tau_eff sum_i p_i (w_i - w_start) / ||a_i||_1    tau_eff = sum_i p_i ||a_i||_1
 
-so that, however many steps each takes, the fixed point is that of the weighted loss. A client sends
-its mass beside its weights. Where all masses are equal it is FedAvg.
+so that the fixed point is that of the weighted loss, however many steps each client takes. A client
+sends its mass beside its weights. Where all masses are equal, this is FedAvg.
 
 The global momentum of the released code is the server optimiser ``momentum`` with a rate of 1.
 """
@@ -19,8 +19,8 @@ from fedstage.algorithm.local_trainers import Trained
 from fedstage.algorithm.local_trainers.fedavg import gradient_term, next_state, sent_down
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.optimisation import Client
-from fedstage.storage.tensors import Weights
 from fedstage.training.schedules import factor
+from fedstage.weights import Weights
 
 __all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
 
@@ -33,9 +33,9 @@ def payload(settings: LocalTrainer, trained: Trained, state: Weights, client: in
 
 
 def gradient_mass(client: Client, steps: int) -> float:
-    """Return ||a_i||_1: by how many learning rates `steps` steps along a gradient of 1 move.
+    """Return ||a_i||_1: how far `steps` steps along a gradient of 1 move, in learning rates.
 
-    Counted step by step with momentum, Nesterov's or not, and the schedule's factors. For a
+    Summed step by step with momentum, Nesterov's or not, and the schedule's factors. For a
     constant rate it is tau = `steps` without momentum, and with it
     (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho). Weight decay is part of a gradient, as in the
     released code. Momentum starts anew in each round.
@@ -50,6 +50,6 @@ def gradient_mass(client: Client, steps: int) -> float:
 
 def scales(payloads: Sequence[Weights], shares: Sequence[float]) -> list[float]:
     """Return tau_eff / ||a_i||_1 of each participant; 0 for one that has taken no step."""
-    masses = [float(sent[_MASS]) for sent in payloads]
+    masses = [float(payload[_MASS]) for payload in payloads]
     effective = sum(share * mass for share, mass in zip(shares, masses, strict=True))
     return [effective / mass if mass else 0.0 for mass in masses]

@@ -10,8 +10,8 @@ from torch import nn
 
 from fedstage.algorithm.local_trainers.fedavg import next_state, payload, scales, sent_down
 from fedstage.settings.local_training import FedProx
-from fedstage.storage.tensors import Weights
 from fedstage.training.loop import GradientTerm
+from fedstage.weights import Weights
 
 __all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
 
@@ -19,7 +19,7 @@ __all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
 def gradient_term(
     settings: FedProx, start: Weights, state: Weights, client: int
 ) -> GradientTerm | None:
-    """Return g <- g + mu (w - w_start); nothing for mu = 0, which is FedAvg bit for bit."""
+    """Return g <- g + mu (w - w_start); None for mu = 0, which is FedAvg bit for bit."""
     if settings.mu == 0:
         return None
     anchors = list(start.values())

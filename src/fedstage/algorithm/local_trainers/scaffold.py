@@ -15,20 +15,21 @@ stay 0.
 
 There is one set of variates a global model (`control` = ``per_model``), as if each group were a run
 of its own, or one for all (``shared``): a client's c_i is then that of its last round, whatever
-model it was trained on. Neither FedEED nor FedSDD says which. See `fedstage.algorithm.exchange.round_state` for files.
-The server's step w <- w_start + eta_g mean(w_end - w_start) is the aggregation's.
+model it was trained on. FedEED and FedSDD leave this open. `exchange.round_state` describes the
+files. The server's step w <- w_start + eta_g mean(w_end - w_start) is part of the aggregation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import nn
 
+from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained
 from fedstage.algorithm.local_trainers.fedavg import scales
 from fedstage.settings.local_training import Scaffold
-from fedstage.storage.tensors import Weights
 from fedstage.training.loop import GradientTerm
+from fedstage.weights import Weights
 
 __all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
 
@@ -37,7 +38,7 @@ def gradient_term(
     settings: Scaffold, start: Weights, state: Weights, client: int
 ) -> GradientTerm | None:
     """Return g <- g - c_i + c."""
-    server, own = _variates(start, state, client)
+    server, own = _variate(start, state, "server"), _variate(start, state, f"client/{client}")
     corrections = [server[name] - own[name] for name in start]
 
     @torch.no_grad()
@@ -52,43 +53,36 @@ def gradient_term(
 def payload(settings: Scaffold, trained: Trained, state: Weights, client: int) -> Weights:
     """Return c_i+ - c_i: g_i(w_start) - c_i, or -c + (w_start - w_end) / (E eta)."""
     start, end, rates = trained.start, trained.end, trained.outcome.rate_sum
-    server, own = _variates(start, state, client)
     if settings.option == "I":
-        gradient = trained.gradient_at_start()
+        gradient, own = trained.gradient_at_start(), _variate(start, state, f"client/{client}")
         return {name: gradient[name] - own[name] for name in start}
+    server = _variate(start, state, "server")
     return {name: (start[name] - end[name]) / rates - server[name] for name in start}
 
 
 def sent_down(start: Weights, state: Weights) -> Weights:
     """Return c, which is as large as the parameters."""
-    return _variates(start, state, client=-1)[0]
+    return _variate(start, state, "server")
 
 
 def next_state(
-    settings: Scaffold,
-    state: Weights,
-    payloads: Mapping[int, Weights],
-    samples: Mapping[int, int],
-    clients: int,
+    settings: Scaffold, state: Weights, updates: Sequence[Update], clients: int
 ) -> Weights:
     """Return the state with c and the participants' c_i moved by their payloads."""
     moved = dict(state)
-    mean = sum(samples[client] for client in payloads) / max(len(payloads), 1)
-    for client, changes in payloads.items():
-        weight = samples[client] / mean if settings.weights == "samples" else 1.0
-        for name, change in changes.items():
-            own, server = f"client/{client}/{name}", f"server/{name}"
+    mean = sum(int(update.metadata["samples"]) for update in updates) / max(len(updates), 1)
+    for update in updates:
+        by_samples = settings.weights == "samples"
+        weight = int(update.metadata["samples"]) / mean if by_samples else 1.0
+        for name, change in update.payload.items():
+            own, server = f"client/{update.metadata['client']}/{name}", f"server/{name}"
             moved[own] = moved.get(own, torch.zeros_like(change)) + change
             moved[server] = moved.get(server, torch.zeros_like(change)) + weight * change / clients
     return moved
 
 
-def _variates(start: Weights, state: Weights, client: int) -> tuple[Weights, Weights]:
-    """Return c and c_i, zero where nothing is known yet."""
-    return _part(start, state, "server"), _part(start, state, f"client/{client}")
-
-
-def _part(start: Weights, state: Weights, prefix: str) -> Weights:
+def _variate(start: Weights, state: Weights, prefix: str) -> Weights:
+    """Return a variate, zero where the state does not have it yet."""
     return {
         name: state[f"{prefix}/{name}"] if f"{prefix}/{name}" in state else torch.zeros_like(value)
         for name, value in start.items()

@@ -1,4 +1,4 @@
-"""Clients' models that were trained to the end, as they are or quantised, ready to be asked."""
+"""Clients' models that were trained to the end, as they are or quantised, and their logits."""
 
 import logging
 from pathlib import Path
@@ -6,62 +6,61 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
 
 from fedstage.data.bags import Bags, Samples
-from fedstage.data.samples import fill_model, new_model
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import client_model
+from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.one_shot_sharing import client_model
 from fedstage.settings.lines import LocalLine
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate_json
-from fedstage.storage.tensors import Weights, load_tensors
+from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
 from fedstage.training.passes import PLAIN
 
 
-def ask(
+def compute_client_logits(
     settings: LocalLine,
     path: Path,
     quantisation: str | None,
     samples: Samples,
-    about: dict[str, Any],
+    info: dict[str, Any],
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """Return what a client's model says: logits [n, classes], and the notes of its file.
+    """Return the logits [n, classes] of a client's model on samples, and its file's metadata.
 
-    A quantised network computes in float32 with the values of its 8-bit numbers, whatever precision
-    numerics name: in bf16 they would be rounded once more.
-
-    Parameters
-    ----------
-    quantisation : str or None
-        How the model in the file is quantised, as JSON.
+    `quantisation` is the scheme of the model in the file, as JSON. A quantised network computes in
+    float32 with the values of its 8-bit numbers, whatever the precision of the numerics: bf16 would
+    round them once more.
 
     Raises
     ------
     FedstageError
         If the file does not fit the model, or a library is missing.
     """
-    tensors, notes = load_tensors(path)
-    who, numerics = notes["client"], PLAIN if quantisation else settings.numerics
-    architecture = settings.model if who == "pooled" else client_model(settings, who)
-    network = new_model(architecture, about, samples.device, numerics)
+    tensors, metadata = load_tensors(path)
+    client, numerics = metadata["client"], PLAIN if quantisation else settings.numerics
+    architecture = settings.model if client == "pooled" else client_model(settings, client)
+    network = new_model(architecture, info, samples.device, numerics)
     if quantisation:
-        network = _restored(network, quantisation, samples, tensors, path)
+        scheme = validate_json(Int8, quantisation, "--quantisation")
+        try:
+            network = library().restore(network, scheme, example(samples), tensors)
+        except KeyError as error:
+            raise FedstageError(f"{path}: does not fit the model: has no tensor {error}") from None
     else:
         fill_model(network, tensors, path)
-    return compute_logits(network, samples, about, numerics), notes
+    return compute_logits(network, samples, info, numerics), metadata
 
 
 def library() -> ModuleType:
-    """Return what quantises to 8 bits, which imports torchao.
+    """Return the module that quantises to 8 bits, which imports torchao.
 
     Raises
     ------
     FedstageError
         If torchao is not installed.
     """
-    # torch 2.13 warns of how torchao 0.18 registers a type of its own.
+    # torch 2.13 warns about a type that torchao 0.18 registers.
     logging.getLogger("torch.utils._pytree").setLevel(logging.ERROR)
     try:
         from fedstage.models import int8
@@ -74,19 +73,8 @@ def library() -> ModuleType:
 
 
 def example(samples: Samples) -> torch.Tensor:
-    """Return two samples without content, as a model takes them: for the shape of its graph."""
+    """Return two blank samples as a model's input, from which its graph takes shapes."""
     if isinstance(samples, Bags):
         return samples.instances.new_ones(2, 3, 1 + samples.shape[1])
     kind = torch.float32 if samples.dtype == torch.uint8 else samples.dtype
     return torch.zeros(2, *samples.shape[1:], dtype=kind, device=samples.device)
-
-
-def _restored(
-    network: nn.Module, quantisation: str, samples: Samples, tensors: Weights, path: Path
-) -> nn.Module:
-    how = validate_json(Int8, quantisation, "--quantisation")
-    try:
-        restored: nn.Module = library().restore(network, how, example(samples), tensors)
-    except KeyError as error:
-        raise FedstageError(f"{path}: does not fit the model: has no tensor {error}") from None
-    return restored

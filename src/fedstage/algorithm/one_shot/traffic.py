@@ -1,28 +1,26 @@
 """What one client sends and receives in one-shot federated learning, phase by phase, in bytes.
 
 Counted is what a deployment would send until training ends, from the sizes of the artefacts: the
-initial model where it is common, the client's own model, what is counted once, the other clients'
-models where clients go on training an aggregator, and the aggregator in each of its rounds. Where
-clients' models differ, it is the most that one of them moves.
+initial model where it is common, the client's own model, label counts or votes, the other clients'
+models where clients train an aggregator, and the aggregator in each of its rounds. Where clients'
+models differ, the largest count is taken.
 
-With a quantisation the server quantises: clients send their models as they trained them, and the
-ranges of activations, because these are calibrated on samples that only they have; it is quantised
-models that come back.
+With quantisation the server quantises: clients send their models as they trained them, with the
+ranges of activations, because these are calibrated on samples that only they have, and receive the
+others' quantised models.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from fedstage.algorithm.aggregation.averages import payload_bytes
-from fedstage.algorithm.one_shot.aggregator_training import Round
-from fedstage.settings.aggregators import FITTED_AGGREGATORS
+from fedstage.algorithm.exchange.traffic import payload_bytes
+from fedstage.algorithm.one_shot.aggregator_training import Trained, alone
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.storage.tensors import Weights
 
-COUNT = 4  # bytes of a number that is counted: int32
+COUNT = 4  # bytes of a count: int32
 RANGE = 8  # bytes of the least and the greatest value of an activation: float32
 
 #: A row a phase, and a row a round of an aggregator's training.
@@ -45,15 +43,7 @@ Row = tuple[str, int, int, float | None, float | None, int, int]
 
 @dataclass(frozen=True)
 class Quantised:
-    """What is quantised, of each member.
-
-    Attributes
-    ----------
-    models : sequence of int
-        Bytes of each member's quantised model.
-    ranges : sequence of int
-        Activations whose range was calibrated.
-    """
+    """By member: bytes of the quantised model, and how many activations' ranges it has."""
 
     models: Sequence[int]
     ranges: Sequence[int]
@@ -63,32 +53,13 @@ def traffic(
     line: OneShotLine,
     models: Sequence[int],
     classes: int,
-    parameters: Weights,
-    rounds: Iterable[Round],
+    trained: Trained,
     quantised: Quantised | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the columns of `ROUNDS_SCHEMA`.
-
-    Parameters
-    ----------
-    models : sequence of int
-        Bytes of each member's model, as it was trained.
-    parameters : dict
-        The aggregator's.
-    quantised : Quantised, optional
-        What the others are sent, where that is not the models as they were trained.
-    """
-    size = payload_bytes(parameters)
-    rows = [*_before(line, models, classes, quantised), *_in_rounds(len(models), size, rounds)]
+    """Return the columns of `ROUNDS_SCHEMA`; `models` are the bytes of the trained models."""
+    rows = [*_before(line, models, classes, quantised), *_in_rounds(len(models), trained)]
     columns = zip(*rows, strict=True)
     return dict(zip(ROUNDS_SCHEMA.names, map(list, columns), strict=True))
-
-
-def on_clients(line: OneShotLine) -> bool:
-    """Whether clients need all models, to train or to count on their own samples."""
-    training = line.aggregator_training
-    alone = training is not None and training.name == "proxy"
-    return line.aggregator.name in FITTED_AGGREGATORS and not alone
 
 
 def _before(
@@ -104,19 +75,18 @@ def _before(
         yield once("activation_ranges", RANGE * max(quantised.ranges), 0)
     if line.aggregator.name == "weighted":
         yield once("label_counts", COUNT * classes, 0)
-    if on_clients(line):
+    if line.aggregator.fitted and not alone(line.aggregator_training):
         sent = models if quantised is None else quantised.models
         yield once("ensemble", 0, sum(sent) - min(sent))  # each has its own
     if line.aggregator.name == "voting":
         yield once("votes", COUNT * len(models) * classes**2, 0)
 
 
-def _in_rounds(clients: int, size: int, rounds: Iterable[Round]) -> Iterator[Row]:
-    for one in rounds:
-        said = (one.number, one.participants, one.loss, one.accuracy)
-        if not one.participants:
-            yield ("step", *said, 0, 0)
-            continue
-        yield ("round", *said, size, size)
-        if one.accuracy is not None:  # right and asked samples, of every client
-            yield ("validation", one.number, clients, None, one.accuracy, 2 * COUNT, size)
+def _in_rounds(clients: int, trained: Trained) -> Iterator[Row]:
+    aggregator = payload_bytes(trained.parameters)
+    for one in trained.rounds:
+        number, accuracy = one.number, one.accuracy
+        size, phase = (aggregator, "round") if one.participants else (0, "step")
+        yield (phase, number, one.participants, one.loss, accuracy, size, size)
+        if one.participants and accuracy is not None:  # every client sends right and all samples
+            yield ("validation", number, clients, None, accuracy, 2 * COUNT, aggregator)

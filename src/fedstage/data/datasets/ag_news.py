@@ -1,50 +1,54 @@
 """AG News as published: ``train.csv`` and ``test.csv`` without a header, class, title, description.
 
-Zhang, Zhao and LeCun, NeurIPS 2015. Classes are numbered from 1 there, from 0 here. A text is its
-title and its description, cut into WordPieces.
+Zhang, Zhao and LeCun, NeurIPS 2015. Classes are numbered from 1 there, from 0 here. A text is an
+article's title and description, cut into WordPieces.
 """
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows
-from fedstage.data.datasets.wordpiece import SPECIAL, Vocabulary, build_vocabulary, encode
+from fedstage.data.datasets.wordpiece import SPECIAL, build_vocabulary, encode
 from fedstage.errors import FedstageError
 from fedstage.settings.data import AgNews
 
 CLASSES = ("World", "Sports", "Business", "Sci/Tech")
 
 
-@dataclass(frozen=True)
-class _Texts:
-    texts: list[str]
-    labels: list[int]
+class _Article(NamedTuple):
+    text: str
+    label: int
 
 
-def load_ag_news(settings: AgNews, folder: Path) -> Dataset:
+def load(settings: AgNews, folder: Path) -> Dataset:
     """Read the texts below the data folder as tokens int32 [n, length], padded with 0.
 
-    A vocabulary that is not given is built of the texts that are trained on.
+    Without a vocabulary file the vocabulary is built from the training texts.
 
     Raises
     ------
     FedstageError
-        If a file is missing, or not what it must be, or a size asks for more than there are.
+        If a file is missing or invalid, or there are fewer texts than a size.
     """
     place = folder / settings.folder
     train, test = _read(place / "train.csv"), _read(place / "test.csv")
-    rows = choose_rows(settings, len(train.labels), len(test.labels))
-    pieces = _pieces(settings, folder, [train.texts[row] for row in rows.train.tolist()])
+    rows = choose_rows(settings, len(train), len(test))
+    pieces = _pieces(settings, folder, [train[row].text for row in rows.train.tolist()])
     numbers = {piece: number for number, piece in enumerate(pieces)}
 
-    def samples(part: _Texts, chosen: Rows) -> Images:
-        return _tokens(part, chosen, numbers, settings.length)
+    def samples(part: Sequence[_Article], chosen: Rows) -> Images:
+        articles = [part[row] for row in chosen.tolist()]
+        tokens = np.zeros((len(articles), settings.length), np.int32)
+        for place, article in enumerate(articles):
+            tokens[place] = encode(article.text, numbers, settings.length)
+        labels = torch.tensor([article.label for article in articles], dtype=torch.int64)
+        return Images(torch.from_numpy(tokens), labels)
 
     return Dataset(
         train=samples(train, rows.train),
@@ -55,7 +59,7 @@ def load_ag_news(settings: AgNews, folder: Path) -> Dataset:
     )
 
 
-def _read(path: Path) -> _Texts:
+def _read(path: Path) -> list[_Article]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.reader(file, strict=True))
@@ -64,22 +68,19 @@ def _read(path: Path) -> _Texts:
         raise FedstageError(f"{path}: {detail}") from None
     if not lines:
         raise FedstageError(f"{path}: has no rows")
-    labels = [_label(path, row, cells) for row, cells in enumerate(lines)]
-    return _Texts([" ".join(cells[1:]) for cells in lines], labels)
-
-
-def _label(path: Path, row: int, cells: Sequence[str]) -> int:
-    if len(cells) != 3:
-        raise FedstageError(
-            f"{path}: row {row}: {len(cells)} columns: must be class, title and description"
-        )
-    if cells[0] not in ("1", "2", "3", "4"):
-        raise FedstageError(f"{path}: row {row}: class = {cells[0]!r}: must be 1..4")
-    return int(cells[0]) - 1
+    for row, cells in enumerate(lines):
+        where = f"{path}: row {row}"
+        if len(cells) != 3:
+            raise FedstageError(
+                f"{where}: {len(cells)} columns: must be class, title and description"
+            )
+        if cells[0] not in ("1", "2", "3", "4"):
+            raise FedstageError(f"{where}: class = {cells[0]!r}: must be 1..4")
+    return [_Article(" ".join(cells[1:]), int(cells[0]) - 1) for cells in lines]
 
 
 def _pieces(settings: AgNews, folder: Path, texts: Sequence[str]) -> list[str]:
-    """Return the vocabulary: that of a file, a piece a line, or of the texts."""
+    """Return the vocabulary of a file, one piece a line, or else of the texts."""
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
     path = folder / settings.vocabulary
@@ -89,21 +90,13 @@ def _pieces(settings: AgNews, folder: Path, texts: Sequence[str]) -> list[str]:
         raise FedstageError(f"{path}: data.vocabulary: {error}") from None
     missing = [piece for piece in SPECIAL[:4] if piece not in pieces]
     if missing or pieces[0] != SPECIAL[0]:
-        what = f"has no {missing[0]}" if missing else f"begins with {pieces[0]}"
+        fault = f"has no {missing[0]}" if missing else f"begins with {pieces[0]}"
+        others = ", ".join(SPECIAL[1:4])
         raise FedstageError(
-            f"{path}: data.vocabulary: {what}: must have [PAD] first, and {', '.join(SPECIAL[1:4])}"
+            f"{path}: data.vocabulary: {fault}: must have [PAD] first, and {others}"
         )
     if len(pieces) > settings.vocabulary_size:
         raise FedstageError(
             f"{path}: data.vocabulary_size = {settings.vocabulary_size}: the file has {len(pieces)}"
         )
     return pieces
-
-
-def _tokens(part: _Texts, rows: Rows, numbers: Vocabulary, length: int) -> Images:
-    chosen = rows.tolist()
-    tokens = np.zeros((len(chosen), length), np.int32)
-    for place, row in enumerate(chosen):
-        tokens[place] = encode(part.texts[row], numbers, length)
-    labels = torch.tensor([part.labels[row] for row in chosen], dtype=torch.int64)
-    return Images(torch.from_numpy(tokens), labels)

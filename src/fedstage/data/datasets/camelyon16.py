@@ -3,14 +3,13 @@
     tumor_001.tif.npy, normal_001.tif.npy, test_001.tif.npy, ...    float32 [tiles, features]
     metadata.csv                                       slide_name, label, hospital_corrected
 
-The table is a file of FLamby's repository. Slides called ``test`` are for testing, as in the
-challenge; two slides that were withdrawn are left out, as they are there.
+The table is a file of FLamby's repository. As in FLamby, slides called ``test`` are for testing,
+and two withdrawn slides are left out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,24 +27,21 @@ WITHDRAWN = ("normal_086", "test_049")
 _SUFFIX = ".tif"
 _COLUMNS = ("slide_name", "label", "hospital_corrected")
 
-Tiles: TypeAlias = NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class _Slide:
+class _Slide(NamedTuple):
     name: str
     path: Path
     label: int
     centre: int
 
 
-def load_camelyon16(settings: Camelyon16, folder: Path) -> Dataset:
+def load(settings: Camelyon16, folder: Path) -> Dataset:
     """Read the slides below the data folder, in the order of their names.
 
     Raises
     ------
     FedstageError
-        If a file is missing, or not what it must be.
+        If a file is missing or invalid.
     """
     place = folder / settings.folder
     slides = _find(place)
@@ -65,52 +61,45 @@ def load_camelyon16(settings: Camelyon16, folder: Path) -> Dataset:
 
 
 def _find(place: Path) -> list[_Slide]:
-    """Return the slides whose features are there; the table may have more."""
+    """Return the slides that have a file; the table may have more."""
     if not place.is_dir():
         raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
-    about = _read_table(place / TABLE)
+    rows = {
+        row["slide_name"].removesuffix(_SUFFIX).lower(): _label_and_centre(place / TABLE, line, row)
+        for line, row in read_rows(place / TABLE, _COLUMNS, "the features")
+    }
     slides = []
     for path in sorted(place.glob("*.npy")):
         name = path.name.split(".")[0].lower()
         if name in WITHDRAWN:
             continue
-        if name not in about:
+        if name not in rows:
             raise FedstageError(f"{place / TABLE}: slide_name: has no {name}{_SUFFIX}")
-        slides.append(_Slide(name, path, *about[name]))
+        slides.append(_Slide(name, path, *rows[name]))
     return slides
 
 
-def _read_table(path: Path) -> dict[str, tuple[int, int]]:
-    """Return label and centre of each slide."""
-    return {
-        row["slide_name"].removesuffix(_SUFFIX).lower(): _about(path, line, row)
-        for line, row in read_rows(path, _COLUMNS, "the features")
-    }
-
-
-def _about(path: Path, line: int, row: dict[str, str]) -> tuple[int, int]:
+def _label_and_centre(path: Path, line: int, row: dict[str, str]) -> tuple[int, int]:
+    where = f"{path}: line {line}: label and hospital_corrected"
     try:
         label, centre = float(row["label"]), float(row["hospital_corrected"])
     except (TypeError, ValueError):
-        raise FedstageError(
-            f"{path}: line {line}: label and hospital_corrected: must be numbers"
-        ) from None
+        raise FedstageError(f"{where}: must be numbers") from None
     if label not in (0, 1) or centre not in (0, 1):
-        raise FedstageError(f"{path}: line {line}: label and hospital_corrected: must be 0 or 1")
+        raise FedstageError(f"{where}: must be 0 or 1")
     return int(label), int(centre)
 
 
 def _bags(slides: Sequence[_Slide], most: int, features: int | None) -> Images:
-    """Return the slides as bags of tiles, of as many features as the first one has."""
+    """Return the slides as bags of tiles, all with the same number of features."""
     parts = []
     for slide in slides:
-        tiles = _tiles(slide, most)
-        features = features or tiles.shape[1]
-        if tiles.shape[1] != features:
-            raise FedstageError(
-                f"{slide.path}: {tiles.shape[1]} features a tile, other slides have {features}"
-            )
-        parts.append(tiles)
+        parts.append(_tiles(slide, most))
+        found = parts[-1].shape[1]
+        features = features or found
+        if found != features:
+            fault = f"{found} features a tile, other slides have {features}"
+            raise FedstageError(f"{slide.path}: {fault}")
     starts = np.cumsum([0, *map(len, parts)])
     return Images(
         torch.from_numpy(np.concatenate(parts)),
@@ -120,12 +109,12 @@ def _bags(slides: Sequence[_Slide], most: int, features: int | None) -> Images:
     )
 
 
-def _tiles(slide: _Slide, most: int) -> Tiles:
-    """Return the features of a slide's tiles; of more than `most` a sample, in their order."""
+def _tiles(slide: _Slide, most: int) -> NDArray[np.float32]:
+    """Return the features of a slide's tiles: a sample of `most` in order, or all if fewer."""
     try:
         tiles = np.load(slide.path, allow_pickle=False, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise FedstageError(f"{slide.path}: is no array of NumPy's ({error})") from None
+        raise FedstageError(f"{slide.path}: is not a NumPy array ({error})") from None
     if tiles.ndim != 2 or not len(tiles) or tiles.dtype.kind != "f":
         raise FedstageError(
             f"{slide.path}: {tiles.dtype} {list(tiles.shape)}: must be floating-point "

@@ -1,4 +1,4 @@
-"""Encoded images to pixels."""
+"""Decoding of images to pixels."""
 
 import struct
 import zlib
@@ -11,9 +11,11 @@ from PIL import Image
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
-#: What Pillow raises on damaged or hostile images (found by altering and truncating valid ones).
-_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
-UNDECODABLE = (*_DAMAGE, Image.DecompressionBombError)
+#: Pillow's exceptions for damaged or hostile images (found by altering and truncating valid ones).
+UNDECODABLE = (
+    OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
+    Image.DecompressionBombError,
+)  # fmt: skip
 
 
 def decode(encoded: bytes, size: int | None = None) -> Pixels:

@@ -1,4 +1,6 @@
-"""Handwritten digits that scikit-learn brings along: a data set without a download."""
+"""Handwritten digits, which are part of scikit-learn: a data set without a download."""
+
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,22 +12,20 @@ from fedstage.settings.data import Digits
 _HIGHEST = 16  # scikit-learn's grey levels are 0..16
 
 
-def load_digits(settings: Digits) -> Dataset:
+def load(settings: Digits, folder: Path | None = None) -> Dataset:
     """Read the digits: 1,797 images [1, 8, 8], grey levels 0..16 scaled to 0..255 and rounded.
 
-    A fixed permutation is cut into `test`, then `held_out`, then `server_validation`, then all
-    others for training.
+    A fixed permutation is cut into `test`, `held_out`, `server_validation` and the training set.
 
     Raises
     ------
     FedstageError
-        If these leave nothing to train on.
+        If nothing is left for training.
     """
     from sklearn import datasets
 
     bunch = datasets.load_digits()
-    images = torch.from_numpy(np.rint(bunch.images * (255 / _HIGHEST)).astype(np.uint8))
-    images = images.unsqueeze(1)
+    images = torch.from_numpy(np.rint(bunch.images * (255 / _HIGHEST)).astype(np.uint8))[:, None]
     labels = torch.from_numpy(bunch.target.astype(np.int64))
     test, held_out, server, train = _cut(settings, len(labels))
     return Dataset(

@@ -1,4 +1,4 @@
-"""Tables of FLamby, which say of each sample where it belongs."""
+"""Tables of FLamby, with the label and the centre of each sample."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -10,25 +10,18 @@ from fedstage.errors import FedstageError
 def read_rows(
     path: Path, columns: Sequence[str], beside: str
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a table with the numbers of their lines.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Those that the table must have.
-    beside : str
-        What the table is to be put beside, for the message where it is not there.
+    """Yield the line number and cells of each row of a table, which belongs `beside` the samples.
 
     Raises
     ------
     FedstageError
-        If the table or one of the columns is not there.
+        If the table or one of the columns is missing.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise FedstageError(
-            f"{path}: {error.strerror}; it is a file of FLamby's, to be put beside {beside}"
+            f"{path}: {error.strerror}; take it from FLamby and put it beside {beside}"
         ) from None
     reader = csv.DictReader(text.splitlines())
     missing = [name for name in columns if name not in (reader.fieldnames or ())]

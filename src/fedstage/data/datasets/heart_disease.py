@@ -8,26 +8,29 @@ Janosi, Steinbrunn, Pfisterer and Detrano 1988 (CC BY 4.0); Ogier du Terrail et 
 3. In each centre 66 % of the rows are for training: scikit-learn's split with `random_state` 43,
    stratified unless a class has two rows or fewer.
 4. Chest pain and the resting electrocardiogram are one-hot coded without their first level.
-5. (x - mean) / (deviation + 1e-9), with those of training rows: sample deviation, n - 1.
+5. (x - mean) / (deviation + 1e-9), with mean and sample deviation (n - 1) of the training rows.
 """
 
 import csv
 import hashlib
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
+from urllib.request import urlopen
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fedstage.data.datasets.download import download
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.settings.data import HeartDisease
+from fedstage.storage.files import read_bytes
 
 #: The centres in the order of their numbers, and the SHA-256 of their files.
 CENTRES = {
@@ -41,31 +44,29 @@ CLASSES = ("no disease", "disease")
 
 COLUMNS = 14
 _KEPT = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13)
-_NUMERIC = (0, 1, 3, 4, 5, 7, 8, 9)  # of these; the others but the label are coded
+_NUMERIC = (0, 1, 3, 4, 5, 7, 8, 9)  # among the kept; the others are coded, or the label
 _CODED = ((2, (1, 2, 3, 4)), (6, (0, 1, 2)))
 _TRAIN, _SPLIT_SEED = 0.66, 43
 _SMALLEST = 3  # rows of a class, for a stratified split
 _EPSILON = 1e-9
+_SECONDS = 60  # without an answer to a download
 
 Rows: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Centre:
-    """A centre's patients: features float64 [n, 13], labels int64 [n], and which are for training.
-
-    `train` and `test` are ascending row numbers; `lines` says which line of the file a row is.
-    """
+    """A centre's patients: features [n, 13], labels [n], and ascending row numbers of each part."""
 
     features: Rows
     labels: NDArray[np.int64]
-    lines: NDArray[np.int64]
+    lines: NDArray[np.int64]  #: of each row in the file
     train: NDArray[np.int64]
     test: NDArray[np.int64]
 
 
-def load_heart_disease(settings: HeartDisease, folder: Path) -> Dataset:
-    """Read the four files below the data folder, downloading them if their folder is not there.
+def load(settings: HeartDisease, folder: Path) -> Dataset:
+    """Read the four files below the data folder, downloading them if their folder is missing.
 
     Raises
     ------
@@ -87,11 +88,11 @@ def file_of(centre: str) -> str:
 
 def as_dataset(centres: Sequence[Centre]) -> Dataset:
     """Return the centres as a data set whose clients are the centres."""
-    own = [_statistics(centre.features[centre.train]) for centre in centres]
-    everyone = _statistics(np.concatenate([centre.features[centre.train] for centre in centres]))
-    pooled = [everyone] * len(centres)
-    train = _samples(centres, [centre.train for centre in centres], own)
-    tests = [centre.test for centre in centres]
+    trains, tests = [centre.train for centre in centres], [centre.test for centre in centres]
+    rows = [centre.features[centre.train] for centre in centres]
+    own = [_statistics(part) for part in rows]
+    pooled = [_statistics(np.concatenate(rows))] * len(centres)
+    train = _samples(centres, trains, own)
     return Dataset(
         train=train,
         test=_samples(centres, tests, pooled),
@@ -108,39 +109,34 @@ def read_centre(path: Path) -> Centre:
     Raises
     ------
     FedstageError
-        If the file is missing, or a row of it is not what it must be.
+        If the file is missing, or a row is invalid.
     """
     lines, rows = _read_rows(path)
     values = np.array(rows, np.float64)
     labels = (values[:, -1] != 0).astype(np.int64)
-    train, test = _split(labels)
-    return Centre(_features(path, lines, values), labels, np.array(lines), train, test)
+    return Centre(_features(path, lines, values), labels, np.array(lines), *_split(labels))
 
 
 def _read_rows(path: Path) -> tuple[list[int], list[list[float]]]:
-    """Return the complete rows, without the columns that are dropped, and their lines."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
+    """Return the lines of the complete rows, and these rows without the dropped columns."""
     lines, rows = [], []
-    for line, cells in enumerate(csv.reader(text.splitlines())):
+    for line, cells in enumerate(csv.reader(read_bytes(path).decode().splitlines())):
         if len(cells) != COLUMNS:
             raise FedstageError(f"{path}: row {line}: {len(cells)} columns, must be {COLUMNS}")
         kept = [cells[column] for column in _KEPT]
         if "?" not in kept:
             lines.append(line)
-            rows.append([_number(path, line, cell) for cell in kept])
+            rows.append([_number(f"{path}: row {line}", cell) for cell in kept])
     if not rows:
         raise FedstageError(f"{path}: has no complete row")
     return lines, rows
 
 
-def _number(path: Path, line: int, cell: str) -> float:
+def _number(where: str, cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise FedstageError(f"{path}: row {line}: {cell!r}: must be a number or ?") from None
+        raise FedstageError(f"{where}: {cell!r}: must be a number or ?") from None
 
 
 def _features(path: Path, lines: Sequence[int], values: Rows) -> Rows:
@@ -149,10 +145,9 @@ def _features(path: Path, lines: Sequence[int], values: Rows) -> Rows:
         wrong = ~np.isin(values[:, column], levels)
         if wrong.any():
             row = int(wrong.argmax())
-            raise FedstageError(
-                f"{path}: row {lines[row]}: column {column} = {values[row, column]:g}: must be "
-                f"{levels[0]}..{levels[-1]}"
-            )
+            allowed = f"must be {levels[0]}..{levels[-1]}"
+            where = f"{path}: row {lines[row]}"
+            raise FedstageError(f"{where}: column {column} = {values[row, column]:g}: {allowed}")
         coded += [values[:, column] == level for level in levels[1:]]
     return np.column_stack([values[:, list(_NUMERIC)], *coded]).astype(np.float64)
 
@@ -183,16 +178,14 @@ def _samples(
     statistics: Sequence[tuple[Rows, Rows]],
 ) -> Images:
     """Return rows of all centres, standardised, centre by centre."""
-    parts = [
-        (centre.features[own] - mean) / deviation
-        for centre, own, (mean, deviation) in zip(centres, rows, statistics, strict=True)
-    ]
-    labels = [centre.labels[own] for centre, own in zip(centres, rows, strict=True)]
-    numbers = np.repeat(np.arange(len(centres)), [len(own) for own in rows])
+    features, labels, numbers = [], [], np.arange(len(centres))
+    for centre, own, (mean, deviation) in zip(centres, rows, statistics, strict=True):
+        features.append((centre.features[own] - mean) / deviation)
+        labels.append(centre.labels[own])
     return Images(
-        torch.from_numpy(np.concatenate(parts).astype(np.float32)),
+        torch.from_numpy(np.concatenate(features).astype(np.float32)),
         torch.from_numpy(np.concatenate(labels)),
-        torch.from_numpy(numbers),
+        torch.from_numpy(np.repeat(numbers, [len(own) for own in rows])),
     )
 
 
@@ -200,25 +193,31 @@ def _samples(
 
 
 def _download(place: Path) -> None:
-    """Fetch the files beside their place, then rename their folder: all are there, or none."""
+    """Download the files to a temporary folder, then rename it: all files exist, or none."""
     with TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as temporary:
         made = Path(temporary) / place.name
         made.mkdir()
-        for centre in CENTRES:
-            name = file_of(centre)
-            download(f"{SOURCE}/{name}", made / name, place / name)
+        for name in map(file_of, CENTRES):
+            url = f"{SOURCE}/{name}"
+            try:
+                with urlopen(url, timeout=_SECONDS) as answer, (made / name).open("wb") as file:
+                    shutil.copyfileobj(answer, file)
+            except (OSError, HTTPException) as error:
+                raise FedstageError(
+                    f"{place / name}: not there, and downloading {url} failed ({error}); allow the "
+                    "download or put the official file there"
+                ) from None
         try:
             os.rename(made, place)
         except OSError as error:
-            if not place.exists():  # else another job was faster; what it made is verified as well
+            if not place.exists():  # else another job was faster; its files are verified as well
                 raise FedstageError(f"{place}: {error.strerror}") from None
 
 
 def _verify(path: Path, checksum: str) -> None:
+    fault = f"is not the official file (its SHA-256 begins {checksum[:12]})"
     if not path.is_file():
-        raise FedstageError(f"{path}: missing; delete {path.parent} to download the files again")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != checksum:
-        raise FedstageError(
-            f"{path}: is not the official file (its SHA-256 begins {checksum[:12]}); delete "
-            f"{path.parent} to download the files again"
-        )
+        fault = "missing"
+    elif hashlib.sha256(path.read_bytes()).hexdigest() == checksum:
+        return
+    raise FedstageError(f"{path}: {fault}; delete {path.parent} to download the files again")

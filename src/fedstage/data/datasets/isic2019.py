@@ -3,15 +3,15 @@
     ISIC_2019_Training_Input_preprocessed/NAME.jpg    the shorter side has 224 pixels
     train_test_split                                  CSV: image, target, center, fold
 
-The table is a file of FLamby's repository. Of each picture the middle is used, for training as for
-testing; FLamby crops training pictures at random, rotates and scales them.
+The table is a file of FLamby's repository. The middle of each picture is used, for training as for
+testing; FLamby crops, rotates and scales training pictures at random.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,28 +27,25 @@ PICTURES = "ISIC_2019_Training_Input_preprocessed"
 TABLE = "train_test_split"
 CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")
 _COLUMNS = ("image", "target", "center", "fold")
-_AT_ONCE = 64  # pictures that are decoded before some are taken
+_AT_ONCE = 64  # pictures decoded at a time, or all would be in memory twice
 
 
-@dataclass(frozen=True)
-class _Picture:
+class _Picture(NamedTuple):
     path: Path
     label: int
     centre: int
 
 
-def load_isic2019(settings: Isic2019, folder: Path) -> Dataset:
+def load(settings: Isic2019, folder: Path) -> Dataset:
     """Read the pictures below the data folder.
 
     Raises
     ------
     FedstageError
-        If a file is missing, or not what it must be; a picture is smaller than the crop; or a size
-        asks for more samples than there are.
+        If a file is missing or invalid, a picture is smaller than the crop, or there are fewer
+        samples than a size.
     """
-    place = folder / settings.folder
-    folds = _read_table(place)
-    train, test = folds["train"], folds["test"]
+    train, test = _read_table(folder / settings.folder).values()
     rows = choose_rows(settings, len(train), len(test))
     return Dataset(
         train=_images(train, rows.train, settings.crop),
@@ -64,10 +61,10 @@ def _read_table(place: Path) -> dict[str, list[_Picture]]:
     path = place / TABLE
     folds: dict[str, list[_Picture]] = {"train": [], "test": []}
     for line, row in read_rows(path, _COLUMNS, PICTURES):
-        fold = row["fold"]
+        where, fold = f"{path}: line {line}", row["fold"]
         if fold not in folds:
-            raise FedstageError(f"{path}: line {line}: fold = {fold!r}: must be train or test")
-        folds[fold].append(_picture(place, f"{path}: line {line}", row))
+            raise FedstageError(f"{where}: fold = {fold!r}: must be train or test")
+        folds[fold].append(_picture(place, where, row))
     for fold, pictures in folds.items():
         if not pictures:
             raise FedstageError(f"{path}: fold = {fold}: no picture has it")
@@ -88,10 +85,9 @@ def _images(pictures: Sequence[_Picture], rows: Rows, crop: int) -> Images:
     chosen = [pictures[row] for row in rows.tolist()]
     pixels = np.empty((len(chosen), 3, crop, crop), np.uint8)
     with ThreadPoolExecutor() as pool:
-        for start in range(0, len(chosen), _AT_ONCE):  # else all would be in memory twice
-            paths = [picture.path for picture in chosen[start : start + _AT_ONCE]]
-            for place, middle in enumerate(pool.map(partial(_middle, crop), paths), start=start):
-                pixels[place] = middle
+        for start in range(0, len(chosen), _AT_ONCE):
+            part = [picture.path for picture in chosen[start : start + _AT_ONCE]]
+            pixels[start : start + len(part)] = list(pool.map(partial(_middle, crop), part))
     return Images(
         torch.from_numpy(pixels),
         torch.tensor([picture.label for picture in chosen], dtype=torch.int64),

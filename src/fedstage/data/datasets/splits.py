@@ -1,12 +1,12 @@
 """Which samples are kept for training, for testing, and held out without their labels.
 
-The choice depends on `split_seed` and on the sizes of the data set only. Kept samples stay in the
-data set's own order. Training takes the first of a permutation, the held-out part its last, and the
-server's validation set those before these: a larger `train_size` keeps all that a smaller one
-keeps, and lines with and without the other parts train on the same samples as long as there are
-enough for all.
+The choice depends only on `split_seed` and the sizes of the data set. Samples stay in the data
+set's order. Training takes the first rows of a permutation, the held-out part the last, and the
+server's validation set those before them. So a larger `train_size` keeps all samples of a smaller
+one, and lines with and without the other parts train on the same samples, if there are enough.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     Raises
     ------
     FedstageError
-        If a size asks for more samples than there are.
+        If there are fewer samples than a size.
     """
     check_size("held_out", settings.held_out, train - 1, f"{train} for training, one must stay")
     public = train - settings.held_out
@@ -46,7 +46,10 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     remaining = public - own
     if own:
         reason = f"{reason}, server_validation = {own}"
-    train_size = check_size("train_size", _train_size(settings, remaining), remaining, reason)
+    train_size = settings.train_size or remaining
+    if settings.train_fraction is not None:
+        train_size = max(1, round(settings.train_fraction * remaining))
+    check_size("train_size", train_size, remaining, reason)
     test_size = check_size("test_size", settings.test_size or test, test, f"{test} for testing")
     order = permutation(settings.split_seed, "train", train)
     return Split(
@@ -57,10 +60,13 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     )
 
 
-def _train_size(settings: Sized, available: int) -> int:
-    if settings.train_fraction is not None:
-        return max(1, round(settings.train_fraction * available))
-    return settings.train_size or available
+def rows_by_part(sizes: Iterable[int], rows: Rows) -> Iterator[Rows]:
+    """Yield the rows of each part, where `rows` (ascending) count over all parts of these sizes."""
+    start = 0
+    for size in sizes:
+        end = start + size
+        yield rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)] - start
+        start = end
 
 
 def permutation(split_seed: int, purpose: str, n: int) -> Rows:
@@ -69,13 +75,7 @@ def permutation(split_seed: int, purpose: str, n: int) -> Rows:
 
 
 def check_size(key: str, value: int, available: int, reason: str) -> int:
-    """Return `value`, the number of samples asked for by `key`, if that many are available.
-
-    Raises
-    ------
-    FedstageError
-        If there are fewer.
-    """
+    """Return `value`, the number of samples of setting `key`, if that many are available."""
     if value > available:
         raise FedstageError(f"data.{key} = {value}: at most {available} (there are {reason})")
     return value

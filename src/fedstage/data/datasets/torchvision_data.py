@@ -1,34 +1,33 @@
-"""CIFAR-10, CIFAR-100 and SVHN as torchvision reads them, its checksums verified.
+"""CIFAR-10, CIFAR-100 and SVHN, read by torchvision, with its checksums verified.
 
-Files that are there are never overwritten: a missing data set is downloaded beside its place and
+Existing files are never overwritten: a missing data set is downloaded to a temporary folder and
 renamed, so that two jobs may do it at once; a damaged one is an error.
 """
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.datasets.splits import Rows, choose_rows
+from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
 from fedstage.errors import FedstageError
 from fedstage.settings.data import TorchvisionData
 
 
-def load_torchvision(settings: TorchvisionData, folder: Path) -> Dataset:
-    """Read a data set in torchvision's layout below `folder`, downloading it if it is not there.
+def load(settings: TorchvisionData, folder: Path) -> Dataset:
+    """Read a data set in torchvision's layout below `folder`, downloading it if it is missing.
 
     Raises
     ------
     FedstageError
-        If a file does not match torchvision's checksum, the download fails, or a size asks for
-        more samples than there are.
+        If a file does not match torchvision's checksum, the download fails, or there are fewer
+        samples than a size.
     """
     training = ["train", "extra"] if settings.extra else ["train"]
     for part in (*training, "test"):
@@ -37,7 +36,8 @@ def load_torchvision(settings: TorchvisionData, folder: Path) -> Dataset:
     _verify(settings.name, (*training, "test"), folder)
     train = [_read(settings.name, part, folder) for part in training]
     test = [_read(settings.name, "test", folder)]
-    rows = choose_rows(settings, _count(train), _count(test))
+    counts = (sum(len(part.labels) for part in parts) for parts in (train, test))
+    rows = choose_rows(settings, *counts)
     return Dataset(
         train=_take(train, rows.train),
         test=_take(test, rows.test),
@@ -47,12 +47,9 @@ def load_torchvision(settings: TorchvisionData, folder: Path) -> Dataset:
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Pixels uint8 [n, C, H, W], labels int64 [n] and the names of the classes."""
-
-    pixels: Any
-    labels: Any
+class _Part(NamedTuple):
+    pixels: Any  #: uint8 [n, C, H, W]
+    labels: Any  #: int64 [n]
     names: tuple[str, ...]
 
 
@@ -64,22 +61,14 @@ def _read(name: str, part: str, folder: Path) -> _Part:
     return _Part(pixels, np.array(data.targets), tuple(data.classes))
 
 
-def _count(parts: Sequence[_Part]) -> int:
-    return sum(len(part.labels) for part in parts)
-
-
 def _take(parts: Sequence[_Part], rows: Rows) -> Images:
-    """Return rows (ascending, counted over all parts)."""
-    pixels, labels, start = [], [], 0
-    for part in parts:
-        end = start + len(part.labels)
-        own = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)] - start
-        pixels.append(part.pixels[own])
-        labels.append(part.labels[own])
-        start = end
-    return Images(
-        torch.from_numpy(np.concatenate(pixels)), torch.from_numpy(np.concatenate(labels))
-    )
+    """Return rows, which are ascending and count over all parts."""
+    by_part = rows_by_part([len(part.labels) for part in parts], rows)
+    chosen = [
+        (part.pixels[own], part.labels[own]) for part, own in zip(parts, by_part, strict=True)
+    ]
+    pixels, labels = map(np.concatenate, zip(*chosen, strict=True))
+    return Images(torch.from_numpy(pixels), torch.from_numpy(labels))
 
 
 def _open(name: str, part: str, folder: str | Path, download: bool) -> Any:
@@ -96,7 +85,7 @@ def _kind(name: str) -> Any:
 
 
 def _place(name: str, part: str) -> str:
-    """Name the folder (CIFAR: of all parts) or file (SVHN: of one) that a download makes."""
+    """Return the name of a download: CIFAR's folder, or the file of a part of SVHN."""
     kind = _kind(name)
     place: str = kind.split_list[part][1] if name == "svhn" else kind.base_folder
     return place
@@ -109,7 +98,7 @@ def _download(name: str, part: str, folder: Path) -> None:
             _open(name, part, temporary, download=True)
             os.rename(Path(temporary) / place, folder / place)
     except (OSError, RuntimeError, HTTPException) as error:
-        if (folder / place).exists():  # another job was faster; what it made is verified as well
+        if (folder / place).exists():  # another job was faster; its files are verified as well
             return
         raise FedstageError(
             f"{folder / place}: not there, and downloading {name} into {folder} failed "
@@ -118,16 +107,14 @@ def _download(name: str, part: str, folder: Path) -> None:
 
 
 def _verify(name: str, parts: Sequence[str], folder: Path) -> None:
-    """Check every file, to name the one at fault; torchvision's own error names none."""
+    """Check every file, to name the damaged one; torchvision's own error names none."""
     from torchvision.datasets.utils import check_integrity
 
     for file, md5 in _checksums(name, parts):
-        if not check_integrity(folder / file, md5):
-            fault = (
-                "does not match torchvision's checksum" if (folder / file).exists() else "missing"
-            )
-            top = folder / Path(file).parts[0]
-            raise FedstageError(f"{folder / file}: {fault}; delete {top} to download {name} again")
+        path, top = folder / file, folder / Path(file).parts[0]
+        if not check_integrity(path, md5):
+            fault = "does not match torchvision's checksum" if path.exists() else "missing"
+            raise FedstageError(f"{path}: {fault}; delete {top} to download {name} again")
 
 
 def _checksums(name: str, parts: Sequence[str]) -> list[tuple[str, str]]:

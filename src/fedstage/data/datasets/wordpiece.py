@@ -1,14 +1,14 @@
-"""WordPiece: words cut into the longest pieces that a vocabulary has (Devlin et al. 2019).
+"""WordPiece: words cut into the longest pieces in a vocabulary (Devlin et al. 2019).
 
-Words are told apart as BERT's uncased models do: in lower case, without accents, at white space and
-at each punctuation character. A piece that continues a word begins with ``##``.
+Text is split as by BERT's uncased models: in lower case, without accents, at white space and at
+each punctuation character. A piece that continues a word begins with ``##``.
 """
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-#: What a vocabulary begins with; [PAD] has number 0, by which models tell what is no token.
+#: The beginning of a vocabulary; [PAD] has number 0, which models mask.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _LONGEST = 100  # characters of a word; a longer one is unknown
 
@@ -23,7 +23,7 @@ def split_words(text: str) -> list[str]:
 
 
 def _spaced(character: str) -> str:
-    """Set punctuation apart, and take control characters for white space."""
+    """Put spaces around punctuation, and replace control characters by a space."""
     category = unicodedata.category(character)
     is_ascii_sign = character.isascii() and not character.isalnum() and character.isprintable()
     if category.startswith("P") or (is_ascii_sign and character != " "):
@@ -34,9 +34,8 @@ def _spaced(character: str) -> str:
 def build_vocabulary(texts: Iterable[str], size: int) -> list[str]:
     """Return a vocabulary of at most `size` pieces, which depends on the texts alone.
 
-    Behind the special tokens stand all characters, by which any word of the texts can be written,
-    as beginnings and as continuations, and then the most frequent words; of equally frequent ones
-    the first in the alphabet. The characters are the most frequent, too, where `size` is too small.
+    After the special tokens come all characters, as beginnings and as continuations, so that any
+    word of the texts can be written, and then words; each by frequency, then alphabetically.
     """
     words = Counter(word for text in texts for word in split_words(text))
     characters: Counter[str] = Counter()
@@ -61,21 +60,14 @@ def encode(text: str, vocabulary: Vocabulary, length: int) -> list[int]:
 
 def cut_word(word: str, vocabulary: Vocabulary) -> Sequence[str]:
     """Return the pieces of a word, each the longest that fits; [UNK] where there is none."""
-    if len(word) > _LONGEST:
-        return ["[UNK]"]
     pieces: list[str] = []
     start = 0
-    while start < len(word):
-        piece = next(_longest_first(word, start, vocabulary), None)
-        if piece is None:
+    while start < len(word) <= _LONGEST:
+        before = "##" if start else ""
+        ends = range(len(word), start, -1)
+        end = next((end for end in ends if before + word[start:end] in vocabulary), None)
+        if end is None:
             return ["[UNK]"]
-        pieces.append(piece)
-        start += len(piece.removeprefix("##") if start else piece)
-    return pieces
-
-
-def _longest_first(word: str, start: int, vocabulary: Vocabulary) -> Iterator[str]:
-    before = "##" if start else ""
-    for end in range(len(word), start, -1):
-        if before + word[start:end] in vocabulary:
-            yield before + word[start:end]
+        pieces.append(before + word[start:end])
+        start = end
+    return pieces if len(word) <= _LONGEST else ["[UNK]"]

@@ -1,37 +1,28 @@
 """Partitions: which training samples belong to which client.
 
-A scheme is a module of the name of its settings, with a function ``assign(settings, labels,
-clients, generator, natural)`` that returns the sample indices of every client, disjoint and
-together all samples.
+Each scheme is a module with a function ``assign(settings, labels, clients, generator, natural)``,
+which returns the sample indices of every client, disjoint and together all samples.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fedstage.errors import FedstageError
+from fedstage.settings.base import implementation
 from fedstage.settings.partitions import Partition
 
 Indices = npt.NDArray[np.int64]
-Assign = Callable[
-    [Partition, Indices, int, np.random.Generator, Indices | None],
-    list[Indices],
-]
+Assign = Callable[[Partition, Indices, int, np.random.Generator, Indices | None], list[Indices]]
 
-#: One row a training sample: its index in the training set, whose it is, and for what.
+#: One row a training sample: its index in the training set, its client and its role.
 CLIENTS_SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
 
-#: One row a client, role and label that occur: how many samples.
+#: One row a client, role and label that occur, with the number of samples.
 HISTOGRAM_SCHEMA = pa.schema(
-    [
-        ("client", pa.int32()),
-        ("role", pa.string()),
-        ("label", pa.int32()),
-        ("samples", pa.int64()),
-    ]
+    {"client": pa.int32(), "role": pa.string(), "label": pa.int32(), "samples": pa.int64()}
 )
 
 
@@ -42,25 +33,10 @@ def divide(
     generator: np.random.Generator,
     natural: Indices | None = None,
 ) -> list[Indices]:
-    """Divide the training samples over the clients by the scheme that `settings` names.
+    """Return the sample indices of each client, by the scheme of `settings`; none is empty.
 
-    Parameters
-    ----------
-    settings : Partition
-        The scheme's name and settings.
-    labels : array of shape [n]
-        Class of each training sample.
-    clients : int
-        Number of clients.
-    generator : numpy Generator
-        The only source of randomness.
-    natural : array of shape [n], optional
-        The data set's client column, for the scheme `natural`.
-
-    Returns
-    -------
-    list of arrays
-        Sample indices of each client, none empty.
+    `labels` [n] are the classes of the training samples; `natural` [n] is the data set's client
+    column, for the scheme `natural`.
 
     Raises
     ------
@@ -70,7 +46,7 @@ def divide(
     """
     if not 1 <= clients <= len(labels):
         raise FedstageError(f"clients = {clients}: from 1 to the {len(labels)} training samples")
-    assign: Assign = import_module(f"fedstage.data.partitions.{settings.name}").assign
+    assign: Assign = implementation(settings).assign
     assigned = assign(settings, labels, clients, generator, natural)
     empty = [client for client, samples in enumerate(assigned) if not len(samples)]
     if empty:

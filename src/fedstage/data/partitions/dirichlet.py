@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from fedstage.data.partitions import Indices
 from fedstage.errors import FedstageError
-from fedstage.settings.partitions import Dirichlet
+from fedstage.settings.partitions import Dirichlet, DirichletEqual
 
 
 def assign(
@@ -24,83 +24,69 @@ def assign(
     FedstageError
         If `min_samples` cannot be met at all, or was not met within `max_draws` draws.
     """
-    _check_enough(settings, clients, len(labels))
+    if settings.min_samples * clients > len(labels):
+        raise FedstageError(
+            f"partition.min_samples = {settings.min_samples}: at most {len(labels) // clients}, as "
+            f"{clients} clients share {len(labels)} training samples"
+        )
     classes = split_by_class(labels, np.arange(len(labels)))
-    counts, smallest = redraw(
-        class_sizes(classes),
-        clients,
-        alpha=settings.alpha,
-        mask=settings.mask,
-        minimum=settings.min_samples,
-        max_draws=settings.max_draws,
-        generator=generator,
+    assigned, smallest = redraw(
+        classes, clients, settings, settings.mask, settings.min_samples, generator
     )
-    if counts is None:
-        raise FedstageError(_exhausted(settings, clients, smallest))
-    return deal(classes, counts, generator)
+    if assigned is None:
+        raise FedstageError(
+            f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of {clients} "
+            f"clients partition.min_samples = {settings.min_samples} samples (the smallest client "
+            f"of the best draw has {smallest}); raise partition.alpha = {settings.alpha:g}, lower "
+            "partition.min_samples, use fewer clients, or raise partition.max_draws"
+        )
+    return assigned
 
 
 def split_by_class(labels: Indices, samples: Indices) -> list[Indices]:
-    """Return those of `samples` that are of each class which occurs, classes ascending."""
+    """Return the samples of each class that occurs, classes ascending."""
     own = labels[samples]
     return [samples[own == label] for label in np.unique(own)]
 
 
-def class_sizes(classes: list[Indices]) -> Indices:
-    """Return how many samples each class has."""
-    return np.array([len(samples) for samples in classes], dtype=np.int64)
-
-
 def redraw(
-    sizes: Indices,
+    classes: list[Indices],
     clients: int,
-    *,
-    alpha: float,
+    settings: Dirichlet | DirichletEqual,
     mask: bool,
     minimum: int,
-    max_draws: int,
     generator: np.random.Generator,
-) -> tuple[Indices | None, int]:
-    """Repeat `draw_counts` until every client has `minimum` samples, at most `max_draws` times.
+) -> tuple[list[Indices] | None, int]:
+    """Divide the samples of each class until every client has `minimum`, at most `max_draws` times.
 
-    Returns
-    -------
-    counts : array of shape [classes, clients], or None
-        The first draw that suffices.
-    smallest : int
-        Samples of the smallest client in the best draw: at least `minimum` if there are counts.
+    Returns each client's samples in the first draw that suffices, or None, and the number of
+    samples of the smallest client in the best draw.
     """
-    smallest = 0
-    for _ in range(max_draws):
+    smallest, alpha = 0, settings.alpha
+    sizes = np.array([len(samples) for samples in classes], dtype=np.int64)
+    for _ in range(settings.max_draws):
         counts = draw_counts(sizes, clients, alpha=alpha, mask=mask, generator=generator)
         if counts is None:
             continue
         smallest = max(smallest, int(counts.sum(axis=0).min()))
         if smallest >= minimum:
-            return counts, smallest
+            return deal(classes, counts, generator), smallest
     return None, smallest
 
 
 def draw_counts(
     sizes: Indices, clients: int, *, alpha: float, mask: bool, generator: np.random.Generator
 ) -> Indices | None:
-    """Draw how many samples of each class each client gets.
+    """Draw the number of samples of each class and client, [classes, clients].
 
-    With `mask`, a client that already holds its even share, n / clients samples, gets none of the
+    `sizes` are the samples of each class, none 0. The result is None if proportions are NaN or all
+    0, as happens for a huge alpha.
+
+    With `mask`, a client that already has its even share, n / clients samples, gets none of the
     later classes. Published code multiplies the proportions of such clients by 0 and renormalises;
     here Dir(alpha) is drawn over the other clients only. That is the same distribution (a
-    Dirichlet's renormalised part is Dirichlet), but is never 0/0 when a small alpha makes the
-    proportions of all of them underflow.
-
-    Parameters
-    ----------
-    sizes : array of shape [classes]
-        Samples of each class, none 0.
-
-    Returns
-    -------
-    array of shape [classes, clients], or None
-        None if some proportions were NaN or all 0, as happens for a huge alpha.
+    Dirichlet's renormalised part is Dirichlet), but is never 0/0 when a small alpha makes all their
+    proportions underflow.
     """
     counts = np.zeros((len(sizes), clients), dtype=np.int64)
     held = np.zeros(clients, dtype=np.int64)
@@ -118,11 +104,11 @@ def draw_counts(
 def apportion(size: int, proportions: npt.NDArray[np.float64]) -> Indices:
     """Cut `size` samples at the rounded cumulative proportions.
 
-    Rounded and not truncated: truncation would, on average, move half a sample of every class from
-    the first client to the last one.
+    Truncation would, on average, move half a sample of every class from the first client to the
+    last one.
     """
     cumulative = np.cumsum(proportions)
-    # Divided by its own last value, so that clients of proportion 0 at the end get exactly 0.
+    # Divided by its last value, so that trailing clients with proportion 0 get exactly 0.
     edges = np.rint(cumulative / cumulative[-1] * size).astype(np.int64)
     counts: Indices = np.diff(edges, prepend=0)
     return counts
@@ -135,20 +121,3 @@ def deal(classes: list[Indices], counts: Indices, generator: np.random.Generator
         for samples, row in zip(classes, counts, strict=True)
     ]
     return [np.concatenate(own) for own in zip(*pieces, strict=True)]
-
-
-def _check_enough(settings: Dirichlet, clients: int, samples: int) -> None:
-    if settings.min_samples * clients > samples:
-        raise FedstageError(
-            f"partition.min_samples = {settings.min_samples}: at most {samples // clients}, as "
-            f"{clients} clients share {samples} training samples"
-        )
-
-
-def _exhausted(settings: Dirichlet, clients: int, smallest: int) -> str:
-    return (
-        f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of {clients} "
-        f"clients partition.min_samples = {settings.min_samples} samples (the smallest client of "
-        f"the best draw has {smallest}); raise partition.alpha = {settings.alpha:g}, lower "
-        "partition.min_samples, use fewer clients, or raise partition.max_draws"
-    )

@@ -3,11 +3,11 @@
 import numpy as np
 
 from fedstage.data.partitions import Indices
-from fedstage.data.partitions.dirichlet import class_sizes, deal, redraw, split_by_class
+from fedstage.data.partitions.dirichlet import redraw, split_by_class
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import DirichletEqual
 
-#: Clients that one draw divides the samples over.
+#: Clients in a draw.
 BLOCK = 10
 
 
@@ -20,8 +20,8 @@ def assign(
 ) -> list[Indices]:
     """Draw each block of 10 clients, then cut the concatenated list into equal parts.
 
-    As the code of Lin et al. 2020 does. The re-cut moves samples between neighbours in the list, so
-    the label skew is weaker than alpha says. Sizes differ by at most 1.
+    As in the code of Lin et al. 2020. The re-cut moves samples between neighbours in the list, so
+    the label skew is weaker than alpha implies. Sizes differ by at most 1.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def assign(
 
 
 def block_widths(clients: int) -> list[int]:
-    """Return the clients of each block: 10, and the rest in the last one."""
+    """Return the number of clients of each block: 10, and the rest in the last one."""
     return [min(BLOCK, clients - start) for start in range(0, clients, BLOCK)]
 
 
@@ -51,29 +51,18 @@ def draw_block(
     clients: int,
     generator: np.random.Generator,
 ) -> Indices:
-    """Divide `samples` over a block's clients until none has less than half of the mean.
+    """Divide `samples` until none of a block's clients has less than half of the mean.
 
-    Returns
-    -------
-    array of the shape of `samples`
-        The clients' samples, one client after the other.
+    The result lists the samples of one client after the other.
     """
-    classes = split_by_class(labels, samples)
     half_of_mean = -(-len(samples) // (2 * clients))
-    counts, smallest = redraw(
-        class_sizes(classes),
-        clients,
-        alpha=settings.alpha,
-        mask=True,
-        minimum=half_of_mean,
-        max_draws=settings.max_draws,
-        generator=generator,
-    )
-    if counts is None:
+    classes = split_by_class(labels, samples)
+    assigned, smallest = redraw(classes, clients, settings, True, half_of_mean, generator)
+    if assigned is None:
         raise FedstageError(
             f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of a block's "
             f"{clients} clients half of the mean, {half_of_mean} samples (the smallest client of "
             f"the best draw has {smallest}); raise partition.alpha = {settings.alpha:g}, use "
             "fewer clients, or raise partition.max_draws"
         )
-    return np.concatenate(deal(classes, counts, generator))
+    return np.concatenate(assigned)

@@ -1,6 +1,7 @@
-"""Natural: the client column of the data set."""
+"""Natural: one client for each value of the data set's client column."""
 
 import numpy as np
+from numpy.random import Generator
 
 from fedstage.data.partitions import Indices
 from fedstage.errors import FedstageError
@@ -8,18 +9,14 @@ from fedstage.settings.partitions import Natural
 
 
 def assign(
-    settings: Natural,
-    labels: Indices,
-    clients: int,
-    generator: np.random.Generator,
-    natural: Indices | None,
+    settings: Natural, labels: Indices, clients: int, generator: Generator, natural: Indices | None
 ) -> list[Indices]:
     """Give each distinct value of the client column, in ascending order, to one client.
 
     Raises
     ------
     FedstageError
-        If the data set has no client column, or not one value for each client.
+        If there is no client column, or the number of its values is not `clients`.
     """
     if natural is None:
         raise FedstageError(

@@ -1,6 +1,7 @@
-"""Shards: every client gets a few contiguous pieces of the samples sorted by class."""
+"""Shards: a few contiguous pieces of the samples, sorted by class, for every client."""
 
 import numpy as np
+from numpy.random import Generator
 
 from fedstage.data.partitions import Indices
 from fedstage.errors import FedstageError
@@ -8,16 +9,12 @@ from fedstage.settings.partitions import Shards
 
 
 def assign(
-    settings: Shards,
-    labels: Indices,
-    clients: int,
-    generator: np.random.Generator,
-    natural: Indices | None,
+    settings: Shards, labels: Indices, clients: int, generator: Generator, natural: Indices | None
 ) -> list[Indices]:
     """Deal out shards at random, `classes_per_client` to each client.
 
-    McMahan et al. 2017, section 3. The shards' sizes differ by at most 1. A shard that straddles
-    two classes holds both, so a client can have more classes than it has shards.
+    McMahan et al. 2017, section 3. Sizes of shards differ by at most 1. A shard can straddle two
+    classes, so a client can have more classes than shards.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Which cells a claim compares."""
+"""The cells of a table that a claim compares."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedstage.results.cells import as_text, selects, show_point
@@ -13,14 +13,7 @@ from fedstage.settings.scores import Axis, Cells
 class Cell:
     """A cell of an experiment's table.
 
-    Attributes
-    ----------
-    axes : dict
-        Its value on each axis, without the seed.
-    values : dict
-        What was measured with each seed; empty where nothing was.
-    published : float or None
-        What the paper reports.
+    It has a value on each axis but the seed, the measured number of each seed, and the paper's.
     """
 
     axes: Mapping[str, Axis]
@@ -29,46 +22,49 @@ class Cell:
 
 
 Pair = tuple[Cell, Cell]
+#: Turns a point of axes into its labels.
+Show = Callable[[Mapping[str, Axis]], Mapping[str, Axis]]
 
 
 def sides(claim: Claim) -> tuple[Cells, Cells]:
-    """Return the cells of which something is claimed, and those that they are compared with."""
-    one = claim.greater or claim.less or claim.ratio or claim.difference or claim.value or {}
-    return one, claim.than or claim.to or {}
+    """Return the cells that a claim is about, and the cells that these are compared with."""
+    subject = claim.greater or claim.less or claim.ratio or claim.difference or claim.value or {}
+    return subject, claim.than or claim.to or {}
 
 
 def comparisons(claim: Claim, cells: Sequence[Cell]) -> list[Pair]:
     """Return the pairs of cells that a claim compares.
 
-    The cells of both sides that agree on all axes which neither side names. A claim about values by
-    themselves compares each cell with itself.
+    A pair has a cell of each side, which agree on all axes that neither side names. A claim about
+    single values pairs each cell with itself.
     """
     if claim.value is not None:
         return [(cell, cell) for cell in _selected(cells, claim.where, claim.value)]
-    one, other = sides(claim)
-    named = one.keys() | other.keys()
-    others: dict[str, list[Cell]] = defaultdict(list)
-    for cell in _selected(cells, claim.where, other):
-        others[_rest(cell, named)].append(cell)
+    subject, reference = sides(claim)
+    named = subject.keys() | reference.keys()
+    references: dict[str, list[Cell]] = defaultdict(list)
+    for cell in _selected(cells, claim.where, reference):
+        references[_rest(cell, named)].append(cell)
     return [
         (left, right)
-        for left in _selected(cells, claim.where, one)
-        for right in others[_rest(left, named)]
+        for left in _selected(cells, claim.where, subject)
+        for right in references[_rest(left, named)]
         if left is not right
     ]
 
 
-def label_pair(claim: Claim, pair: Pair, pairs: Sequence[Pair]) -> str:
-    """Write what is compared, and at which values of the axes that differ between pairs."""
+def label_pair(claim: Claim, pair: Pair, pairs: Sequence[Pair], show: Show = dict) -> str:
+    """Write a comparison, with its values on the axes that vary between pairs."""
     left = pair[0]
     named = [axis for axis in left.axes if any(axis in side for side in sides(claim))]
-    names = [" ".join(as_text(cell.axes[axis]) for axis in named) for cell in pair]
+    points = [show({axis: cell.axes[axis] for axis in named}) for cell in pair]
+    names = [" ".join(map(as_text, point.values())) for point in points]
     varied = [
         axis
         for axis in left.axes
         if axis not in named and len({as_text(cell.axes[axis]) for cell, _ in pairs}) > 1
     ]
-    at = ", ".join(f"{axis} = {as_text(left.axes[axis])}" for axis in varied)
+    at = show_point(show({axis: left.axes[axis] for axis in varied}))
     sign = "/" if claim.ratio is not None else "−"
     compared = names[0] if claim.value is not None else f"{names[0]} {sign} {names[1]}"
     return compared + (f" at {at}" if at else "")
@@ -79,5 +75,5 @@ def _selected(cells: Iterable[Cell], where: Cells, side: Cells) -> list[Cell]:
 
 
 def _rest(cell: Cell, named: Iterable[str]) -> str:
-    """Write a cell's values on all axes that are not named."""
+    """Write a cell's values on all axes but the named ones."""
     return show_point({axis: value for axis, value in cell.axes.items() if axis not in named})

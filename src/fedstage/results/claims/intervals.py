@@ -11,7 +11,7 @@ _HALVINGS = 200  # more than a float has bits: bisection ends at its last digit
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean of n values and its confidence interval, which one value does not have (nan)."""
+    """A mean of n values and its confidence interval, nan for fewer than two values."""
 
     mean: float
     low: float
@@ -22,7 +22,7 @@ class Interval:
 def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Return mean ± t s / sqrt(n), with deviation s (n - 1) and t of n - 1 degrees of freedom.
 
-    Of differences between pairs it is the interval of the paired t-test.
+    For differences between pairs this is the interval of the paired t-test.
     """
     n = len(values)
     if n < 2:

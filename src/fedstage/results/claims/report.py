@@ -1,13 +1,12 @@
-"""The report on claims: a summary, every comparison, and what was claimed, for people."""
+"""The report on claims for people: a summary, the claims, and every comparison."""
 
 from collections.abc import Sequence
 from math import isfinite, isnan
+from types import ModuleType
 
 from fedstage.results.claims.verdicts import Effect, Judgement, stated_range
-from fedstage.results.tables import html, markdown
+from fedstage.results.tables import markdown
 from fedstage.results.tables.labels import NOTHING
-
-Lines = list[list[str]]
 
 _SUMMARY = ["Claim", "In the paper", "Published numbers", "Measured"]
 _COMPARISONS = ["Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", "Verdict"]
@@ -26,56 +25,36 @@ _LEGEND = [
 
 
 def render_report(
-    judgements: Sequence[Judgement], title: str, source: str, notes: Sequence[str]
+    judgements: Sequence[Judgement],
+    title: str,
+    source: str,
+    notes: Sequence[str],
+    writer: ModuleType = markdown,
 ) -> str:
-    """Return the report as a Markdown document."""
-    legend = [f"- {line}" for line in [*_LEGEND, *notes]]
-    parts = [
-        f"# {title}",
-        source,
-        markdown.grid(_SUMMARY, _summary(judgements), len(_SUMMARY)),
-        "\n".join(f"- {line}" for line in _texts(judgements)),
-        "## Comparisons",
-        markdown.grid(_COMPARISONS, _comparisons(judgements), 2),
-        "\n".join(legend),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def render_report_html(
-    judgements: Sequence[Judgement], title: str, source: str, notes: Sequence[str]
-) -> str:
-    """Return the report as an HTML document."""
-    parts = [
-        f"<p>{html.inline(source)}</p>",
-        html.grid(_SUMMARY, _summary(judgements), len(_SUMMARY)),
-        html.items(_texts(judgements)),
-        "<h3>Comparisons</h3>",
-        html.grid(_COMPARISONS, _comparisons(judgements), 2),
-        html.items([*_LEGEND, *notes]),
-    ]
-    return html.page(title, parts)
-
-
-def _summary(judgements: Sequence[Judgement]) -> Lines:
-    return [[one.claim.id, one.claim.place, _published(one), one.verdict] for one in judgements]
-
-
-def _texts(judgements: Sequence[Judgement]) -> list[str]:
-    return [f"**{one.claim.id}**: {one.claim.text}" for one in judgements]
+    """Return the report as a document of `writer`, one of the modules `markdown` and `html`."""
+    summary = [[one.claim.id, one.claim.place, _published(one), one.verdict] for one in judgements]
+    comparisons = [_line(one, effect) for one in judgements for effect in one.effects]
+    text: str = writer.page(
+        title,
+        [
+            writer.paragraph(source),
+            writer.grid(_SUMMARY, summary, len(_SUMMARY)),
+            writer.items([f"**{one.claim.id}**: {one.claim.text}" for one in judgements]),
+            writer.heading("Comparisons"),
+            writer.grid(_COMPARISONS, comparisons, 2),
+            writer.items([*_LEGEND, *notes]),
+        ],
+    )
+    return text
 
 
 def _published(one: Judgement) -> str:
-    """Write ``yes``, or in how many of its comparisons the claim holds."""
+    """Write whether the claim holds in the published numbers: ``no (2 of 3)``."""
     if one.published_holds is None:
         return NOTHING
     known = [effect.published_holds for effect in one.effects if effect.published_holds is not None]
     answer = "yes" if one.published_holds else "no"
     return f"{answer} ({sum(known)} of {len(known)})"
-
-
-def _comparisons(judgements: Sequence[Judgement]) -> Lines:
-    return [_line(one, effect) for one in judgements for effect in one.effects]
 
 
 def _line(one: Judgement, effect: Effect) -> list[str]:
@@ -84,7 +63,7 @@ def _line(one: Judgement, effect: Effect) -> list[str]:
     between = "" if isnan(interval.low) else f" [{low}, {high}]"
     return [
         one.claim.id,
-        effect.label + _bound(one),
+        effect.shown + _bound(one),
         _reported(one, effect),
         NOTHING if isnan(interval.mean) else _number(one, interval.mean) + between,
         str(interval.n),
@@ -93,7 +72,7 @@ def _line(one: Judgement, effect: Effect) -> list[str]:
 
 
 def _reported(one: Judgement, effect: Effect) -> str:
-    """Write the effect in the paper's means, or what its text states: ``3.60 to 4.30``."""
+    """Write the effect in the paper's means, or the range that its text states."""
     stated = stated_range(one.claim)
     if effect.published is not None or stated is None:
         return NOTHING if effect.published is None else _number(one, effect.published)
@@ -101,7 +80,7 @@ def _reported(one: Judgement, effect: Effect) -> str:
 
 
 def _bound(one: Judgement) -> str:
-    """Write what the comparison is claimed to be: ``> 0``, or ``≥ 1, ≤ 1.1``."""
+    """Write the claimed bounds of a comparison: ``> 0``, or ``≥ 1, ≤ 1.1``."""
     low, high = one.claim.bounds
     if one.claim.than is not None:
         return " > 0" if low == 0 else " < 0"

@@ -1,6 +1,6 @@
-"""The judgements on claims as a table: a row a comparison, with exact numbers."""
+"""The judgements on claims as exact numbers: a row a comparison."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -17,7 +17,7 @@ SCHEMA = pa.schema(
         pa.field("metric", pa.string(), nullable=False),
         pa.field("comparison", pa.string(), nullable=False),  # which cells
         pa.field("effect", pa.string(), nullable=False),  # "difference", "ratio" or "value"
-        pa.field("claimed_low", pa.float64()),  # between which numbers the effect is claimed to be
+        pa.field("claimed_low", pa.float64()),  # the bounds of the claimed effect
         pa.field("claimed_high", pa.float64()),
         pa.field("published", pa.float64()),  # the effect in the paper's means
         pa.field("stated_low", pa.float64()),  # and in its text, where it is not in its tables
@@ -28,20 +28,15 @@ SCHEMA = pa.schema(
         pa.field("low", pa.float64()),
         pa.field("high", pa.float64()),
         pa.field("verdict", pa.string(), nullable=False),
-        pa.field("claim_published_holds", pa.bool_()),  # of the whole claim: the same in each of
-        pa.field("claim_verdict", pa.string(), nullable=False),  # its rows
+        pa.field("claim_published_holds", pa.bool_()),  # of the whole claim, as the next:
+        pa.field("claim_verdict", pa.string(), nullable=False),  # the same in each of its rows
     ]
 )
 
 
 def claim_rows(judgements: Iterable[Judgement], metric: str) -> list[dict[str, Any]]:
-    """Return the rows of the table; `metric` is that of claims that name none."""
+    """Return the rows of the table; `metric` is the metric of claims without one."""
     return [_row(one, effect, metric) for one in judgements for effect in one.effects]
-
-
-def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the columns of rows."""
-    return {name: [row[name] for row in rows] for name in SCHEMA.names}
 
 
 def _row(one: Judgement, effect: Effect, metric: str) -> dict[str, Any]:

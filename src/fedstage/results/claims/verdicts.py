@@ -1,52 +1,37 @@
-"""Whether a claim holds: in the published means, and in what was measured with several seeds."""
+"""Whether a claim holds: in the published means, and in measurements with several seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from statistics import fmean
 
-from fedstage.results.claims.comparisons import Cell, Pair, comparisons, label_pair
+from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
 from fedstage.results.claims.intervals import Interval, confidence_interval
 from fedstage.settings.claims import Claim, StatedRows
 
-HOLDS, CONTRADICTED, UNDECIDED, NOT_MEASURED = (
-    "holds",
-    "contradicted",
-    "undecided",
-    "not measured",
-)
+HOLDS, CONTRADICTED = "holds", "contradicted"
+UNDECIDED, NOT_MEASURED = "undecided", "not measured"
 
 
 @dataclass(frozen=True)
 class Effect:
     """A difference, ratio or value that a claim is about.
 
-    Attributes
-    ----------
-    label : str
-        The cells that are compared.
-    published : float or None
-        The effect in the published means; None where one of them is missing.
-    published_holds : bool or None
-        Whether that is within the claim's bounds or, where there is none, what the paper states.
-    measured : Interval
-        The effect over seeds. The cells of one seed share partition, participants and initial
-        weights, so each seed gives one effect.
-    verdict : str
-        `HOLDS` if the whole interval is within the claim's bounds, `CONTRADICTED` if none of it
-        is, else `UNDECIDED`; `NOT_MEASURED` without a seed.
+    The cells of one seed share partition, participants and initial weights, so each seed gives one
+    effect.
     """
 
-    label: str
-    published: float | None
-    published_holds: bool | None
-    measured: Interval
+    label: str  # the compared cells by their keys
+    shown: str  # and by their labels
+    published: float | None  # the effect in the published means, if none of them is missing
+    published_holds: bool | None  # whether that, or else the paper's statement, is as claimed
+    measured: Interval  # the effect over seeds
     verdict: str
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim with its effects, and the verdicts on the whole of it."""
+    """A claim with its effects, and the verdicts on all of them together."""
 
     claim: Claim
     effects: list[Effect]
@@ -54,15 +39,15 @@ class Judgement:
     verdict: str
 
 
-def judge(claim: Claim, cells: Sequence[Cell]) -> Judgement:
+def judge(claim: Claim, cells: Sequence[Cell], show: Show = dict) -> Judgement:
     """Judge a claim on an experiment's cells.
 
-    A claim about all comparisons holds if it holds in each, and is contradicted if it is in one; it
-    is undecided or not measured otherwise.
+    A claim about all comparisons holds if it holds in each, is contradicted if one contradicts it,
+    and is undecided or not measured otherwise. `show` turns a point into its labels.
     """
     pairs = comparisons(claim, cells)
     groups = [[pair] for pair in pairs] if claim.quantifier == "all" or not pairs else [pairs]
-    effects = [_effect(claim, group, pairs) for group in groups]
+    effects = [_effect(claim, group, pairs, show) for group in groups]
     known = [effect.published_holds for effect in effects if effect.published_holds is not None]
     return Judgement(
         claim,
@@ -73,13 +58,17 @@ def judge(claim: Claim, cells: Sequence[Cell]) -> Judgement:
 
 
 def is_within(claim: Claim, effect: float) -> bool:
-    """Whether an effect is as claimed: a difference of 0 is neither greater nor less."""
+    """Whether an effect is as claimed; a difference of 0 is neither greater nor less."""
     low, high = claim.bounds
     return low <= effect <= high and (claim.than is None or effect != 0)
 
 
 def decide(claim: Claim, interval: Interval) -> str:
-    """Return the verdict on one effect; a single seed has no interval, and decides nothing."""
+    """Return the verdict on one effect.
+
+    It is `HOLDS` if the whole interval is within the claim's bounds, `CONTRADICTED` if none of it
+    is, else `UNDECIDED`, also for a single seed; `NOT_MEASURED` without a seed.
+    """
     if not interval.n:
         return NOT_MEASURED
     if is_within(claim, interval.low) and is_within(claim, interval.high):
@@ -89,8 +78,8 @@ def decide(claim: Claim, interval: Interval) -> str:
 
 
 def stated_range(claim: Claim) -> tuple[float, float] | None:
-    """Return what the paper's text says of a claim's effect, None where it says nothing."""
-    assert not isinstance(claim.stated, StatedRows), "load_claims has looked them up"
+    """Return the range of a claim's effect that the paper's text states, if any."""
+    assert not isinstance(claim.stated, StatedRows), "load_claims replaces rows by their range"
     return claim.stated
 
 
@@ -103,13 +92,18 @@ def combine(verdicts: Sequence[str]) -> str:
     return HOLDS if all(verdict == HOLDS for verdict in verdicts) else UNDECIDED
 
 
-def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair]) -> Effect:
-    """Return the effect of a group of pairs: one, or all of them averaged."""
+def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair], show: Show) -> Effect:
+    """Return the effect of a pair, or the mean effect of several."""
     interval = confidence_interval(_by_seed(claim, pairs))
     published = _published(claim, pairs)
     stated = stated_range(claim) if isnan(published) else (published, published)
+    label = shown = f"mean of {len(pairs)}"
+    if len(pairs) == 1:
+        label = label_pair(claim, pairs[0], every)
+        shown = label_pair(claim, pairs[0], every, show)
     return Effect(
-        label_pair(claim, pairs[0], every) if len(pairs) == 1 else f"mean of {len(pairs)}",
+        label,
+        shown,
         None if isnan(published) else published,
         None if stated is None else all(is_within(claim, end) for end in stated),
         interval,
@@ -118,9 +112,9 @@ def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair]) -> Effec
 
 
 def _by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[float]:
-    """Return the effect with each seed that all cells were measured with, averaged over pairs.
+    """Return the mean effect over pairs of each seed that all cells have.
 
-    A seed with a ratio to nothing does not count.
+    Seeds with a ratio to zero are left out.
     """
     cells = [cell for pair in pairs for cell in pair]
     seeds = [seed for seed in cells[0].values if all(seed in cell.values for cell in cells)]
@@ -132,13 +126,13 @@ def _by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[float]:
 
 
 def _published(claim: Claim, pairs: Sequence[Pair]) -> float:
-    """Return the effect in the published means, averaged over the pairs that have both, or nan."""
-    found = [
+    """Return the mean effect in the published means of the pairs that have both, or nan."""
+    effects = [
         _contrast(claim, left.published, right.published)
         for left, right in pairs
         if left.published is not None and right.published is not None
     ]
-    return fmean(found) if found else nan
+    return fmean(effects) if effects else nan
 
 
 def _contrast(claim: Claim, left: float, right: float) -> float:

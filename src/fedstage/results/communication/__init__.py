@@ -1,1 +1,1 @@
-"""What clients send and receive until training ends, and what predicting needs, from artefacts."""
+"""The bytes that clients send and receive in training, and that prediction needs in memory."""

@@ -1,4 +1,4 @@
-"""Which files say what travels, what a model weighs, and what a predictor consists of.
+"""The files behind communication: tables of traffic, models that travel, and predictors.
 
 No torch here: the Snakefile reads this.
 """
@@ -6,21 +6,22 @@ No torch here: the Snakefile reads this.
 from collections.abc import Iterator
 from itertools import product
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.members import member_kinds, parse_sampled
-from fedstage.plan.runs import RunLength
-from fedstage.plan.sharing import group_slots, local_line, members, quantised_line
+from fedstage.plan.one_shot_sharing import local_line, members, quantised_line
+from fedstage.plan.sharing import group_slots
 from fedstage.settings.ensembles import Evaluated, GlobalModel
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
 
 AnyLine = Line | LocalLine | OneShotLine
 
 
 def traffic_files(line: AnyLine, rounds: int) -> list[str]:
-    """Return the tables of what travels in training: of every round and group, or phase."""
+    """Return the tables of the training's traffic: one a round and group, or one of all phases."""
     if isinstance(line, OneShotLine):
-        return [artefacts.aggregator_rounds(line)]
+        return [one_shot_artefacts.aggregator_rounds(line)]
     if isinstance(line, LocalLine):
         return []
     places = product(range(1, rounds + 1), range(line.global_models))
@@ -28,31 +29,33 @@ def traffic_files(line: AnyLine, rounds: int) -> list[str]:
 
 
 def client_models(line: AnyLine, length: RunLength) -> list[str]:
-    """Return the models that travel in one round: the largest is a unit of what a round costs.
+    """Return the models that travel in one round; the largest is the unit of a round's cost.
 
-    Of clients that train alone, of whom only one may be scored, they are those that are trained.
+    Of clients that train alone these are the trained ones: all, or the one that is scored.
     """
     if isinstance(line, Line):
         groups = range(line.global_models)
         return [artefacts.aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
-        return _members_models(line)
-    return _of_scored(artefacts.local_models(line), length)
+        models = one_shot_artefacts.local_models(local_line(line))
+        return [models[client] for client in members(line)]
+    return _of_scored(one_shot_artefacts.local_models(line), length)
 
 
 def held_files(line: AnyLine, length: RunLength) -> list[str]:
-    """Return what must be held to predict, a file as often as there is something of its size.
+    """Return the files that prediction needs, a file once for each model of its size.
 
-    Of clients that train alone it is the models of all, of which each holds one: see `holds_one`.
+    Of clients that train alone these are all models, of which each client holds one: see
+    `holds_one`.
     """
     if isinstance(line, LocalLine):
-        return _of_scored(artefacts.asked_models(line), length)
+        return _of_scored(one_shot_artefacts.models_in_precision(line), length)
     if isinstance(line, Line):
         return list(_of_rounds(line, length.rounds, length.evaluate))
     if line.distillation is not None:
-        return [artefacts.student_file(line)]
-    models = artefacts.asked_models(quantised_line(line))
-    return [*(models[client] for client in members(line)), artefacts.aggregator_file(line)]
+        return [one_shot_artefacts.student_file(line)]
+    models = one_shot_artefacts.models_in_precision(quantised_line(line))
+    return [*(models[client] for client in members(line)), one_shot_artefacts.aggregator_file(line)]
 
 
 def holds_one(line: AnyLine) -> bool:
@@ -61,18 +64,13 @@ def holds_one(line: AnyLine) -> bool:
 
 
 def _of_scored(models: list[str], length: RunLength) -> list[str]:
-    """Return those of a model a client whose client is scored: all, or one."""
+    """Return the models of the scored clients, which are all or one."""
     client = length.evaluate_client
     return models if client is None else [models[client]]
 
 
-def _members_models(line: OneShotLine) -> list[str]:
-    models = artefacts.local_models(local_line(line))
-    return [models[client] for client in members(line)]
-
-
 def _of_rounds(line: Line, rounds: int, evaluated: Evaluated) -> Iterator[str]:
-    """Yield the main model, or for each member of an ensemble a model of its size."""
+    """Yield the main model, or a model of equal size for each member of an ensemble."""
     if isinstance(evaluated, GlobalModel):
         yield artefacts.global_model(line, rounds, 0)
         return
@@ -85,10 +83,7 @@ def _of_rounds(line: Line, rounds: int, evaluated: Evaluated) -> Iterator[str]:
 
 
 def read_files(line: AnyLine, length: RunLength) -> list[str]:
-    """Return all that is read of a line, each file once."""
-    read = [
-        *traffic_files(line, length.rounds),
-        *client_models(line, length),
-        *held_files(line, length),
-    ]
-    return list(dict.fromkeys(read))
+    """Return all these files of a line, each once."""
+    tables = traffic_files(line, length.rounds)
+    files = [*tables, *client_models(line, length), *held_files(line, length)]
+    return list(dict.fromkeys(files))

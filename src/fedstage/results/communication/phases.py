@@ -1,58 +1,45 @@
-"""What one client sends and receives, phase by phase: sums over the tables that stages wrote.
+"""The bytes that one client sends and receives, phase by phase, from the tables of the stages.
 
-All numbers are of the mean client: what all participants of a round sent and received, divided by
-the clients that there are. Where everybody takes part that is what each one moves.
+All numbers are of the mean client: the bytes of all participants, divided by the number of clients.
+With full participation each client moves as much.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import members
-from fedstage.results.communication.described import Part
+from fedstage.plan.one_shot_sharing import members
 from fedstage.results.communication.files import client_models, held_files, holds_one, traffic_files
+from fedstage.results.runs_file import Part
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.storage.tensors import load_table
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import read_header
 
-#: The phase that all rounds of a federated line are; those of an aggregator are called ``round``.
+#: The phase of all rounds of a federated line; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
-_LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What one client moves in a phase.
+    """The bytes that one client moves in a phase."""
 
-    Attributes
-    ----------
-    part : int
-        Which of the runs that go on from one another, from 1.
-    name : str
-        ``initial_model``, ``local_model``, ``round``, ...; ``federated_round``.
-    rounds : int
-        How many rounds it has; 0 for what happens once.
-    up, down : float
-        Bytes, of all its rounds.
-    """
-
-    part: int
-    name: str
-    rounds: int
-    up: float
+    part: int  # of the run, from 1
+    name: str  # ``initial_model``, ``local_model``, ``round``, ...; ``federated_round``
+    rounds: int  # 0 for a phase outside of rounds
+    up: float  # bytes of all rounds
     down: float
 
 
 def phases_of(parts: Sequence[Part]) -> list[Phase]:
-    """Return all phases of runs that go on from one another, in their order."""
+    """Return all phases of a run's parts, in order."""
     return [phase for number, part in enumerate(parts, 1) for phase in _phases(number, part)]
 
 
 def bytes_by_round(part: Part) -> dict[int, tuple[float, float]]:
-    """Return what one client sends and receives in each round of a federated line."""
+    """Return the bytes up and down of one client in each round of a federated line."""
     line = part.line
     moved: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for path in traffic_files(line, part.length.rounds):
@@ -94,61 +81,41 @@ def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
     ]
 
 
-# --- sizes ----------------------------------------------------------------------------------------
-
-
-def model_bytes(part: Part) -> int:
-    """Return the bytes of a client's model, the largest where they differ."""
-    return max(map(tensor_bytes, client_models(part.line, part.length)))
-
-
 def one_shot_bytes(part: Part) -> int:
-    """Return the least that a client moves in a federated round: one model up and one down."""
-    return 2 * model_bytes(part)
+    """Return the bytes of one model up and one down, the largest of the clients' models."""
+    return 2 * max(map(tensor_bytes, client_models(part.line, part.length)))
 
 
 def held_bytes(part: Part) -> int:
-    """Return the bytes of what must be held to predict: all members and their aggregator, say."""
+    """Return the bytes that prediction needs in memory, say of all members and their aggregator."""
     sizes = [tensor_bytes(path) for path in held_files(part.line, part.length)]
     return max(sizes) if holds_one(part.line) else sum(sizes)
 
 
 def tensor_bytes(path: str) -> int:
-    """Return the bytes of the tensors in a file, as they are stored; only its header is read.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing, or no safetensors file.
-    """
+    """Return the stored bytes of the tensors in a file; only its header is read."""
     try:
         with Path(path).open("rb") as file:
-            length = int.from_bytes(file.read(_LENGTH), "little")
-            header = json.loads(file.read(length))
-        spans = [entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"]
+            spans = read_header(file).spans
     except FileNotFoundError:
         raise FedstageError(f"{path}: no such file") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError):
+    except ValueError:
         raise FedstageError(f"{path}: no safetensors file, its header cannot be read") from None
     return sum(end - start for start, end in spans)
 
 
 def total(phases: Iterable[Phase]) -> tuple[float, float]:
-    """Return the bytes that one client sends and receives in phases together."""
+    """Return the bytes that one client sends and receives in all phases."""
     every = list(phases)
     return sum(phase.up for phase in every), sum(phase.down for phase in every)
 
 
-# --- until a round --------------------------------------------------------------------------------
-
-
 def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, tuple[float, float]]:
-    """Return what one client has sent and received by the end of each round of the last line.
+    """Return the bytes up and down of one client by the end of each round of the last part.
 
-    A line without rounds has one, at whose end everything has travelled.
+    A part without rounds has one, by whose end everything has travelled.
     """
-    before = [phase for phase in phases if phase.part < len(parts)]
-    up, down = total(before)
+    up, down = total(phase for phase in phases if phase.part < len(parts))
     last = parts[-1]
     if not isinstance(last.line, Line):
         return {last.length.rounds: total(phases)}

@@ -1,11 +1,11 @@
-"""The communication of each run: its phases, what it has moved by each round, and its scores."""
+"""The communication of each run: its phases, the bytes moved by each round, and its scores."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.results.communication.described import CommunicationRun
+from fedstage.results.cells import as_text, selects
 from fedstage.results.communication.phases import (
     Phase,
     bytes_until,
@@ -14,73 +14,46 @@ from fedstage.results.communication.phases import (
     phases_of,
     total,
 )
+from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.runs import read_metrics
 from fedstage.settings.lines import Line
-from fedstage.settings.scores import Axis, Metric
+from fedstage.settings.scores import Axis, Cells, Metric
 from fedstage.storage.files import load_json
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A score, and what one client has moved for it.
-
-    Attributes
-    ----------
-    round : int
-        The evaluated round.
-    up, down : float
-        Bytes that one client has sent and received by its end.
-    score : float
-        Percent.
-    """
+    """The score of an evaluated round in percent, and a client's bytes up and down by its end."""
 
     round: int
     up: float
     down: float
     score: float
 
+    @property
+    def moved(self) -> float:
+        """Bytes in both directions."""
+        return self.up + self.down
+
 
 @dataclass(frozen=True)
 class RunTraffic:
-    """What is known of a run.
+    """The phases, course and sizes of a run."""
 
-    Attributes
-    ----------
-    settings : dict
-        Its value on every axis.
-    phases : list of Phase
-        What travels.
-    course : list of Reached
-        A point an evaluated round, with what has travelled by then.
-    best : Reached or None
-        The round that is best on validation samples, the first of equals; None where there are no
-        rounds or no such samples.
-    one_shot : int
-        Bytes of one model up and one down.
-    held : int
-        Bytes of what must be held to predict.
-    iterative, communicates : bool
-        Whether it has a course over rounds, and whether anything travels at all.
-    memory_mib : float or None
-        What a paper reports of `held`.
-    target : float or None
-        The score that it is to reach, in percent.
-    """
-
-    settings: Mapping[str, Axis]
-    phases: list[Phase]
-    course: list[Reached]
-    best: Reached | None
-    one_shot: int
-    held: int
-    iterative: bool
-    communicates: bool
-    memory_mib: float | None
-    target: float | None = None
+    settings: Mapping[str, Axis]  # its value on every axis
+    phases: list[Phase]  # all in which anything travels
+    course: list[Reached]  # one for each evaluated round
+    best: Reached | None  # the round best on validation samples, if it has rounds and samples
+    one_shot: int  # bytes of one model up and one down
+    held: int  # bytes that prediction needs in memory
+    iterative: bool  # whether it has a course over rounds
+    communicates: bool  # whether anything travels at all
+    memory_mib: float | None  # the paper's number for `held`
+    target: float | None = None  # the score to reach, in percent
 
     @property
     def reached(self) -> Reached | None:
-        """The first evaluated round with at least the target's score; None where none has it."""
+        """The first evaluated round with at least the target's score, if any."""
         if self.target is None:
             return None
         return next((one for one in self.course if one.score >= self.target), None)
@@ -91,20 +64,25 @@ class RunTraffic:
         return total(self.phases)
 
 
-def read_traffic(run: CommunicationRun, metric: Metric) -> RunTraffic:
+def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
     """Read the tables of a run, and its metrics.
 
     Raises
     ------
     FedstageError
-        If a file is missing or damaged, or what was to choose a round is not of validation samples.
+        If a file is missing or damaged, or the metrics that choose a round are not of validation
+        samples.
     """
-    which = _chosen(run)
+    which = 0
+    if run.chosen is not None:
+        values = load_json(Path(run.chosen))["chosen"]
+        which = [one.values for one in run.candidates].index(values)
     parts = run.candidates[which].parts
     phases, last = phases_of(parts), parts[-1]
     until = bytes_until(phases, parts)
-    scores = _scores(run.metrics, metric)
-    course = [Reached(round, *until[round], score) for round, score in scores.items()]
+    metrics = read_metrics(run.metrics, metric)
+    scores = zip(metrics["round"].astype(int), metrics[metric].astype(float), strict=True)
+    course = [Reached(round, *until[round], score) for round, score in scores]
     iterative = isinstance(last.line, Line) and len(course) > 1
     best = None
     if iterative and run.validation is not None:
@@ -126,10 +104,7 @@ def read_traffic(run: CommunicationRun, metric: Metric) -> RunTraffic:
 def best_round(path: str, metric: Metric) -> int:
     """Return the round that is best on validation samples, the first of equals.
 
-    Raises
-    ------
-    FedstageError
-        If the metrics are of other samples, which must choose nothing.
+    Raise FedstageError if the metrics are of other samples, which must not choose a round.
     """
     frame = read_metrics(path, metric)
     for role in frame["role"].unique():
@@ -138,14 +113,27 @@ def best_round(path: str, metric: Metric) -> int:
     return int(frame["round"][frame[metric].argmax()])
 
 
-def _scores(path: str, metric: Metric) -> dict[int, float]:
-    frame = read_metrics(path, metric)
-    return dict(zip(frame["round"].astype(int), frame[metric].astype(float), strict=True))
+def with_references(runs: Sequence[RunTraffic], cells: Cells | None) -> list[RunTraffic]:
+    """Return runs, those over rounds with the score that they are to reach, if there is one.
+
+    It is the last score of the run among `cells` that agrees with them on the seed and on all axes
+    that `cells` does not name.
+    """
+    if cells is None:
+        return list(runs)
+    references = {
+        _rest(run.settings, cells): run.course[-1].score
+        for run in runs
+        if selects(cells, run.settings)
+    }
+    return [
+        replace(run, target=references.get(_rest(run.settings, cells)))
+        if run.iterative and not selects(cells, run.settings)
+        else run
+        for run in runs
+    ]
 
 
-def _chosen(run: CommunicationRun) -> int:
-    """Return which of the candidates was chosen."""
-    if run.chosen is None:
-        return 0
-    values = load_json(Path(run.chosen))["chosen"]
-    return [one.values for one in run.candidates].index(values)
+def _rest(settings: Mapping[str, Axis], named: Iterable[str]) -> tuple[str, ...]:
+    """Return a run's values on the seed and on the axes that are not named."""
+    return tuple(as_text(value) for axis, value in settings.items() if axis not in named)

@@ -1,1 +1,1 @@
-"""figures."""
+"""Figures of results: accuracy over rounds, partitions, comparisons and sweeps."""

@@ -11,17 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.errors import FedstageError
-from fedstage.results.figures.accuracy import line_axis
-from fedstage.results.figures.style import (
-    MARKERS,
-    colours_of,
-    facet_grid,
-    set_legend,
-    set_note,
-    set_title,
-    style,
-)
-from fedstage.results.tables.labels import METRICS, join_labels, show_value
+from fedstage.results.figures.accuracy import line_axis, varying_axes
+from fedstage.results.figures.style import MARKERS, Facets, colours_of, style
+from fedstage.results.tables.labels import METRICS, join_points, show_value
 from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
@@ -30,41 +22,32 @@ _MARGIN = 0.05  # of the span of all points and bars
 _BARS: dict[str, Any] = {"fmt": "none", "elinewidth": 0.9, "capsize": 2, "alpha": 0.7, "zorder": 1}
 
 
+@style()
 def draw_comparison(
     table: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], title: str, note: str
 ) -> Figure:
-    """Draw the measured over the published number of each cell that the paper has one for.
+    """Draw the measured over the published number of each cell of a table that has both.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        What `summarise` returns for an experiment with a published counterpart.
-    rows, columns : sequence of str
-        The table's axes: `line_axis(rows)` gives the colours, the values of all others the markers.
-    title, note : str
-        What stands above and below the figure.
+    Of the table's axes `line_axis(rows)` has the colours, all others the markers.
 
     Raises
     ------
     FedstageError
-        If the paper has no number for any cell.
+        If no cell has a published number.
     """
     shown = table[table[PUBLISHED].notna()] if is_compared(table) else table.head(0)
     if shown.empty:
         raise FedstageError(f"{title}: no cell has a published number, at least one is required")
     colours = line_axis(rows)
-    others = [axis for axis in (*rows, *columns) if axis != colours and _varies(table, axis)]
-    shown = _labelled(shown, colours, others)
+    others = [axis for axis in varying_axes(table, [*rows, *columns]) if axis != colours]
+    names = [show_value(value) for value in shown[colours]]
+    shown = shown.assign(**{_COLOUR: names, _MARKER: join_points(shown, others)})
     palette = colours_of(list(shown[_COLOUR].unique()))
     markers = dict(zip(shown[_MARKER].unique(), cycle(MARKERS), strict=False))
-    with style():
-        beside = 0.4 + 0.08 * max(map(len, [*palette, *markers]))
-        figure, (axes,) = facet_grid(1, 1, (4.6, 4.4), beside)
-        _draw(axes, shown, palette, markers)
-        set_legend(figure, colours, _handles(palette, markers, others))
-        set_title(figure, title)
-        set_note(figure, note)
-    return figure
+    facets = Facets([""], (4.6, 4.4), 0.4 + 0.08 * max(map(len, [*palette, *markers])))
+    _draw(facets.grid[0], shown, palette, markers)
+    handles = _handles(palette, markers if others else {})
+    return facets.annotate(title, note=note, legend=colours, handles=handles)
 
 
 def _draw(
@@ -99,7 +82,7 @@ def _draw(
 
 
 def _limits(table: pd.DataFrame) -> tuple[float, float]:
-    """Return limits that hold all points and bars of both axes, which have the same scale."""
+    """Return limits around all points and bars, the same for both axes."""
     pairs = ((PUBLISHED, PUBLISHED_STD), (metric_of(table), "std"))
     ends = [table[mean] + sign * table[std].fillna(0.0) for mean, std in pairs for sign in (-1, 1)]
     low, high = min(end.min() for end in ends), max(end.max() for end in ends)
@@ -107,32 +90,12 @@ def _limits(table: pd.DataFrame) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _labelled(table: pd.DataFrame, colours: str, others: Sequence[str]) -> pd.DataFrame:
-    points = table[list(others)].itertuples(index=False, name=None)
-    labels = [join_labels(others, point) for point in points] if others else ""
-    return table.assign(
-        **{_COLOUR: [show_value(value) for value in table[colours]], _MARKER: labels}
-    )
-
-
-def _handles(
-    palette: dict[str, Any], markers: dict[str, str], others: Sequence[str]
-) -> list[Line2D]:
-    point: dict[str, Any] = {"linestyle": "", "markeredgecolor": "white"}
-    handles = [
-        Line2D([], [], color=colour, marker="o", label=name, **point)
-        for name, colour in palette.items()
+def _handles(palette: dict[str, Any], markers: dict[str, str]) -> list[Line2D]:
+    looks = [(name, colour, "o") for name, colour in palette.items()]
+    looks += [(name, "0.4", marker) for name, marker in markers.items()]
+    points = [
+        Line2D([], [], color=colour, marker=marker, label=name, ls="", markeredgecolor="white")
+        for name, colour, marker in looks
     ]
-    if others:
-        handles += [
-            Line2D([], [], color="0.4", marker=marker, label=label, **point)
-            for label, marker in markers.items()
-        ]
-    return [
-        *handles,
-        Line2D([], [], color="0.4", linestyle="--", linewidth=1, label="as published"),
-    ]
-
-
-def _varies(table: pd.DataFrame, axis: str) -> bool:
-    return bool(table[axis].nunique(dropna=False) > 1)
+    line = Line2D([], [], color="0.4", linestyle="--", linewidth=1, label="as published")
+    return [*points, line]

@@ -1,4 +1,4 @@
-"""A partition as papers draw it: a bubble a client and class, its area the number of samples."""
+"""Partitions as in papers: a bubble a client and class, its area the number of samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,21 +10,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, Locator, MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from fedstage.errors import FedstageError
-from fedstage.results.figures.style import (
-    facet_columns,
-    facet_grid,
-    set_axis_labels,
-    set_legend,
-    set_note,
-    set_title,
-    style,
-)
+from fedstage.results.figures.style import Facets, facet_columns, style
+from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.labels import join_labels
-from fedstage.results.tables.runs import SEED, AxisValue, ResultRun
-from fedstage.storage.tensors import load_table
+from fedstage.settings.scores import Axis
+from fedstage.storage.tables import load_table
 
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
@@ -38,12 +31,12 @@ _COLOUR = "#0173b2"  # the first of the colour-blind palette
 _POINTS_PER_INCH = 72
 
 
-def find_partitions(runs: Sequence[ResultRun]) -> dict[str, str]:
-    """Return the partitions of the first run's seed: a label and the file of each.
+def find_partitions(runs: Sequence[ExperimentRun]) -> dict[str, str]:
+    """Return the label and file of each partition with the first run's seed.
 
-    The label says the settings that tell the partitions apart; it is empty for a single one.
+    The label has the settings that tell the partitions apart; it is empty for a single one.
     """
-    points: dict[str, list[dict[str, AxisValue]]] = {}
+    points: dict[str, list[dict[str, Axis]]] = {}
     for run in runs:
         if run.settings[SEED] == runs[0].settings[SEED]:
             points.setdefault(run.partition, []).append(run.settings)
@@ -54,8 +47,8 @@ def find_partitions(runs: Sequence[ResultRun]) -> dict[str, str]:
     return dict(zip(labels, points, strict=True))
 
 
-def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, AxisValue]]]) -> bool:
-    """Whether a setting is the same throughout each partition, and not for all partitions."""
+def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, Axis]]]) -> bool:
+    """Whether a setting is the same within each partition, and not in all partitions."""
     values = [{str(point.get(name)) for point in group} for group in groups]
     return all(len(value) == 1 for value in values) and any(a != b for a, b in pairwise(values))
 
@@ -63,15 +56,7 @@ def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, AxisValue]]])
 def read_histogram(path: str | Path) -> pd.DataFrame:
     """Read the samples of each client and class, of all roles together.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns `client`, `label` and `samples`; a row a combination that occurs.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing, damaged or without rows.
+    The columns are `client`, `label` and `samples`; a file without rows raises FedstageError.
     """
     table: pd.DataFrame = load_table(path, ["client", "label", "samples"]).to_pandas()
     if table.empty:
@@ -79,56 +64,42 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
     return table.groupby(["client", "label"])["samples"].sum().reset_index()
 
 
-def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: AxisValue) -> Figure:
+@style()
+def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axis) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
 
-    Parameters
-    ----------
-    histograms : mapping of str to pandas.DataFrame
-        For each partition its label, and its samples as `read_histogram` returns them.
-    title : str
-        Stands above the figure.
-    seed : int
-        The seed that the partitions were drawn with, to be told.
+    `histograms` are the samples of each partition by its label, as `read_histogram` returns them.
     """
     shown = dict(list(histograms.items())[:MOST_PARTITIONS])
     samples = pd.concat(shown.values())
     layout = _lay_out(samples, len(shown))
-    with style():
-        figure, grid = facet_grid(len(shown), layout.across, layout.size, beside=1.1)
-        for axes, (label, histogram) in zip(grid, shown.items(), strict=True):
-            axes.set_title(label)
-            _draw_bubbles(axes, histogram, layout.points2_per_sample)
-        set_axis_labels(grid, layout.across, "Client", "Class")
-        _set_scales(grid[0], layout)
-        handles = _legend_handles(int(samples["samples"].max()), layout.points2_per_sample)
-        set_legend(figure, "Samples", handles, labelspacing=1.2)
-        set_title(figure, title, f"Partition over clients (seed {seed})")
-        set_note(figure, _note(len(shown), len(histograms)))
-    return figure
+    facets = Facets(list(shown), layout.size, 1.1, layout.across)
+    for axes, histogram in zip(facets.grid, shown.values(), strict=True):
+        _draw_bubbles(axes, histogram, layout.points2_per_sample)
+    facets.label_axes("Client", "Class")
+    note = "Bubble area: number of the client's samples of the class, training and validation."
+    if len(shown) < len(histograms):
+        note += f" {len(shown)} of {len(histograms)} partitions are shown."
+    _set_scales(facets.grid[0], layout)
+    return facets.annotate(
+        title,
+        f"Partition over clients (seed {seed})",
+        note=note,
+        legend="Samples",
+        handles=_legend_handles(int(samples["samples"].max()), layout.points2_per_sample),
+        labelspacing=1.2,
+    )
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How large everything is.
+    """The sizes of a figure."""
 
-    Attributes
-    ----------
-    counts : tuple of int
-        Numbers of clients and classes.
-    across : int
-        Partitions side by side.
-    size, margin : tuple of float, float
-        Width and height of one partition, and the room on every side for half a bubble: inches.
-    points2_per_sample : float
-        Area of a sample's share of a bubble.
-    """
-
-    counts: tuple[int, int]
-    across: int
-    size: tuple[float, float]
-    margin: float
-    points2_per_sample: float
+    counts: tuple[int, int]  # of clients and classes
+    across: int  # partitions side by side
+    size: tuple[float, float]  # of one partition, in inches
+    margin: float  # around its bubbles' centres, in inches
+    points2_per_sample: float  # area of a bubble per sample
 
 
 def _lay_out(samples: pd.DataFrame, facets: int) -> _Layout:
@@ -149,9 +120,10 @@ def _inches(count: int, least: float, most: float, margin: float) -> float:
 
 
 def _points2_per_sample(samples: pd.Series, cell: float) -> float:
-    """Return the area of a sample: nearly all bubbles fit their cell, and none is above 1.5 of it.
+    """Return the area of a sample for which 95 % of the bubbles fit their cell.
 
-    A fit of the very largest would shrink the others of a skewed partition to specks.
+    None is wider than 1.5 cells. If the largest had to fit as well, the other bubbles of a skewed
+    partition would shrink to specks.
     """
     points = _POINTS_PER_INCH * cell
     return min(points**2 / float(samples.quantile(0.95)), (1.5 * points) ** 2 / int(samples.max()))
@@ -171,22 +143,12 @@ def _draw_bubbles(axes: Axes, histogram: pd.DataFrame, points2_per_sample: float
 
 def _set_scales(axes: Axes, layout: _Layout) -> None:
     """Show all clients and classes within the margins; facets share their scales."""
-    clients, classes = layout.counts
-    side = _beyond(clients, layout.size[0], layout.margin)
-    above = _beyond(classes, layout.size[1], layout.margin)
-    axes.set(xlim=(-side, clients - 1 + side), ylim=(-above, classes - 1 + above))
-    axes.xaxis.set_major_locator(_ticks(clients))
-    axes.yaxis.set_major_locator(_ticks(classes))
-
-
-def _beyond(count: int, length: float, margin: float) -> float:
-    """Return the margin in cells, of an axis of `length` inches."""
-    return max(count - 1, 1) * margin / (length - 2 * margin)
-
-
-def _ticks(count: int) -> Locator:
-    """Return a tick for each of 0 to `count` - 1 while they are few."""
-    return FixedLocator(range(count)) if count <= _MOST_TICKS else MaxNLocator(integer=True)
+    for axis, count, length in zip("xy", layout.counts, layout.size, strict=True):
+        margin = max(count - 1, 1) * layout.margin / (length - 2 * layout.margin)  # in cells
+        axes.set(**{f"{axis}lim": (-margin, count - 1 + margin)})
+        few = count <= _MOST_TICKS
+        ticks = FixedLocator(range(count)) if few else MaxNLocator(integer=True)
+        getattr(axes, f"{axis}axis").set_major_locator(ticks)
 
 
 def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:
@@ -207,12 +169,7 @@ def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:
 
 
 def legend_samples(most: int) -> list[int]:
-    """Return up to three round numbers of samples, the largest at most `most`: 200, 50, 10."""
+    """Return up to three round numbers up to `most`, in descending order: 200, 50, 10."""
     decade = floor(log10(most))
     rounds = [step * 10**power for power in range(decade + 1) for step in (1, 2, 5)]
     return [samples for samples in rounds if samples <= most][::-1][:5:2]
-
-
-def _note(shown: int, all_: int) -> str:
-    note = "Bubble area: number of the client's samples of the class, training and validation."
-    return note + (f" {shown} of {all_} partitions are shown." if shown < all_ else "")

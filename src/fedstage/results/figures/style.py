@@ -1,7 +1,8 @@
-"""What all figures share: style, the grid of facets, the title, and files of reproducible bytes."""
+"""What all figures share: style, the grid of facets, texts around it, and reproducible files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -18,6 +19,8 @@ from fedstage.storage.files import replacing
 Colour = tuple[float, float, float]
 #: Of points, in their order.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+#: Of one standard deviation.
+BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 
 _DPI = 150
 _TITLE_CHARACTERS, _NOTE_CHARACTERS = 9.8, 14.0  # per inch
@@ -31,7 +34,7 @@ _METADATA: dict[str, dict[str, None]] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the style of the figures; the defaults of the process are as before afterwards."""
+    """Draw in the style of the figures, and restore the defaults of the process afterwards."""
     with mpl.rc_context(
         {
             **sns.axes_style("whitegrid"),
@@ -46,87 +49,95 @@ def style() -> Iterator[None]:
 
 
 def facet_columns(facets: int) -> int:
-    """Return how many facets stand side by side: at most three, and four as two by two."""
+    """Return the number of facets side by side: at most three, and four as two by two."""
     return facets if facets <= 3 else 2 if facets == 4 else 3
 
 
-def facet_grid(
-    facets: int, columns: int, size: tuple[float, float], beside: float
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its axes, which share their scales.
+class Facets:
+    """A figure of axes that share their scales, with a title, a legend on the right and a note.
 
     Parameters
     ----------
-    facets, columns : int
-        Number of axes, and how many of them stand side by side.
+    labels : sequence of str
+        The title of each axes.
     size : tuple of float
         Width and height of each axes, in inches.
     beside : float
-        Width of the legend on the right, in inches.
+        Width of the legend, in inches.
+    across : int, optional
+        Number of axes side by side, by default `facet_columns`.
     """
-    width, height = size
-    rows = -(-facets // columns)
-    figure = Figure(
-        figsize=(columns * (width + 0.1) + _LEFT + beside, rows * (height + _BETWEEN) + _AROUND),
-        layout="constrained",
-    )
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for unused in grid[facets:]:
-        unused.remove()
-    return figure, list(grid[:facets])
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        size: tuple[float, float],
+        beside: float,
+        across: int | None = None,
+    ) -> None:
+        self.across = across or facet_columns(len(labels))
+        down = -(-len(labels) // self.across)
+        width = self.across * (size[0] + 0.1) + _LEFT + beside
+        height = down * (size[1] + _BETWEEN) + _AROUND
+        self.figure = Figure(figsize=(width, height), layout="constrained")
+        grid = self.figure.subplots(down, self.across, sharex=True, sharey=True, squeeze=False)
+        every = list(grid.ravel())
+        for unused in every[len(labels) :]:
+            unused.remove()
+        self.grid: list[Axes] = every[: len(labels)]
+        for axes, label in zip(self.grid, labels, strict=True):
+            axes.set_title(label)
+
+    def label_axes(self, x: str, y: str) -> None:
+        """Label the x axis of the lowest axes of each column, and the y axis of the first one."""
+        for index, axes in enumerate(self.grid):
+            lowest = index + self.across >= len(self.grid)
+            axes.set_xlabel(x if lowest else "")
+            axes.tick_params(labelbottom=lowest)  # also where the row below has a gap
+            axes.set_ylabel(y if index % self.across == 0 else "")
+
+    def annotate(
+        self,
+        *title: str,
+        note: str,
+        legend: str,
+        handles: Sequence[Line2D],
+        labelspacing: float = 0.5,
+    ) -> Figure:
+        """Add the lines of the title, the legend of all axes and the note; return the figure."""
+        if handles:
+            self.figure.legend(
+                handles=handles,
+                title=legend,
+                loc="outside right center",
+                frameon=False,
+                alignment="left",
+                labelspacing=labelspacing,
+            )
+        width = self.figure.get_figwidth()
+        lines = [fill(line, int(width * _TITLE_CHARACTERS)) for line in title]
+        self.figure.suptitle("\n".join(lines), fontsize="large", fontweight="bold")
+        note = fill(note, int(width * _NOTE_CHARACTERS))
+        self.figure.supxlabel(note, fontsize="small", color="0.35")
+        return self.figure
 
 
 def colours_of(names: Sequence[str]) -> dict[str, Colour]:
-    """Return colours that colour-blind readers tell apart while there are at most ten."""
+    """Return a colour for each name; up to ten are told apart by colour-blind readers."""
     most = len(sns.color_palette("colorblind"))
     kind = "colorblind" if len(names) <= most else "husl"
     return dict(zip(names, sns.color_palette(kind, len(names)), strict=True))
 
 
-def set_axis_labels(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
-    """Label the x axis of the lowest axes of each column, and the y axis of the first column."""
-    for index, axes in enumerate(grid):
-        lowest = index + columns >= len(grid)
-        axes.set_xlabel(x if lowest else "")
-        axes.tick_params(labelbottom=lowest)  # also where the row below has a gap
-        axes.set_ylabel(y if index % columns == 0 else "")
-
-
-def set_legend(
-    figure: Figure, title: str, handles: Sequence[Line2D], labelspacing: float = 0.5
-) -> None:
-    """Put the legend of all facets on the right, outside of them."""
-    figure.legend(
-        handles=handles,
-        title=title,
-        loc="outside right center",
-        frameon=False,
-        alignment="left",
-        labelspacing=labelspacing,
-    )
-
-
-def set_title(figure: Figure, *lines: str) -> None:
-    """Write the title above all facets; each of its lines takes as many as it needs."""
-    width = int(figure.get_figwidth() * _TITLE_CHARACTERS)
-    text = "\n".join(fill(line, width) for line in lines)
-    figure.suptitle(text, fontsize="large", fontweight="bold")
-
-
-def set_note(figure: Figure, note: str) -> None:
-    """Write below all facets what a reader must know to read the figure."""
-    width = int(figure.get_figwidth() * _NOTE_CHARACTERS)
-    figure.supxlabel(fill(note, width), fontsize="small", color="0.35")
+def draw_level(axes: Axes, mean: float, deviation: float, colour: Colour, width: float) -> None:
+    """Draw a dashed horizontal line, and a band of one deviation unless that is nan."""
+    axes.axhline(mean, color=colour, linestyle="--", linewidth=width)
+    if not isnan(deviation):
+        axes.axhspan(mean - deviation, mean + deviation, color=colour, **BAND)
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG or SVG; the same figure gives the same bytes.
-
-    Raises
-    ------
-    FedstageError
-        If the suffix is neither ``.png`` nor ``.svg``.
-    """
+    """Write a figure as PNG or SVG, by its suffix; the same figure gives the same bytes."""
     kind = path.suffix.removeprefix(".").lower()
     if kind not in _METADATA:
         raise FedstageError(f"{path}: suffix = {path.suffix!r}: must be .png or .svg")

@@ -1,4 +1,4 @@
-"""Published numbers: reading them, and finding those that belong to an experiment's cells.
+"""Published numbers, and their places among an experiment's cells.
 
-The Snakefile does both when it is parsed, so only standard library and settings here.
+The Snakefile reads them when it is parsed, so only standard library and settings here.
 """

@@ -1,4 +1,4 @@
-"""The published numbers beside every experiment's runs, checked when the Snakefile is parsed."""
+"""The published numbers of every experiment's runs, checked when the Snakefile is parsed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 from fedstage.errors import FedstageError
 from fedstage.plan.runs import Run
-from fedstage.results.published.matching import counterparts
-from fedstage.results.published.rows import Paper, Row, check_papers, load_rows
+from fedstage.results.published.matching import SEED, counterparts
+from fedstage.results.published.rows import Paper, Row, load_papers, load_rows
 from fedstage.results.published.scale import measured_at, name_source, published_at
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.published import Published
-from fedstage.storage.yaml_files import load_yaml
 
 #: The parts of an experiment that may have a published counterpart.
 Place = Literal["table", "communication"]
@@ -20,21 +19,11 @@ Place = Literal["table", "communication"]
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """What is published of an experiment's table.
+    """The published counterpart of an experiment's table."""
 
-    Attributes
-    ----------
-    source : str
-        Where: ``FedSDD, Table 2``.
-    notes : list of str
-        At which scales was measured, here and there.
-    numbers : list of dict or None
-        Of each run `value`, `std` and `seeds`; None where the paper has nothing.
-    """
-
-    source: str
-    notes: list[str]
-    numbers: list[dict[str, Any] | None]
+    source: str  # ``FedSDD, Table 2``
+    notes: list[str]  # the scales of the measured and of the published numbers
+    numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if there are any
 
 
 def find_published(
@@ -43,45 +32,44 @@ def find_published(
     folder: Path,
     place: Place = "table",
 ) -> dict[tuple[str, str], PublishedTable]:
-    """Return the published counterpart of each experiment and scale that names one.
-
-    Parameters
-    ----------
-    place : str
-        The part of an experiment that names it.
+    """Return the published counterpart of each experiment and scale that names one in `place`.
 
     Raises
     ------
     FedstageError
         If a paper or table is unknown, or a cell names no row or several.
     """
-    named = {name: getattr(one, place).published for name, one in experiments.items()}
-    wanted = {name: published for name, published in named.items() if published is not None}
-    if not wanted:
+    parts = {name: getattr(one, place).published for name, one in experiments.items()}
+    named = {name: published for name, published in parts.items() if published is not None}
+    if not named:
         return {}
-    file = folder / "papers.yaml"
-    papers = check_papers(load_yaml(file), str(file))
-    for name, published in wanted.items():
-        _check_paper(f"{name}: {place}", published, papers)
-    rows = {one.paper: load_rows(folder / f"{one.paper}.csv") for one in wanted.values()}
-    for name, published in wanted.items():
+    papers = load_papers(folder)
+    for name, published in named.items():
+        if published.paper not in papers:
+            raise FedstageError(
+                f"{name}: {place}.published.paper = {published.paper!r}: "
+                f"use one of {', '.join(papers)}"
+            )
+    rows = {one.paper: load_rows(folder / one.paper) for one in named.values()}
+    for name, published in named.items():
         every = [run for key in runs for run in runs[key] if key[0] == name]
         _check_axes(f"{name}: {place}", published, every)
     return {
-        (name, scale): _beside(name, scale, place, wanted[name], papers, resolved, rows)
+        (name, scale): _counterpart(
+            f"{name}/{scale}: {place}",
+            scale,
+            named[name],
+            papers[named[name].paper],
+            resolved,
+            rows[named[name].paper],
+        )
         for (name, scale), resolved in runs.items()
-        if name in wanted
+        if name in named
     }
 
 
-def _check_paper(where: str, published: Published, papers: Iterable[str]) -> None:
-    if published.paper not in papers:
-        known = ", ".join(papers)
-        raise FedstageError(f"{where}.published.paper = {published.paper!r}: use one of {known}")
-
-
 def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
-    axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != "seed")
+    axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != SEED)
     places = [("axes", axis) for axis in published.axes]
     places += [("match", axis) for axis in published.match]
     places += [("cells", axis) for cell in published.cells for axis in cell.at]
@@ -91,22 +79,19 @@ def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
             raise FedstageError(f"{where}.published.{key}: {axis!r}: must be one of {known}")
 
 
-def _beside(
-    name: str,
+def _counterpart(
+    where: str,
     scale: str,
-    place: Place,
     published: Published,
-    papers: Mapping[str, Paper],
+    paper: Paper,
     runs: Sequence[Run],
-    rows: Mapping[str, Sequence[Row]],
+    rows: Sequence[Row],
 ) -> PublishedTable:
-    points = [run.axes for run in runs]
-    found = counterparts(f"{name}/{scale}: {place}", published, points, rows[published.paper])
-    paper = papers[published.paper]
+    found = counterparts(where, published, [run.axes for run in runs], rows)
     source = name_source(paper, published)
     notes = [measured_at(scale, runs), published_at(source, paper, found)]
-    return PublishedTable(source, notes, [_number(row) for row in found])
-
-
-def _number(row: Row | None) -> dict[str, Any] | None:
-    return None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}
+    numbers = [
+        None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}
+        for row in found
+    ]
+    return PublishedTable(source, notes, numbers)

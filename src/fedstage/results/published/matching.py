@@ -1,4 +1,4 @@
-"""Which published number belongs to which cell of an experiment's table."""
+"""The published row of each cell of an experiment's table."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from fedstage.results.published.rows import Row
 from fedstage.settings.published import Columns, Published
 from fedstage.settings.scores import Axis
 
-#: The published column of an axis, where an experiment says nothing else.
+#: The published column of an axis, unless an experiment names another.
 STANDARD = {
     "method": "method",
     "model": "model",
@@ -23,31 +23,27 @@ SEED = "seed"
 def counterparts(
     where: str, published: Published, points: Sequence[Point], rows: Sequence[Row]
 ) -> list[Row | None]:
-    """Return the published row of each point of a grid, None where the paper has none.
+    """Return the published row of each run, None where the paper has none.
 
-    Parameters
-    ----------
-    where : str
-        The experiment, scale and part of it, for messages.
-    points : sequence of mappings
-        The axes of each run; seeds do not count.
-    rows : sequence of Row
-        All numbers of the paper.
+    `points` are the axes of each run, of which the seed does not matter; `rows` are all numbers of
+    the paper, and `where` begins messages.
 
     Raises
     ------
     FedstageError
-        If a point names no row or several, an axis has a value that `match` does not have, or there
-        is no such table.
+        If a run names no row or several, an axis has a value that `match` lacks, or the table is
+        unknown.
     """
     where = f"{where}.published"
     table = _table(where, published, rows)
-    found: dict[str, Row | None] = {}
-    cells = [{axis: value for axis, value in point.items() if axis != SEED} for point in points]
-    for cell in cells:
-        if show_point(cell) not in found:
-            found[show_point(cell)] = _counterpart(where, published, table, cell)
-    return [found[show_point(cell)] for cell in cells]
+    cells = {show_point(cell): cell for cell in map(without_seed, points)}
+    found = {key: _counterpart(where, published, table, cell) for key, cell in cells.items()}
+    return [found[show_point(without_seed(point))] for point in points]
+
+
+def without_seed(point: Point) -> dict[str, Axis]:
+    """Return the values of a run on all axes but the seed, which name its cell."""
+    return {axis: value for axis, value in point.items() if axis != SEED}
 
 
 def _counterpart(where: str, published: Published, table: Sequence[Row], cell: Point) -> Row | None:
@@ -57,13 +53,14 @@ def _counterpart(where: str, published: Published, table: Sequence[Row], cell: P
     found = [row for row in table if columns.items() <= row.keys.items()]
     if len(found) == 1:
         return found[0]
-    place = f"{where}: {show_point(cell)}: {len(found) or 'no'} rows"
-    place += f" of {published.paper}, {published.table}, have {show_point(columns)}"
-    raise FedstageError(f"{place}; {_advice(table, found, columns)}")
+    raise FedstageError(
+        f"{where}: {show_point(cell)}: {len(found) or 'no'} rows of {published.paper}, "
+        f"{published.table}, have {show_point(columns)}; {_advice(table, found, columns)}"
+    )
 
 
 def describe_cell(where: str, published: Published, point: Point) -> dict[str, str] | None:
-    """Return the columns that a cell's published row must have; None where there is to be none."""
+    """Return the columns of a cell's published row; None for a cell without one."""
     parts = [_of_axis(where, published, axis, value) for axis, value in point.items()]
     columns: Columns = dict(published.where)
     for part in parts:
@@ -78,7 +75,7 @@ def describe_cell(where: str, published: Published, point: Point) -> dict[str, s
 
 
 def _of_axis(where: str, published: Published, axis: str, value: Axis) -> Columns | None:
-    """Return what a value of an axis is in the published table."""
+    """Return the columns of the published table that stand for a value of an axis."""
     names = names_of(axis, value)
     by_value = {as_text(key): part for key, part in published.match.get(axis, {}).items()}
     for name in names:
@@ -106,7 +103,7 @@ def _table(where: str, published: Published, rows: Sequence[Row]) -> list[Row]:
 
 
 def _advice(table: Sequence[Row], found: Sequence[Row], columns: Mapping[str, str]) -> str:
-    """Say which column is at fault, or which would tell the rows apart."""
+    """Name the column at fault, or the columns that would tell the rows apart."""
     if found:
         keys = dict.fromkeys(key for row in found for key in row.keys)
         differing = [key for key in keys if len({row.keys.get(key) for row in found}) > 1]

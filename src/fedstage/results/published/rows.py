@@ -1,22 +1,23 @@
-"""The published numbers as rows, and the papers that they are from."""
+"""Published numbers as rows, and their papers."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text
 from fedstage.settings.base import Settings
-from fedstage.settings.merging import Raw
 from fedstage.settings.validation import validate
+from fedstage.storage.files import read_bytes
+from fedstage.storage.yaml_files import load_yaml
 
 _KEYS = ("dataset", "partition_alpha", "model", "method")
 HEADER = ["table", *_KEYS, "setting", "metric", "unit", "value", "std", "n_seeds"]
 
 
 class Paper(Settings):
-    """A paper: how tables call it, its title, and the scale of its experiments."""
+    """A paper: its short name in tables, its title, and the scale of its experiments."""
 
     label: str
     title: str
@@ -25,60 +26,44 @@ class Paper(Settings):
 
 @dataclass(frozen=True)
 class Row:
-    """A published number.
-
-    Attributes
-    ----------
-    table, metric : str
-        Where it stands, and what it is of.
-    keys : dict
-        Columns and settings that tell the rows of a table apart, as texts of `as_text`.
-    value, std : float
-        Mean and what follows the ± sign; fractions in percent, as accuracies are measured.
-    seeds : int or None
-        Runs behind the mean.
-    """
+    """A published number; fractions are in percent, as accuracies are measured."""
 
     table: str
     metric: str
-    keys: Mapping[str, str]
-    value: float
-    std: float | None
-    seeds: int | None
+    keys: Mapping[str, str]  # columns and settings of the row, as texts of `as_text`
+    value: float  # the mean
+    std: float | None  # the number after the ± sign
+    seeds: int | None  # number of runs behind the mean
 
 
-def check_papers(raw: Raw, where: str) -> dict[str, Paper]:
-    """Return the papers of a parsed ``papers.yaml``."""
-    return {name: validate(Paper, paper, f"{where}: {name}") for name, paper in raw.items()}
+def load_papers(folder: Path) -> dict[str, Paper]:
+    """Return the papers of a folder, by the names of their own folders."""
+    files = sorted(folder.glob("*/paper.yaml"))
+    return {path.parent.name: validate(Paper, load_yaml(path), str(path)) for path in files}
 
 
-def load_rows(path: Path) -> list[Row]:
-    """Read the numbers of a paper.
+def load_rows(folder: Path) -> list[Row]:
+    """Read the numbers of a paper, `numbers.csv` in its folder.
 
     Raises
     ------
     FedstageError
-        If the file is missing, or a line of it is not what the header says.
+        If the file is missing, or a line does not fit the header.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
-    return list(_rows(text, path))
-
-
-def _rows(text: str, path: Path) -> Iterator[Row]:
-    lines = csv.reader(text.splitlines(), strict=True)
+    path = folder / "numbers.csv"
+    lines = csv.reader(read_bytes(path).decode().splitlines(), strict=True)
     header = next(lines, [])
     if header != HEADER:
         raise FedstageError(f"{path}: columns = {','.join(header)}: must be {','.join(HEADER)}")
+    rows = []
     for cells in lines:
         try:
             if len(cells) != len(HEADER):
                 raise ValueError(f"{len(cells)} columns: must be {len(HEADER)}")
-            yield _row(dict(zip(HEADER, cells, strict=True)))
+            rows.append(_row(dict(zip(HEADER, cells, strict=True))))
         except ValueError as error:
             raise FedstageError(f"{path}: line {lines.line_num}: {error}") from None
+    return rows
 
 
 def _row(cells: Mapping[str, str]) -> Row:

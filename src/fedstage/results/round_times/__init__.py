@@ -1,1 +1,1 @@
-"""round_times."""
+"""Measured seconds of the jobs of a round."""

@@ -1,7 +1,7 @@
 """Seconds of the jobs of a run's rounds, from the records that the jobs themselves wrote.
 
-A record says `compute_s`: the seconds inside the stage function, reading and writing included and
-start-up not. It is a measurement of one machine on one day, unlike everything else in `results`.
+The `compute_s` of a record are the seconds inside the stage function, with reading and writing but
+without start-up. They depend on the machine and the day, unlike everything else in `results`.
 """
 
 from collections import defaultdict
@@ -12,23 +12,16 @@ from statistics import median, quantiles
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.plan.identity import line_id
 from fedstage.plan.jobs import Job, jobs_of
-from fedstage.plan.sharing import line_id, normalised, undistilled
+from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.lines import Line
 from fedstage.storage.records import by_path, records_of
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What a job took, and on what.
-
-    Attributes
-    ----------
-    seconds : float
-        Of computing.
-    machine : tuple
-        Processor, number of cores, and the GPU or ``cpu``.
-    """
+    """Seconds of a job, and its machine: processor, number of cores, and the GPU or ``cpu``."""
 
     seconds: float
     machine: tuple[str, int, str]
@@ -44,34 +37,24 @@ class Spread:
 
 
 def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
-    """Return what each job of a run's rounds took.
-
-    Parameters
-    ----------
-    root : Path
-        The working folder, in which `results` is.
+    """Return the seconds of each job of a run's rounds, with `results` in the folder `root`.
 
     Raises
     ------
     FedstageError
-        If a job has no record, or its record is of several jobs.
+        If a job has no record, or shares one with other jobs.
     """
     ids = dict.fromkeys(line_id(one) for one in (undistilled(line), normalised(line)))
     records = [record for name in ids for _, record in records_of(root, name)]
-    made = _latest(records)
-    return {job: _timed(line, job, made, records) for job in jobs_of(line, rounds)}
-
-
-def _latest(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the last record of each file that a job wrote."""
-    ordered = sorted(records, key=lambda record: str(record["made"]))
-    return {file: record for record in ordered for file in by_path(record["outputs"])}
+    records.sort(key=lambda record: str(record["made"]))
+    latest = {file: record for record in records for file in by_path(record["outputs"])}
+    return {job: _timed(line, job, latest, records) for job in jobs_of(line, rounds)}
 
 
 def _timed(
-    line: Line, job: Job, made: Mapping[str, dict[str, Any]], records: Iterable[dict[str, Any]]
+    line: Line, job: Job, latest: Mapping[str, dict[str, Any]], records: Iterable[dict[str, Any]]
 ) -> Timed:
-    record = made.get(job.file)
+    record = latest.get(job.file)
     if record is None:
         stages = {record["stage"] for record in records} & {"segment", "logits_segment"}
         if stages:
@@ -80,7 +63,8 @@ def _timed(
             f"{job.file}: no record below results/logs of the job that made it: the logs were "
             "deleted, so its seconds are not known; delete the file to make it again"
         )
-    if record["stage"] != job.stage:
+    updates = len(by_path(record["outputs"])) if record["stage"] == "local_training" else 1
+    if record["stage"] != job.stage or updates > 1:
         raise _of_several(job, record["stage"])
     return Timed(float(record["compute_s"]), _machine(line, record))
 
@@ -94,12 +78,9 @@ def _of_several(job: Job, stage: str) -> FedstageError:
 
 
 def _machine(line: Line, record: Mapping[str, Any]) -> tuple[str, int, str]:
-    found = record.get("machine", {})
-    gpu = None if line.numerics.device == "cpu" else found.get("gpu")
-    return str(found.get("processor", "unknown")), int(found.get("cores", 0)), str(gpu or "cpu")
-
-
-# --- a round --------------------------------------------------------------------------------------
+    machine = record.get("machine", {})
+    gpu = None if line.numerics.device == "cpu" else machine.get("gpu")
+    return str(machine.get("processor", "unknown")), int(machine.get("cores", 0)), str(gpu or "cpu")
 
 
 def per_participant(times: Mapping[Job, Timed]) -> list[float]:
@@ -108,7 +89,7 @@ def per_participant(times: Mapping[Job, Timed]) -> list[float]:
 
 
 def per_round(times: Mapping[Job, Timed], stages: Container[str]) -> list[float]:
-    """Return the seconds of all jobs of some stages together, of each round that has any."""
+    """Return the total seconds of the jobs of some stages, for each round that has any."""
     rounds: dict[int, float] = defaultdict(float)
     for job, timed in times.items():
         if job.stage in stages:
@@ -117,7 +98,7 @@ def per_round(times: Mapping[Job, Timed], stages: Container[str]) -> list[float]
 
 
 def spread(seconds: Sequence[float]) -> Spread | None:
-    """Return median and quartiles; None if there is nothing."""
+    """Return median and quartiles, or None without a measurement."""
     if not seconds:
         return None
     if len(seconds) == 1:

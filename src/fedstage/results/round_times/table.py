@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from fedstage.plan.jobs import Job
+from fedstage.results.metrics import arrow_type
 from fedstage.results.round_times.seconds import Spread, Timed, per_participant, per_round, spread
-from fedstage.results.tables.plain import NOTHING, Cell, arrow_type
+from fedstage.results.tables.labels import NOTHING
+from fedstage.results.tables.plain import Cell
 
 Times = Mapping[Job, Timed]
 
-#: What is measured of a round: the stages whose jobs are added up, and the column's heading.
+#: Columns of a round: their heads, and the stages whose jobs are added up.
 _PARTS = {
     "training": ("Training", ("local_training",)),
     "aggregation": ("Aggregation", ("aggregation",)),
@@ -39,7 +41,7 @@ LEGEND = {
 
 
 def summarise_times(times: Sequence[Times]) -> dict[str, Spread | None]:
-    """Return the spread of each column, from the times of the runs of all seeds."""
+    """Return the spread of each column over the runs of all seeds."""
 
     def pooled(values: Iterable[list[float]]) -> Spread | None:
         return spread([value for one in values for value in one])
@@ -52,22 +54,22 @@ def summarise_times(times: Sequence[Times]) -> dict[str, Spread | None]:
 
 
 def as_texts(spreads: Mapping[str, Spread | None]) -> dict[str, str]:
-    """Return the cells of a row for people: ``1.20 (1.15–1.31)``."""
+    """Return the texts of a row: ``1.20 (1.15–1.31)``."""
     heads = dict([_PARTICIPANT]) | {name: head for name, (head, _) in _PARTS.items()}
     return {heads[name]: _show(one) for name, one in spreads.items()}
 
 
 def as_numbers(spreads: Mapping[str, Spread | None]) -> dict[str, Cell]:
-    """Return the cells of a row as numbers: median and quartiles, in seconds.
+    """Return the numbers of a row: medians and quartiles, in seconds.
 
-    Jobs record milliseconds; what sums of floats add to them is cut off.
+    Jobs record milliseconds; rounding removes the errors of float sums.
     """
-    numbers: dict[str, Cell] = {}
-    for name, one in spreads.items():
-        numbers[f"{name}_s"] = round(one.median, _DIGITS) if one else None
-        numbers[f"{name}_s_q1"] = round(one.low, _DIGITS) if one else None
-        numbers[f"{name}_s_q3"] = round(one.high, _DIGITS) if one else None
-    return numbers
+    ends = {"median": "", "low": "_q1", "high": "_q3"}
+    return {
+        f"{name}_s{suffix}": round(getattr(one, end), _DIGITS) if one else None
+        for name, one in spreads.items()
+        for end, suffix in ends.items()
+    }
 
 
 def machines_of(times: Iterable[Times]) -> list[str]:
@@ -77,10 +79,10 @@ def machines_of(times: Iterable[Times]) -> list[str]:
 
 
 def times_schema(rows: Sequence[Mapping[str, Cell]], axes: Iterable[str]) -> pa.Schema:
-    """Return the columns of the table, typed: its axes, then what is measured."""
-    given = {axis: arrow_type(row[axis] for row in rows) for axis in axes}
-    others = {"measured_rounds": pa.int64(), "seeds": pa.int64(), "machine": pa.string()}
-    return pa.schema([(name, (given | others).get(name, pa.float64())) for name in rows[0]])
+    """Return the typed columns of the table: its axes, then the measurements."""
+    types = {axis: arrow_type(row[axis] for row in rows) for axis in axes}
+    types |= {"measured_rounds": pa.int64(), "seeds": pa.int64(), "machine": pa.string()}
+    return pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
 
 
 def _show(one: Spread | None) -> str:
@@ -90,5 +92,5 @@ def _show(one: Spread | None) -> str:
 
 
 def _seconds(value: float) -> str:
-    """Write seconds with about three digits; records have milliseconds."""
+    """Write seconds with about three digits."""
     return f"{value:.{3 if value < 1 else 2 if value < 100 else 1}f}"

@@ -1,4 +1,4 @@
-"""When the jobs of a line's rounds would run, on clients that are not always there and a server.
+"""Simulated schedules of a line's rounds, on a server and clients that are not always available.
 
-A discrete-event simulation over the edges of the DAG. Nothing is trained: seconds are settings.
+A discrete-event simulation over the edges of the DAG, without training: seconds are settings.
 """

@@ -1,4 +1,4 @@
-"""When a client is there: intervals of random length, without end."""
+"""When clients are available: endless intervals of random length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ Window = tuple[float, float]
 def windows(settings: Availability | None, seed: int, client: int) -> Iterator[Window]:
     """Yield the intervals in which a client is available, in the order of time.
 
-    Both kinds of intervals are exponentially distributed. At time 0 a client is available with the
-    probability `share`, and has as long to go as at any other time.
+    Both kinds of intervals are exponentially distributed. At time 0 a client is available with
+    probability `share`, for as long as at any other time.
     """
     if settings is None:
         yield 0.0, inf
@@ -31,7 +31,7 @@ def windows(settings: Availability | None, seed: int, client: int) -> Iterator[W
 
 
 def available_seconds(intervals: Iterator[Window], until: float) -> float:
-    """Return how long a client is available before `until`."""
+    """Return the seconds before `until` in which a client is available."""
     begun = takewhile(lambda window: window[0] < until, intervals)
     return sum(min(end, until) - begin for begin, end in begun)
 
@@ -49,15 +49,7 @@ def away_before(intervals: Iterator[Window], until: float) -> Iterator[Window]:
 
 @dataclass
 class Calendar:
-    """A client's intervals from the present on.
-
-    Attributes
-    ----------
-    rest : iterator
-        The intervals to come.
-    window : tuple of float
-        The present interval, or the next one. Nobody may ask about times before it.
-    """
+    """A client's present or next interval, and the ones after it; earlier times are forgotten."""
 
     rest: Iterator[Window]
     window: Window
@@ -69,10 +61,7 @@ class Calendar:
         return max(time, self.window[0])
 
     def finish(self, start: float, seconds: float) -> float:
-        """Return when work ends that is begun at `start`, in the present interval.
-
-        It pauses while the client is away.
-        """
+        """Return the end of work from `start`, in the present interval; it pauses when away."""
         while (room := self.window[1] - start) < seconds:
             seconds -= room
             self.window = next(self.rest)

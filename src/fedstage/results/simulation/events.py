@@ -1,9 +1,9 @@
-"""Discrete-event simulation: which job runs when, on clients and on a server.
+"""Discrete-event simulation of jobs on clients and a server.
 
-A job is ready when all that it waits for has ended. Every place, a client say, takes the lowest of
-its ready jobs (earlier rounds first, then lower groups) as soon as it is available and has a worker
-that is free; a job that has begun goes on to its end. What ends at one moment has
-ended before anything begins at that moment, so the order in which events are found does not matter.
+A job is ready when all jobs that it waits for have ended. Every place, a client say, takes the
+lowest of its ready jobs (earlier rounds first, then lower groups) as soon as it is available and
+has a free worker; a job that has begun runs to its end. All jobs that end at one moment do so
+before any begins, so the order in which events are processed does not matter.
 """
 
 from collections import defaultdict
@@ -17,24 +17,14 @@ from fedstage.results.simulation.availability import Calendar, Window
 
 T = TypeVar("T")
 
-#: Places that are no client: of logits and distillations, which the server's workers share, and of
-#: aggregations, which are small sums and wait for no worker.
+#: Places beside the clients: the server's workers, for logits and distillations, and aggregations,
+#: which are small sums and wait for no worker.
 SERVER, AGGREGATOR = -1, -2
 
 
 @dataclass(frozen=True)
 class Span:
-    """Where and when a job runs.
-
-    Attributes
-    ----------
-    place : int
-        The client, or one of the other places.
-    worker : int
-        Which of the place's workers; 0 for clients.
-    start, end : float
-        Seconds from the start of the first round.
-    """
+    """The place, worker, start and end of a job, in seconds from the start of the first round."""
 
     place: int
     worker: int
@@ -58,31 +48,34 @@ def simulate(
     windows: Callable[[int], Iterator[Window]],
     workers: Mapping[int, int],
 ) -> dict[Job, Span]:
-    """Return where and when each job runs.
+    """Return the place and time of each job.
 
     Parameters
     ----------
     edges : mapping
-        What each job waits for.
+        The jobs that each job waits for.
     seconds, places : mapping
-        How long each job works, and where.
+        The duration of each job, and its place.
     windows : callable
         The intervals in which a place is available, in the order of time.
     workers : mapping
-        How many jobs a place does at a time; one that is not in it, one.
+        The number of workers of a place, by default one.
     """
     waits_for = {job: set(before) for job, before in edges.items()}
-    followers = _followers(edges)
-    state = {
-        place: _Place(_calendar(windows(place)), list(range(workers.get(place, 1))))
-        for place in {*places.values()}
-    }
-    for job, before in waits_for.items():
+    followers: dict[Job, list[Job]] = defaultdict(list)
+    state: dict[int, _Place] = {}
+    for place in {*places.values()}:
+        intervals = windows(place)
+        calendar = Calendar(intervals, next(intervals))
+        state[place] = _Place(calendar, list(range(workers.get(place, 1))))
+    for job, before in edges.items():
+        for one in before:
+            followers[one].append(job)
         if not before:
             heappush(state[places[job]].ready, job)
     spans: dict[Job, Span] = {}
     ends: list[tuple[float, Job]] = []
-    # Places at which something may begin at a time, beside those where a job ends.
+    # Times at which a place may begin jobs, beside those at which one of its jobs ends.
     wakes = [(0.0, place) for place in sorted(state)]
     touched: set[int] = set()
     while ends or wakes:
@@ -108,25 +101,12 @@ def simulate(
     return spans
 
 
-def _followers(edges: Edges) -> dict[Job, list[Job]]:
-    """Return the jobs that wait for each job."""
-    found: dict[Job, list[Job]] = defaultdict(list)
-    for job, before in edges.items():
-        for one in before:
-            found[one].append(job)
-    return found
-
-
-def _calendar(intervals: Iterator[Window]) -> Calendar:
-    return Calendar(intervals, next(intervals))
-
-
 def _due(events: list[tuple[float, T]], time: float) -> list[T]:
-    """Take what happens at a time from a heap of events."""
-    found = []
+    """Take the events of a time from a heap."""
+    due = []
     while events and events[0][0] == time:
-        found.append(heappop(events)[1])
-    return found
+        due.append(heappop(events)[1])
+    return due
 
 
 def _begin(

@@ -1,98 +1,62 @@
-"""A schedule as a Gantt chart: the server's workers and the clients, over seconds."""
+"""Schedules as Gantt charts: the server's workers and the clients, over seconds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.plan.jobs import Job
-from fedstage.results.figures.style import (
-    facet_grid,
-    set_axis_labels,
-    set_legend,
-    set_note,
-    set_title,
-    style,
-)
+from fedstage.results.figures.style import Colour, Facets, colours_of, style
 from fedstage.results.simulation.availability import Window
 from fedstage.results.simulation.events import SERVER, Span
 
 _LANE, _MARGIN, _WIDTH, _BESIDE = 0.13, 0.4, 8.0, 1.5  # inches
 _BAR = 0.84  # of a lane
-_ROOM = 0.012  # of the axes: bars that the number of a round fits into
-_MOST_LANES = 12  # lanes that are all labelled
+_ROOM = 0.012  # of the axes: the width of a bar that fits the number of a round
+_MOST_LANES = 12  # with more, not every lane is labelled
 _SERVER_COLOURS = {"logits": "0.5", "distillation": "0.15"}
 _AWAY = "0.88"
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A schedule to draw.
-
-    Attributes
-    ----------
-    label : str
-        Stands above it.
-    spans : mapping
-        The jobs that are drawn, on clients and the server.
-    away : mapping
-        The intervals in which a client is not available.
-    """
+    """A schedule to draw: its title, jobs, and the intervals in which each client is away."""
 
     label: str
     spans: Mapping[Job, Span]
     away: Mapping[int, Sequence[Window]]
 
 
+@style()
 def draw_gantt(
     panels: Sequence[Panel], until: float, *, clients: int, servers: int, title: str, note: str
 ) -> Figure:
-    """Draw schedules below one another, on one scale of seconds.
+    """Draw schedules below one another, with a lane for each client and worker of the server.
 
-    Parameters
-    ----------
-    until : float
-        Where the scale ends.
-    clients, servers : int
-        Number of clients, and of the server's workers: each has a lane.
-    title, note : str
-        What stands above and below.
+    Their common scale of seconds ends at `until`.
     """
     groups = 1 + max(job.group for panel in panels for job in panel.spans)
-    colours = _group_colours(groups)
-    with style():
-        size = (_WIDTH, _MARGIN + _LANE * (clients + servers))
-        figure, grid = facet_grid(len(panels), 1, size, _BESIDE)
-        for axes, panel in zip(grid, panels, strict=True):
-            axes.set_title(panel.label)
-            axes.grid(visible=False, axis="y")
-            axes.set(xlim=(0, until), ylim=(servers + clients - 0.5, -0.5))
-            axes.axhline(servers - 0.5, color="0.3", linewidth=0.6)
-            _draw_bars(axes, panel, colours, servers, until)
-            _draw_away(axes, panel, servers)
-            _label_lanes(axes, clients, servers)
-        set_axis_labels(grid, 1, "Seconds", "")
-        is_away = any(panel.away.values() for panel in panels)
-        set_legend(figure, "", _handles(colours, is_away))
-        set_title(figure, title)
-        set_note(figure, note)
-    return figure
-
-
-def _group_colours(groups: int) -> list[str]:
-    most = len(sns.color_palette("colorblind"))
-    name = "colorblind" if groups <= most else "husl"
-    return [to_hex(colour) for colour in sns.color_palette(name, groups)]
+    colours = list(colours_of([str(group) for group in range(groups)]).values())
+    size = (_WIDTH, _MARGIN + _LANE * (clients + servers))
+    facets = Facets([panel.label for panel in panels], size, _BESIDE, across=1)
+    for axes, panel in zip(facets.grid, panels, strict=True):
+        axes.grid(visible=False, axis="y")
+        axes.set(xlim=(0, until), ylim=(servers + clients - 0.5, -0.5))
+        axes.axhline(servers - 0.5, color="0.3", linewidth=0.6)
+        _draw_bars(axes, panel, colours, servers, until)
+        _draw_away(axes, panel, servers)
+        _label_lanes(axes, clients, servers)
+    facets.label_axes("Seconds", "")
+    handles = _handles(colours, is_away=any(panel.away.values() for panel in panels))
+    return facets.annotate(title, note=note, legend="", handles=handles)
 
 
 def _draw_bars(
-    axes: Axes, panel: Panel, colours: Sequence[str], servers: int, until: float
+    axes: Axes, panel: Panel, colours: Sequence[Colour], servers: int, until: float
 ) -> None:
-    """Draw each job, and in it its round where there is room."""
+    """Draw each job, with the number of its round where there is room."""
     for job, span in panel.spans.items():
         lane = span.worker if span.place == SERVER else servers + span.place
         colour = _SERVER_COLOURS.get(job.stage, colours[job.group])
@@ -105,9 +69,8 @@ def _draw_bars(
             linewidth=0.3,
         )
         if width > _ROOM * until:
-            middle = span.start + width / 2
             axes.text(
-                middle,
+                span.start + width / 2,
                 lane,
                 str(job.round),
                 ha="center",
@@ -133,9 +96,12 @@ def _label_lanes(axes: Axes, clients: int, servers: int) -> None:
     axes.set_yticks(ticks, ["server", *(f"client {client}" for client in shown)], fontsize=7)
 
 
-def _handles(colours: Sequence[str], is_away: bool) -> list[Line2D]:
-    named = {f"training, group {group}": colour for group, colour in enumerate(colours)}
-    named |= _SERVER_COLOURS | ({"client is away": _AWAY} if is_away else {})
+def _handles(colours: Sequence[Colour], is_away: bool) -> list[Line2D]:
+    named: dict[str, Colour | str] = {
+        f"training, group {group}": colour for group, colour in enumerate(colours)
+    }
+    named |= _SERVER_COLOURS
+    named |= {"client is away": _AWAY} if is_away else {}
     return [
         Line2D([], [], color=colour, marker="s", linestyle="", label=name)
         for name, colour in named.items()

@@ -1,30 +1,45 @@
-"""The schedule of a line's rounds: its jobs on its clients and a server."""
+"""The schedule of a line's jobs on its clients and a server: durations, simulation and measures."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from math import log, sqrt
 
 from fedstage.data.participation import participants_of
 from fedstage.plan import artefacts
-from fedstage.plan.jobs import Edges, Job, job_of, jobs_of
+from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.sharing import binding
-from fedstage.results.simulation.availability import Window, windows
-from fedstage.results.simulation.durations import seconds_of
+from fedstage.randomness import Key, numpy_generator
+from fedstage.results.simulation.availability import Window, available_seconds, windows
 from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate
-from fedstage.results.simulation.measures import Measures, measure
 from fedstage.settings.lines import Line
-from fedstage.settings.simulation import Simulation
+from fedstage.settings.simulation import Seconds, Simulation, Varying
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Measures of a run's schedule."""
+
+    #: Seconds until all global models of the last round are there, over the number of rounds.
+    round_seconds: float
+    #: Critical path over rounds: the same if no job ever waited for a worker or a client.
+    bound: float
+    #: Share of the time in which the server's workers neither predict nor distil.
+    server_idle: float
+    #: Share of the clients' available time in which they do not train.
+    clients_idle: float
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where and when the jobs of a line run, and what follows from it."""
+    """The places and times of a line's jobs, and their measures."""
 
     spans: dict[Job, Span]
     measures: Measures
 
 
 def schedule(line: Line, rounds: int, settings: Simulation) -> Schedule:
-    """Simulate the rounds of a line, on the clients that it draws as participants."""
+    """Simulate the rounds of a line, with its participants on their clients."""
     edges = _held_back(line, jobs_of(line, rounds), settings.rounds_ahead)
     clients = _clients(line, edges, rounds)
     seconds = seconds_of(line, edges, clients, settings)
@@ -35,7 +50,7 @@ def schedule(line: Line, rounds: int, settings: Simulation) -> Schedule:
     def intervals(place: int) -> Iterator[Window]:
         return windows(settings.availability if place >= 0 else None, line.seed, place)
 
-    # A group aggregates one round after the other, so that many workers are never short.
+    # A group aggregates one round after the other, so a worker for each group is enough.
     workers = {SERVER: settings.servers, AGGREGATOR: line.global_models}
     spans = simulate(edges, seconds, places, intervals, workers)
     measures = measure(
@@ -51,7 +66,7 @@ def schedule(line: Line, rounds: int, settings: Simulation) -> Schedule:
 
 
 def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
-    """Let each training wait for the round before those that it may be ahead of, to be complete."""
+    """Let each training wait until all groups have completed round t - 1 - `ahead`."""
     if ahead is None:
         return edges
 
@@ -60,11 +75,12 @@ def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
         files = (artefacts.global_model(line, round, group) for group in groups)
         return tuple(job for file in files if (job := job_of(file)) is not None)
 
-    held: dict[Job, tuple[Job, ...]] = {}
-    for job, before in edges.items():
-        more = complete(job.round - ahead - 1) if job.stage == "local_training" else ()
-        held[job] = tuple(dict.fromkeys((*before, *more)))
-    return held
+    return {
+        job: tuple(dict.fromkeys((*before, *complete(job.round - ahead - 1))))
+        if job.stage == "local_training"
+        else before
+        for job, before in edges.items()
+    }
 
 
 def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
@@ -75,3 +91,70 @@ def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
     }
     trains = (job for job in edges if job.stage == "local_training")
     return {job: int(drawn[job.round][job.slot]) for job in trains}
+
+
+def seconds_of(
+    line: Line, edges: Edges, clients: Mapping[Job, int], settings: Simulation
+) -> dict[Job, float]:
+    """Return the seconds of each job: constants, or draws from keyed generators.
+
+    The keys do not contain the method, so methods with the same seed share the durations of their
+    common jobs: in round t client n trains as long in each method. `clients` has the client of each
+    local training.
+    """
+    return {job: _seconds(line, job, clients, settings) for job in edges}
+
+
+def _seconds(line: Line, job: Job, clients: Mapping[Job, int], settings: Simulation) -> float:
+    if job.stage == "local_training":
+        client = clients[job]
+        variation = settings.clients_differ
+        around_one = Varying(mean=1.0, variation=variation) if variation else 1.0
+        slowness = _draw(around_one, line.seed, "slowness", client)
+        return slowness * _draw(settings.local_training, line.seed, job.stage, job.round, client)
+    drawn = _draw(getattr(settings, job.stage), line.seed, job.stage, job.round, job.group)
+    return drawn * (members(line, job) if job.stage == "logits" else 1)
+
+
+def _draw(seconds: Seconds, seed: int, *key: Key) -> float:
+    """Draw from the lognormal distribution with this mean and coefficient of variation."""
+    if not isinstance(seconds, Varying):
+        return float(seconds)
+    variance = log(1 + seconds.variation**2)
+    generator = numpy_generator(seed, "simulation", *key)
+    return float(generator.lognormal(log(seconds.mean) - variance / 2, sqrt(variance)))
+
+
+def measure(
+    edges: Edges,
+    seconds: Mapping[Job, float],
+    spans: Mapping[Job, Span],
+    windows: Callable[[int], Iterator[Window]],
+    *,
+    rounds: int,
+    servers: int,
+    clients: int,
+) -> Measures:
+    """Measure `spans`, the result of `simulate` for the other arguments."""
+    end = max(span.end for span in spans.values())
+    on_server = sum(seconds[job] for job, span in spans.items() if span.place == SERVER)
+    on_clients = sum(seconds[job] for job, span in spans.items() if span.place >= 0)
+    available = sum(available_seconds(windows(client), end) for client in range(clients))
+    return Measures(
+        round_seconds=end / rounds,
+        bound=critical_path(edges, seconds) / rounds,
+        server_idle=_share(servers * end - on_server, servers * end),
+        clients_idle=_share(available - on_clients, available),
+    )
+
+
+def critical_path(edges: Edges, seconds: Mapping[Job, float]) -> float:
+    """Return the seconds of the longest chain of jobs that wait for one another."""
+    ends: dict[Job, float] = {}
+    for job in TopologicalSorter(edges).static_order():
+        ends[job] = seconds[job] + max((ends[before] for before in edges[job]), default=0.0)
+    return max(ends.values())
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

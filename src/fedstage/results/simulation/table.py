@@ -1,13 +1,16 @@
-"""The table of simulated schedules: seconds a round, and who is idle."""
+"""The table of simulated schedules: seconds a round, and idle times."""
 
 from collections.abc import Sequence
+from statistics import mean
 
-from fedstage.results.definitions import Definition
-from fedstage.results.simulation.measures import Measures
-from fedstage.results.tables.plain import Cell, mean_and_deviation, with_deviation
+from fedstage.results.metrics import spread
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.results.simulation.schedule import Measures
+from fedstage.results.tables.labels import mean_and_std
+from fedstage.results.tables.plain import Cell
 from fedstage.settings.simulation import Seconds, Varying
 
-#: What is measured of a schedule: its heading, factor and digits.
+#: The head, factor and digits of each measure.
 _COLUMNS = {
     "round_seconds": ("Seconds a round", 1.0, 1),
     "bound": ("Critical path", 1.0, 1),
@@ -32,32 +35,27 @@ LEGEND = {
 }
 
 
-def describe(experiment: Definition) -> str:
-    """Return a sentence or two about what was simulated."""
+def describe(experiment: ExperimentRuns) -> str:
+    """Return a sentence or two about the settings of the simulation."""
     settings = experiment.simulation
-    given = ", ".join(
-        f"{name} {_describe(getattr(settings, name))}"
-        for name in ("local_training", "aggregation", "logits", "distillation")
-    )
-    present = settings.availability
-    clients = (
-        f"each available {100 * present.share:g} % of the time, in intervals of about "
-        f"{present.interval:g} s"
-        if present
-        else "always available"
-    )
-    return (
+    stages = ("local_training", "aggregation", "logits", "distillation")
+    seconds = ", ".join(f"{name} {_describe(getattr(settings, name))}" for name in stages)
+    clients = "always available"
+    if settings.availability:
+        clients = (
+            f"each available {100 * settings.availability.share:g} % of the time, in intervals of "
+            f"about {settings.availability.interval:g} s"
+        )
+    text = (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: simulated, without "
-        f"training. Seconds of a job: {given} (logits: for each member). Workers of the server: "
+        f"training. Seconds of a job: {seconds} (logits: for each member). Workers of the server: "
         f"{settings.servers}. Clients: {clients}; deviation of their slowness: "
-        f"{settings.clients_differ:g}.{_describe_ahead(settings.rounds_ahead)}"
+        f"{settings.clients_differ:g}."
     )
-
-
-def _describe_ahead(rounds: int | None) -> str:
-    if rounds is None:
-        return ""
-    return f" Groups go on at most {rounds} rounds beyond the first that is not complete."
+    if settings.rounds_ahead is None:
+        return text
+    rounds = settings.rounds_ahead
+    return f"{text} Groups go on at most {rounds} rounds beyond the first that is not complete."
 
 
 def _describe(seconds: Seconds) -> str:
@@ -67,17 +65,18 @@ def _describe(seconds: Seconds) -> str:
 
 
 def as_texts(measures: Sequence[Measures]) -> dict[str, str]:
-    """Return the cells of a row for people, from the schedules of its seeds."""
-    return {
-        head: with_deviation([factor * getattr(one, name) for one in measures], digits)
-        for name, (head, factor, digits) in _COLUMNS.items()
-    }
+    """Return the texts of a row, from the schedules of its seeds."""
+    texts: dict[str, str] = {}
+    for name, (head, factor, digits) in _COLUMNS.items():
+        values = [factor * getattr(one, name) for one in measures]
+        texts[head] = mean_and_std(mean(values), spread(values), digits)
+    return texts
 
 
 def as_numbers(measures: Sequence[Measures]) -> dict[str, Cell]:
-    """Return the cells of a row as exact numbers: means, deviations, and the number of seeds."""
+    """Return the exact numbers of a row: means, deviations, and the number of seeds."""
     numbers: dict[str, Cell] = {}
     for name in _COLUMNS:
         values = [getattr(one, name) for one in measures]
-        numbers[name], numbers[f"{name}_std"] = mean_and_deviation(values)
+        numbers[name], numbers[f"{name}_std"] = mean(values), spread(values)
     return numbers | {"seeds": len(measures)}

@@ -1,1 +1,1 @@
-"""From the metrics of an experiment's runs to tables and figures that people read."""
+"""Result tables: reading the metrics of runs, averaging over seeds, and writing for people."""

@@ -1,11 +1,13 @@
-"""The result table as a page, for the report: what the Markdown shows, in a browser."""
+"""Documents in HTML, for the report: pages, tables and lists."""
 
 import re
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from fedstage.results.tables.layout import Column, Layout
+if TYPE_CHECKING:
+    from fedstage.results.tables.layout import Column, Layout
 
 _STYLE = """
 body { font: 15px/1.5 sans-serif; margin: 2em; color: #222; }
@@ -18,17 +20,16 @@ li { color: #555; }
 """
 
 
-def render_html(layout: Layout, title: str, source: str) -> str:
-    """Return a table as an HTML document; the arguments are those of the Markdown's `render`."""
-    cells = zip(*(column.texts for column in layout.columns), strict=True)
-    lines = [[*key, *texts] for key, texts in zip(layout.keys, cells, strict=True)]
+def render_html(layout: "Layout", title: str, source: str) -> str:
+    """Return a result table as an HTML document; `source` is a sentence about its numbers."""
+    left = len(layout.rows)
     heads = [*layout.rows, *(column.head for column in layout.columns)]
-    table = grid(heads, lines, len(layout.rows), _groups(layout.columns, len(layout.rows)))
-    return page(title, [f"<p>{inline(source)}</p>", table, items(layout.legend)])
+    table = grid(heads, layout.lines, left, above=_groups(layout.columns, left))
+    return page(title, [paragraph(source), table, items(layout.legend)])
 
 
 def page(title: str, parts: Sequence[str]) -> str:
-    """Return an HTML document of a heading and the given parts."""
+    """Return a document with a title and the given parts."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -42,20 +43,14 @@ def page(title: str, parts: Sequence[str]) -> str:
     )
 
 
-def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int, above: str = "") -> str:
-    """Return texts as a table whose first `left` columns are set to the left.
+def heading(text: str) -> str:
+    """Return the heading of a section."""
+    return f"<h3>{escape(text)}</h3>"
 
-    `above` is a row that stands over the heads.
-    """
-    head = "".join(_cell("th", text, i < left) for i, text in enumerate(heads))
-    body = ["".join(_cell("td", text, i < left) for i, text in enumerate(line)) for line in lines]
-    return "\n".join(
-        [
-            f"<table><thead>{above}<tr>{head}</tr></thead><tbody>",
-            *(f"<tr>{line}</tr>" for line in body),
-            "</tbody></table>",
-        ]
-    )
+
+def paragraph(text: str) -> str:
+    """Return a line of Markdown as a paragraph."""
+    return f"<p>{inline(text)}</p>"
 
 
 def items(texts: Sequence[str]) -> str:
@@ -63,23 +58,35 @@ def items(texts: Sequence[str]) -> str:
     return "\n".join(["<ul>", *(f"<li>{inline(text)}</li>" for text in texts), "</ul>"])
 
 
+def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int, above: str = "") -> str:
+    """Return a table whose first `left` columns are aligned to the left.
+
+    `above` is a row of HTML over the heads.
+    """
+    body = [f"<tr>{_cells('td', line, left)}</tr>" for line in lines]
+    head = f"<table><thead>{above}<tr>{_cells('th', heads, left)}</tr></thead><tbody>"
+    return "\n".join([head, *body, "</tbody></table>"])
+
+
 def inline(text: str) -> str:
-    """Turn the two inline marks that our Markdown uses into HTML."""
+    """Turn bold text and code, the two inline marks of our Markdown, into HTML."""
     text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(text))
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
-def _groups(columns: Sequence[Column], left: int) -> str:
-    """Return the row of heads that stand above several columns, if there are any."""
+def _groups(columns: Sequence["Column"], left: int) -> str:
+    """Return the row of heads that span several columns, if there are any."""
     if not any(column.group for column in columns):
         return ""
-    groups = [
-        (name, len(list(group))) for name, group in groupby(column.group for column in columns)
-    ]
-    cells = "".join(f'<th colspan="{width}">{escape(name)}</th>' for name, width in groups)
+    groups = groupby(column.group for column in columns)
+    cells = "".join(
+        f'<th colspan="{len(list(group))}">{escape(name)}</th>' for name, group in groups
+    )
     return f'<tr><th class="key" colspan="{left}"></th>{cells}</tr>'
 
 
-def _cell(tag: str, text: str, is_key: bool) -> str:
-    kind = ' class="key"' if is_key else ""
-    return f"<{tag}{kind}>{escape(text)}</{tag}>"
+def _cells(tag: str, texts: Sequence[str], left: int) -> str:
+    kinds = [' class="key"' if i < left else "" for i in range(len(texts))]
+    return "".join(
+        f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, texts, strict=True)
+    )

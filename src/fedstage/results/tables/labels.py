@@ -1,26 +1,99 @@
-"""How values of axes and measured numbers are written for people, in tables and figures alike."""
+"""How axes, their values and measured numbers are written in tables and figures for people."""
 
-from collections.abc import Iterable
-from math import isnan, nan
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fedstage.settings.scores import Metric
+from fedstage.results.runs_file import SEED, ExperimentRuns
+from fedstage.settings.scores import Axis, Metric
 
 NOTHING = "–"
-#: How metrics are called.
+METHOD = "method"
 METRICS: dict[Metric, str] = {
     "top1_accuracy": "top-1 accuracy",
     "balanced_accuracy": "balanced accuracy",
     "auc": "AUC",
 }
+#: How papers write axes in their tables; other axes are labelled by their key, in words.
+AXES = {
+    "aggregation.server_optimizer.learning_rate": "Server optimiser's rate",
+    "aggregator": "Rule",
+    "client.learning_rate": "Client rate",
+    "client.momentum": "Client momentum",
+    "data": "Data",
+    "ensemble.checkpoints": "R",
+    "global_models": "K",
+    "partition.alpha": "α",
+    "server.learning_rate": "Server rate",
+    "server.temperature": "τ",
+}
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
+def axis_label(axis: str) -> str:
+    """Return the label of an axis: ``α`` for `partition.alpha`, ``Method`` for `method`."""
+    if axis == SEED:
+        return axis
+    words = axis.replace(".", " ").replace("_", " ")
+    return AXES.get(axis, f"{words[:1].upper()}{words[1:]}")
+
+
+def for_people(experiment: ExperimentRuns) -> ExperimentRuns:
+    """Return an experiment with labels for its axes and methods."""
+    over = None if experiment.over is None else axis_label(experiment.over)
+    return experiment.model_copy(
+        update={
+            "rows": [axis_label(axis) for axis in experiment.rows],
+            "columns": [axis_label(axis) for axis in experiment.columns],
+            "over": over,
+            "runs": [
+                run.model_copy(update={"settings": settings_for_people(run.settings, experiment)})
+                for run in experiment.runs
+            ],
+        }
+    )
+
+
+def settings_for_people(settings: Mapping[str, Any], experiment: ExperimentRuns) -> dict[str, Any]:
+    """Return settings, such as a run's or some cells', with labels for axes and methods."""
+    labels = experiment.labels
+    return {
+        axis_label(axis): _method_label(value, labels) if axis == METHOD else value
+        for axis, value in settings.items()
+    }
+
+
+def _method_label(method: Any, labels: Mapping[str, str]) -> Any:
+    """Return the label of a method, or of each method in a list."""
+    if isinstance(method, list):
+        return [_method_label(one, labels) for one in method]
+    return labels.get(str(method), method)
+
+
+def place_for_people(settings: Mapping[str, Axis], experiment: ExperimentRuns) -> dict[str, str]:
+    """Return a run's place in the table as texts, by the labels of the table's axes."""
+    place = {axis: settings[axis] for axis in experiment.axes}
+    labelled = settings_for_people(place, experiment)
+    return {axis: show_value(value) for axis, value in labelled.items()}
+
+
+def frame_for_people(frame: pd.DataFrame, experiment: ExperimentRuns) -> pd.DataFrame:
+    """Return a frame of runs, or a table, with a labelled column for each axis it has.
+
+    The other columns stay: `role` and `participants` are measured as well.
+    """
+    axes = [axis for axis in experiment.runs[0].settings if axis in frame]
+    labels = {METHOD: experiment.labels}
+    return frame.assign(
+        **{axis_label(axis): frame[axis].replace(labels.get(axis, {})) for axis in axes}
+    )
+
+
 def show_value(value: Any) -> str:
-    """Write a value as YAML would, floats without trailing zeros: ``0.1``, ``1``, ``true``."""
+    """Write a value as in YAML, floats without trailing zeros: ``0.1``, ``1``, ``true``."""
     if pd.isna(value):
         return "none"
     if isinstance(value, bool | np.bool_):
@@ -31,22 +104,36 @@ def show_value(value: Any) -> str:
 
 
 def head_of(metric: Metric) -> str:
-    """Write the name of a metric as a head: ``Top-1 accuracy (%)``."""
+    """Write the name of a metric as the head of a column: ``Top-1 accuracy (%)``."""
     name = METRICS[metric]
     return f"{name[0].upper()}{name[1:]} (%)"
 
 
 def join_labels(axes: Iterable[str], values: Iterable[Any]) -> str:
-    """Write a point of several axes: ``data = cifar10, partition.alpha = 0.1``."""
+    """Write a point on several axes: ``data = cifar10, partition.alpha = 0.1``."""
     pairs = zip(axes, values, strict=True)
     return ", ".join(f"{axis} = {show_value(value)}" for axis, value in pairs)
 
 
-def mean_and_std(mean: float, std: float = nan) -> str:
-    """Write ``61.23 ± 0.45``, without the deviation where there is none."""
+def join_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+    """Write the point of each row of a frame on some of its columns, empty without axes."""
+    return [join_labels(axes, [row[axis] for axis in axes]) for row in frame.to_dict("records")]
+
+
+def join_for_people(
+    axes: Iterable[str], settings: Mapping[str, Axis], experiment: ExperimentRuns
+) -> str:
+    """Write a run's place on some axes: ``Method = FedSDD, α = 0.1``."""
+    labelled = settings_for_people({axis: settings[axis] for axis in axes}, experiment)
+    return join_labels(labelled, labelled.values())
+
+
+def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:
+    """Write ``61.23 ± 0.45``; the deviation is left out where it is None or nan."""
     if isnan(mean):
         return NOTHING
-    return f"{mean:.2f}" if isnan(std) else f"{mean:.2f} ± {std:.2f}"
+    text = f"{mean:.{digits}f}"
+    return text if std is None or isnan(std) else f"{text} ± {std:.{digits}f}"
 
 
 def signed(number: float) -> str:
@@ -55,7 +142,7 @@ def signed(number: float) -> str:
 
 
 def human_bytes(count: int) -> str:
-    """Write a number of bytes with three digits or more: ``37.5 kB``."""
+    """Write a number of bytes with at least three digits from a kilobyte on: ``37.5 kB``."""
     value, unit = float(count), 0
     while value >= 999.95 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1

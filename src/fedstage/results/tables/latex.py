@@ -1,7 +1,7 @@
-r"""The result table in LaTeX, for papers: rules of booktabs, the best bold, the second underlined.
+r"""The result table in LaTeX, for papers: booktabs rules, the best bold, the second underlined.
 
-What is best is told in each column for itself, among the lines of a block: those that share all
-row axes but the last, such as the methods of one model.
+Each column is ranked by itself, within a block: the lines that share all row axes but the last,
+such as the methods of one model.
 """
 
 import re
@@ -33,21 +33,15 @@ _ESCAPED = str.maketrans(
         "±": r"$\pm$",
         "−": "$-$",
         "–": "--",
+        "α": r"$\alpha$",
+        "τ": r"$\tau$",
     }
 )
 _MARKS = (r"\textbf{%s}", r"\underline{%s}")
 
 
 def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
-    r"""Return a table as a LaTeX float, to be read with ``\input``.
-
-    Parameters
-    ----------
-    layout, title, source
-        As for the Markdown's `render`.
-    label : str
-        Names the table: ``\ref{tab:label}``.
-    """
+    r"""Return a result table as a LaTeX float for ``\input``; its label is ``tab:`` and `label`."""
     left, right = len(layout.rows), len(layout.columns)
     return "\n".join(
         [
@@ -58,7 +52,8 @@ def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
             rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9_-]', '-', label)}}}",
             rf"  \begin{{tabular}}{{{'l' * left}{'r' * right}}}",
             r"    \toprule",
-            *_heads(layout),
+            *_groups(layout),
+            _line([*layout.rows, *(column.head for column in layout.columns)]),
             r"    \midrule",
             *_body(layout),
             r"    \bottomrule",
@@ -74,14 +69,13 @@ def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text in which no character means anything to LaTeX."""
+    """Return text with all special characters of LaTeX escaped."""
     return text.translate(_ESCAPED)
 
 
 def inline(text: str) -> str:
-    """Escape text, and turn the two inline marks that our Markdown uses into LaTeX."""
-    parts = re.split(r"(\*\*.+?\*\*|`.+?`)", text)
-    return "".join(_mark(part) for part in parts)
+    """Escape text, and turn bold text and code, the inline marks of our Markdown, into LaTeX."""
+    return "".join(map(_mark, re.split(r"(\*\*.+?\*\*|`.+?`)", text)))
 
 
 def _mark(part: str) -> str:
@@ -92,14 +86,10 @@ def _mark(part: str) -> str:
     return escape(part)
 
 
-def _heads(layout: Layout) -> Iterator[str]:
-    if any(column.group for column in layout.columns):
-        yield from _groups(layout)
-    yield _line([*layout.rows, *(column.head for column in layout.columns)])
-
-
 def _groups(layout: Layout) -> Iterator[str]:
-    """Yield the heads that stand above several columns, and the rules below them."""
+    """Yield the line of heads that span several columns, and the rules below them."""
+    if not any(column.group for column in layout.columns):
+        return
     cells, rules, first = [], [], len(layout.rows) + 1
     for name, group in groupby(column.group for column in layout.columns):
         last = first + len(list(group)) - 1
@@ -111,7 +101,7 @@ def _groups(layout: Layout) -> Iterator[str]:
 
 
 def _body(layout: Layout) -> Iterator[str]:
-    """Yield the lines, a rule between blocks; what a block shares stands in its first line."""
+    """Yield the lines, with rules between blocks; only the first line of a block shows its key."""
     blocks = _blocks(layout.keys)
     for block in blocks:
         if block is not blocks[0] and len(blocks) < len(layout.keys):
@@ -125,10 +115,10 @@ def _body(layout: Layout) -> Iterator[str]:
 
 def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
     """Return the lines of each block."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    blocks: dict[tuple[str, ...], list[int]] = {}
     for line, key in enumerate(keys):
-        found.setdefault(key[:-1], []).append(line)
-    return list(found.values())
+        blocks.setdefault(key[:-1], []).append(line)
+    return list(blocks.values())
 
 
 def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:

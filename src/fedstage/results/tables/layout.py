@@ -1,4 +1,4 @@
-"""What a result table shows, cell by cell as texts; Markdown, HTML and LaTeX draw it."""
+"""The cells of a result table as texts, which Markdown, HTML and LaTeX draw."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fedstage.results.tables.labels import (
     NOTHING,
     head_of,
     human_bytes,
-    join_labels,
+    join_points,
     mean_and_std,
     show_value,
     signed,
@@ -24,7 +24,7 @@ from fedstage.settings.scores import Metric
 _PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
 _RELEASED = "as_released: highest round, no result (%)"
 
-#: What each column says, one line each.
+#: Explanations of the columns.
 _LEGEND = {
     **dict.fromkeys(
         map(head_of, METRICS), "mean ± standard deviation (n−1) over seeds; no ± for a single seed."
@@ -52,47 +52,31 @@ _LEGEND = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of cells.
-
-    Attributes
-    ----------
-    head : str
-        What stands above it.
-    texts : list of str
-        Its cells.
-    group : str
-        What stands above it and its neighbours of the same group, if anything.
-    means : list of float
-        The exact numbers by which its cells are ranked, nan where there is none; empty if they are
-        not to be.
-    """
+    """A column of cells."""
 
     head: str
     texts: list[str]
-    group: str = ""
-    means: Sequence[float] = ()
+    group: str = ""  # a second head above, shared with its neighbours
+    means: Sequence[float] = ()  # the numbers that rank its cells, nan where there is none
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table for people.
+    """A table for people: its row axes, their values in each line, its columns and its legend.
 
-    Attributes
-    ----------
-    rows : list of str
-        The names of the row axes.
-    keys : list of tuple
-        The values of these axes, a tuple a line.
-    columns : list of Column
-        The cells, a text a line in each.
-    legend : list of str
-        What must be known to read them, as lines of Markdown.
+    The lines of the legend are Markdown.
     """
 
     rows: list[str]
     keys: list[tuple[str, ...]]
     columns: list[Column]
     legend: list[str]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The texts of each line: its values on the row axes, then its cells."""
+        cells = zip(*(column.texts for column in self.columns), strict=True)
+        return [[*key, *texts] for key, texts in zip(self.keys, cells, strict=True)]
 
 
 def lay_out(
@@ -102,19 +86,11 @@ def lay_out(
     source: str | None = None,
     notes: Iterable[str] = (),
 ) -> Layout:
-    """Return the cells of a table as texts, and its legend.
+    """Return the cells of a table that `summarise` made as texts, and its legend.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        What `summarise` returns.
-    rows, columns : sequence of str
-        The axes of the rows; where there are `columns`, every combination of their values becomes
-        a column of the metric, otherwise every measured value has its column.
-    source : str, optional
-        Where the published numbers stand, if the table has any.
-    notes : iterable of str
-        Further lines of the legend.
+    Without column axes each measured value has a column, otherwise each combination of their values
+    has a column of the metric. `source` names the paper and table of the published numbers, `notes`
+    are further lines of the legend.
     """
     keys, cells = _pivot(table, rows, columns) if columns else _long(table, rows)
     legend = _pivot_legend(table, rows, columns, source) if columns else _long_legend(cells, source)
@@ -124,14 +100,9 @@ def lay_out(
 def describe_source(
     experiment: str, scale: str, last: pd.DataFrame, metric: Metric = "top1_accuracy"
 ) -> str:
-    """Return one sentence about what the table's numbers are of.
+    """Return a sentence about the metric, data and round of a table's numbers.
 
-    Parameters
-    ----------
-    last : pandas.DataFrame
-        The last evaluated round of every run.
-    metric : str
-        What the table is of.
+    `last` has the last evaluated round of every run.
     """
     name = METRICS[metric].removeprefix("top-1 ")
     roles = " and ".join(f"{role} data" for role in last["role"].unique())
@@ -145,23 +116,33 @@ def describe_source(
 
 def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...]], list[Column]]:
     metric = metric_of(table)
-    columns = [Column(head_of(metric), _pairs(table, metric, "std"), "", _numbers(table))]
-    if is_compared(table):
-        published = _pairs(table, PUBLISHED, PUBLISHED_STD)
-        columns.append(Column(_PUBLISHED, published, "", list(table[PUBLISHED])))
-        columns.append(Column(_DIFFERENCE, _differences(table)))
-    if is_released(table):
-        columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
-    columns += [
+    columns = [
+        Column(head_of(metric), _pairs(table, metric, "std"), means=list(table[metric])),
+        *_further_columns(table, _PUBLISHED, _DIFFERENCE),
         Column("Seeds", list(table["seeds"].astype(str))),
         Column("Client std (points)", [mean_and_std(std) for std in table["client_std"]]),
         Column("Own-mix accuracy (%)", _pairs(table, "own_mean", "own_std")),
         Column("Upload", [human_bytes(count) for count in table["bytes_up"]]),
         Column("Download", [human_bytes(count) for count in table["bytes_down"]]),
     ]
-    if "rounds" not in rows and _differs(table, "rounds"):
+    if _ends_differ(table, rows):
         columns.append(Column("Round", list(table["rounds"].astype(str))))
     return _keys(table, rows), columns
+
+
+def _further_columns(table: pd.DataFrame, published: str, difference: str) -> list[Column]:
+    """Return the columns of published numbers and of maxima over rounds, where the table has them.
+
+    `published` and `difference` are the heads of the former.
+    """
+    columns = []
+    if is_compared(table):
+        numbers = _pairs(table, PUBLISHED, PUBLISHED_STD)
+        columns.append(Column(published, numbers, means=list(table[PUBLISHED])))
+        columns.append(Column(difference, [signed(number) for number in table["difference"]]))
+    if is_released(table):
+        columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
+    return columns
 
 
 def _long_legend(columns: Iterable[Column], source: str | None) -> list[str]:
@@ -178,44 +159,32 @@ def _pivot(
 ) -> tuple[list[tuple[str, ...]], list[Column]]:
     keys = _keys(table, rows)
     lines = list(dict.fromkeys(keys))
-    points = table[list(columns)].itertuples(index=False, name=None)
-    heads = [join_labels(columns, point) for point in points]
-    every = _cells(table, [*rows, *columns])
+    heads = join_points(table, columns)
+    cells = Column(
+        "measured", _measured(table, [*rows, *columns]), means=list(table[metric_of(table)])
+    )
+    every = [cells, *_further_columns(table, "published", "difference")]
     placed = []
     for head in dict.fromkeys(heads):
         at = {key: i for i, key in enumerate(keys) if heads[i] == head}
-        placed += [_under(head, column, [at.get(line) for line in lines]) for column in every]
+        group = [_under(head, column, [at.get(line) for line in lines]) for column in every]
+        placed += group if len(every) > 1 else [Column(head, group[0].texts, means=group[0].means)]
     return lines, placed
 
 
-def _cells(table: pd.DataFrame, axes: Sequence[str]) -> list[Column]:
-    """Return the columns that each group has, with a cell for every row of the table."""
-    measured, numbers = _measured(table, axes), _numbers(table)
-    columns = [Column("measured", measured, "", numbers)]
-    if is_compared(table):
-        published = _pairs(table, PUBLISHED, PUBLISHED_STD)
-        columns.append(Column("published", published, "", list(table[PUBLISHED])))
-        columns.append(Column("difference", _differences(table)))
-    if is_released(table):
-        columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
-    return columns if len(columns) > 1 else [Column("", measured, "", numbers)]
-
-
-def _under(head: str, column: Column, places: Sequence[int | None]) -> Column:
-    """Return the cells of a column that belong under a head, by their places, a cell a line."""
+def _under(group: str, column: Column, places: Sequence[int | None]) -> Column:
+    """Return the cells of a column in one group: for each line its place in the table, if any."""
     texts = [NOTHING if place is None else column.texts[place] for place in places]
-    ranked = [nan if place is None else column.means[place] for place in places if column.means]
-    if not column.head:
-        return Column(head, texts, "", ranked)
-    return Column(column.head, texts, head, ranked)
+    means = [nan if place is None else column.means[place] for place in places if column.means]
+    return Column(column.head, texts, group, means)
 
 
 def _measured(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """Return ``mean ± std``, and behind it what is not the same for the whole table."""
+    """Return ``mean ± std``, followed by the round and number of seeds where these differ."""
     cells = _pairs(table, metric_of(table), "std")
-    if "rounds" not in axes and _differs(table, "rounds"):
+    if _ends_differ(table, axes):
         cells = [f"{cell} (round {t})" for cell, t in zip(cells, table["rounds"], strict=True)]
-    if is_compared(table) or _differs(table, "seeds"):
+    if _shows_seeds(table):
         cells = [f"{cell} (n = {n})" for cell, n in zip(cells, table["seeds"], strict=True)]
     return cells
 
@@ -225,7 +194,7 @@ def _pivot_legend(
 ) -> list[str]:
     name = METRICS[metric_of(table)]
     cells = f"Cells: {name} (%), mean ± standard deviation (n−1) over "
-    if is_compared(table) or _differs(table, "seeds"):
+    if _shows_seeds(table):
         cells += "n seeds; no ± for a single seed"
     elif table["seeds"].iloc[0] == 1:
         cells = f"Cells: {name} (%) of a single seed"
@@ -255,13 +224,10 @@ def _pairs(table: pd.DataFrame, mean: str, std: str) -> list[str]:
     return [mean_and_std(m, s) for m, s in zip(table[mean], table[std], strict=True)]
 
 
-def _differences(table: pd.DataFrame) -> list[str]:
-    return [signed(difference) for difference in table["difference"]]
+def _shows_seeds(table: pd.DataFrame) -> bool:
+    return is_compared(table) or table["seeds"].nunique() > 1
 
 
-def _numbers(table: pd.DataFrame) -> list[float]:
-    return list(table[metric_of(table)])
-
-
-def _differs(table: pd.DataFrame, column: str) -> bool:
-    return bool(table[column].nunique() > 1)
+def _ends_differ(table: pd.DataFrame, axes: Iterable[str]) -> bool:
+    """Whether runs ended in different rounds, and no axis (or its label) shows these."""
+    return "rounds" not in map(str.lower, axes) and bool(table["rounds"].nunique() > 1)

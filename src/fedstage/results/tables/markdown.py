@@ -1,46 +1,66 @@
-"""The result table as Markdown, for people: rounded, with units and a legend."""
+"""Documents in Markdown: pages, tables and lists; `html` has functions of the same names."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from tabulate import tabulate  # type: ignore[import-untyped]
 
-from fedstage.results.tables.layout import Column, Layout
+if TYPE_CHECKING:
+    from fedstage.results.tables.layout import Column, Layout
 
 
-def render(layout: Layout, title: str, source: str) -> str:
-    """Return a table as a Markdown document.
-
-    Parameters
-    ----------
-    layout : Layout
-        What the table shows.
-    title : str
-        The heading.
-    source : str
-        One sentence that says what was evaluated.
-    """
+def render(layout: "Layout", title: str, source: str) -> str:
+    """Return a result table as a Markdown document; `source` is a sentence about its numbers."""
     heads = [*layout.rows, *_heads(layout.columns)]
-    cells = zip(*(column.texts for column in layout.columns), strict=True)
-    lines = [[*key, *texts] for key, texts in zip(layout.keys, cells, strict=True)]
-    text = grid(heads, lines, len(layout.rows))
-    legend = [f"- {line}" for line in layout.legend]
-    return "\n".join([f"# {title}", "", source, "", text, "", *legend, ""])
+    table = grid(heads, layout.lines, len(layout.rows))
+    return page(title, [paragraph(source), table, items(layout.legend)])
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """Return a document with a title and the given parts."""
+    text = "\n\n".join([f"# {title}", *parts])
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def heading(text: str) -> str:
+    """Return the heading of a section."""
+    return f"## {text}"
+
+
+def paragraph(text: str) -> str:
+    """Return text as a paragraph."""
+    return text
+
+
+def items(texts: Sequence[str]) -> str:
+    """Return texts as a list."""
+    return "\n".join(f"- {text}" for text in texts)
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
-    """Return texts as a Markdown table whose first `left` columns are set to the left."""
+    """Return a table whose first `left` columns are aligned to the left."""
     return str(
-        pd.DataFrame([[_escape(text) for text in line] for line in lines]).to_markdown(
-            index=False,
+        tabulate(
+            [[_escape(text) for text in line] for line in lines],
             headers=[_escape(head) for head in heads],
+            tablefmt="pipe",
             disable_numparse=True,  # 61.20 stays 61.20
             colalign=["left"] * left + ["right"] * (len(heads) - left),
         )
     )
 
 
-def _heads(columns: Sequence[Column]) -> list[str]:
-    """Return the heads of columns; that of a group stands above its first one."""
+def compact_grid(
+    heads: Sequence[str], lines: Sequence[Sequence[str]], right: Container[str]
+) -> str:
+    """Return a table without padding; columns with heads in `right` are aligned to the right."""
+    rule = ["---:" if head in right else ":---" for head in heads]
+    cells = [heads, rule, *([_escape(text) for text in line] for line in lines)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _heads(columns: Sequence["Column"]) -> list[str]:
+    """Return the heads of columns; the head of a group stands above its first column."""
     before = ["", *(column.group for column in columns)]
     return [
         column.group if column.group and column.group != previous else column.head

@@ -2,37 +2,36 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+import pyarrow as pa
 
 from fedstage.errors import FedstageError
-from fedstage.results.head import ExperimentHead
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.settings.base import Settings
-from fedstage.settings.scores import SECONDS, Metric
-from fedstage.settings.validation import validate
-from fedstage.storage.files import load_json
-from fedstage.storage.tensors import load_table
+from fedstage.results.cells import show_point
+from fedstage.results.metrics import METRICS_SCHEMA, arrow_type
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.settings.scores import SECONDS, Axis, Metric
+from fedstage.storage.tables import load_table
 
-AxisValue = str | int | float | bool | None
-
-SEED = "seed"
-#: Columns of the frame beside settings and measurements: the run's position in `runs.json` (runs
-#: that differ only in what cannot reach them share a metrics file), and the names of its files.
-RUN = "run"
-METRICS_FILE = "metrics_file"
-PARTITION_FILE = "partition_file"
-#: Columns of the frame where the experiment has a published counterpart: mean, deviation and number
-#: of seeds of the paper's number that stands beside the run's cell.
+#: Columns of the frame beside settings and measurements: the run's position in the runs file (runs
+#: may share a metrics file), and its files.
+RUN, METRICS_FILE, PARTITION_FILE = "run", "metrics_file", "partition_file"
+#: Columns of an experiment with a published counterpart: mean, deviation and number of seeds.
 PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
-#: Columns where an experiment asks for the highest of all rounds, and its deviation in a table.
+#: Columns of an experiment with `also: [maximum]`: the highest of all rounds, and its deviation in
+#: a table.
 AS_RELEASED, AS_RELEASED_STD = "as_released", "as_released_std"
+#: Nullable types of settings in the frame.
+DTYPES = {
+    pa.bool_(): "boolean",
+    pa.int64(): "Int64",
+    pa.float64(): "Float64",
+    pa.string(): "string",
+}
 #: Settings that share their name with a measured column; the frame keeps the setting.
 _SHARED = ("role", "participants")
-#: Names that settings may not have, because columns of the frame or of the table have them.
+#: Names of columns of the frame or of the table, which no setting may have.
 _TAKEN = {
     *(RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", "difference"),
     *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS, AS_RELEASED, AS_RELEASED_STD),
@@ -40,43 +39,18 @@ _TAKEN = {
 }.difference(_SHARED)
 
 
-class PublishedNumber(Settings):
-    """What a paper reports of a cell: its mean, what follows the ± sign, and runs behind it."""
-
-    value: float
-    std: float | None = None
-    seeds: int | None = None
-
-
-class ResultRun(Settings):
-    """A run: its value on every axis, and where its metrics and its partition's histogram are."""
-
-    settings: dict[str, AxisValue]
-    metrics: str
-    partition: str
-    published: PublishedNumber | None = None
-
-
-class ResultRuns(ExperimentHead):
-    """What `runs.json` holds: the runs of an experiment at a scale, and its table's axes."""
-
-    also: list[Literal["maximum"]] = []
-    over: str | None = None
-    runs: Annotated[list[ResultRun], Field(min_length=1)]
-
-
-def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
-    """Read `runs.json` and the metrics of all of its runs.
+def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
+    """Read a runs file and the metrics of all of its runs.
 
     Returns
     -------
-    experiment : ResultRuns
-        What the file says.
+    experiment : ExperimentRuns
+        The content of the runs file.
     frame : pandas.DataFrame
         A row a run and evaluated round, in the order of the file: a column for every setting (as a
         nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
-        `partition_file`, the columns of `METRICS_SCHEMA`, where the experiment has a published
-        counterpart `published`, `published_std` and `published_seeds`, and where it asks for the
+        `partition_file`, the columns of `METRICS_SCHEMA`, for an experiment with a published
+        counterpart `published`, `published_std` and `published_seeds`, and for one with the
         maximum `as_released`, the highest value of a run that is evaluated more than once.
 
     Raises
@@ -85,7 +59,7 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
         If a file is missing or damaged, an axis is not among a run's settings, two runs have the
         same seed and axes, or a value of the metric is not a number.
     """
-    experiment = validate(ResultRuns, load_json(path), str(path))
+    experiment = read_runs_file(path)
     _check_axes(experiment, path)
     _check_unique(experiment, path)
     score = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
@@ -101,14 +75,8 @@ def read_runs(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
     return experiment, frame
 
 
-def read_scores(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
-    """Do what `read_runs` does, for a table whose published numbers are scores.
-
-    Raises
-    ------
-    FedstageError
-        As `read_runs`, or if the experiment's table is of seconds.
-    """
+def read_scores(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
+    """Read runs as `read_runs` does; raise FedstageError if the table is of seconds."""
     experiment, frame = read_runs(path)
     if experiment.metric in SECONDS:
         raise FedstageError(
@@ -121,15 +89,10 @@ def read_scores(path: Path) -> tuple[ResultRuns, pd.DataFrame]:
 def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataFrame:
     """Read the metrics of one run, ordered by round.
 
-    Parameters
-    ----------
-    metric : str
-        What the table is of.
-
     Raises
     ------
     FedstageError
-        If the file is missing, damaged or without rows, has a round twice, or a value of the metric
+        If the file is missing, damaged or without rows, has a round twice, or a value of `metric`
         that is not a number.
     """
     frame: pd.DataFrame = load_table(path, METRICS_SCHEMA.names).to_pandas()
@@ -151,7 +114,7 @@ def last_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.groupby(RUN, sort=False).tail(1).reset_index(drop=True)
 
 
-def _check_axes(experiment: ResultRuns, path: Path) -> None:
+def _check_axes(experiment: ExperimentRuns, path: Path) -> None:
     axes = experiment.axes
     for axis in axes:
         if axis == SEED or axes.count(axis) > 1:
@@ -167,25 +130,26 @@ def _check_axes(experiment: ResultRuns, path: Path) -> None:
             raise FedstageError(f"{where}: {taken[0]}: is a column of the table; rename it")
 
 
-def _check_unique(experiment: ResultRuns, path: Path) -> None:
-    seen: dict[tuple[AxisValue, ...], ResultRun] = {}
+def _check_unique(experiment: ExperimentRuns, path: Path) -> None:
+    """Refuse two runs of one place and seed."""
+    seen: dict[tuple[Axis, ...], ExperimentRun] = {}
     for run in experiment.runs:
-        key = tuple(run.settings[name] for name in [*experiment.axes, SEED])
-        other = seen.setdefault(key, run)
+        place = {name: run.settings[name] for name in [*experiment.axes, SEED]}
+        other = seen.setdefault(tuple(place.values()), run)
         if other is not run:
-            raise FedstageError(f"{path}: {_describe_pair(other, run, [*experiment.axes, SEED])}")
+            differing = [
+                name
+                for name, value in other.settings.items()
+                if run.settings.get(name, value) != value
+            ]
+            remedy = f"make {' and '.join(differing)} rows or columns"
+            raise FedstageError(
+                f"{path}: {show_point(place)}: two runs ({other.metrics}, {run.metrics}), one is "
+                f"allowed; {remedy if differing else 'remove one'}"
+            )
 
 
-def _describe_pair(one: ResultRun, other: ResultRun, names: Sequence[str]) -> str:
-    place = ", ".join(f"{name} = {one.settings[name]}" for name in names)
-    differing = [
-        name for name, value in one.settings.items() if other.settings.get(name, value) != value
-    ]
-    remedy = f"make {' and '.join(differing)} rows or columns" if differing else "remove one"
-    return f"{place}: two runs ({one.metrics}, {other.metrics}), one is allowed; {remedy}"
-
-
-def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
+def _settings_frame(runs: Sequence[ExperimentRun]) -> pd.DataFrame:
     """Return a row a run: its settings in typed columns, its position and its files."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     columns = {name: _typed([run.settings.get(name) for run in runs]) for name in names}
@@ -197,7 +161,7 @@ def _settings_frame(runs: Sequence[ResultRun]) -> pd.DataFrame:
     return pd.DataFrame({**columns, **files})
 
 
-def _published_columns(runs: Sequence[ResultRun]) -> dict[str, pd.Series]:
+def _published_columns(runs: Sequence[ExperimentRun]) -> dict[str, pd.Series]:
     numbers = [run.published for run in runs]
     return {
         PUBLISHED: pd.Series([n and n.value for n in numbers], dtype="float64"),
@@ -206,16 +170,12 @@ def _published_columns(runs: Sequence[ResultRun]) -> dict[str, pd.Series]:
     }
 
 
-def _typed(values: Sequence[AxisValue]) -> pd.Series:
-    """Return values in the narrowest type that holds them all; mixed ones become text."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {bool}:
-        return pd.Series(values, dtype="boolean")
-    if kinds == {int}:
-        return pd.Series(values, dtype="Int64")
-    if kinds and kinds <= {int, float}:
-        return pd.Series(values, dtype="Float64")
-    return pd.Series([None if v is None else str(v) for v in values], dtype="string")
+def _typed(values: Sequence[Axis]) -> pd.Series:
+    """Return values in the narrowest type that holds them all; mixed values become texts."""
+    dtype = DTYPES[arrow_type(values)]
+    if dtype == "string":
+        values = [None if value is None else str(value) for value in values]
+    return pd.Series(values, dtype=dtype)
 
 
 def _join(settings: pd.DataFrame, metrics: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -227,7 +187,7 @@ def _join(settings: pd.DataFrame, metrics: Sequence[pd.DataFrame]) -> pd.DataFra
 
 
 def _check_one_role(frame: pd.DataFrame, axes: Sequence[str]) -> None:
-    """Refuse test beside validation accuracies, unless the table says which is which."""
+    """Refuse test beside validation scores, unless an axis of the table tells them apart."""
     files = frame.drop_duplicates("role")
     if len(files) > 1 and "role" not in axes:
         which = ", ".join(

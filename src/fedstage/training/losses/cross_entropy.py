@@ -8,5 +8,5 @@ from fedstage.training.passes import Loss
 
 
 def loss(settings: CrossEntropy, classes: int, device: torch.device) -> Loss:
-    """Return PyTorch's own function."""
+    """Return PyTorch's function."""
     return nn.functional.cross_entropy

@@ -1,23 +1,23 @@
 """Server optimisers: from the mean change of a round to the next weights.
 
-The server takes Delta, the mean of (what a participant ended with - what all started from), as if
--Delta were a gradient (Reddi et al. 2021, Algorithm 2). An optimiser is a module with the function
-`step`, found by the name of its settings. It works on any dictionary of floating-point tensors,
-such as a model's parameters or those of an aggregator over logits. Its state is a dictionary of
-tensors too, which can be written to a file between two rounds.
+The server takes Delta, the mean of (a participant's last weights - the weights all started from),
+as if -Delta were a gradient (Reddi et al. 2021, Algorithm 2). An optimiser is a module with the
+function `step`, found by the name of its settings. It works on any dictionary of floating-point
+tensors, such as a model's parameters or those of an aggregator over logits. Its state is a
+dictionary of tensors too, which can be written to a file between two rounds.
 
 Running statistics must not go through it: a variance that overshoots may become negative.
 """
 
-from importlib import import_module
 from typing import Any, Protocol, cast
 
 from fedstage.settings.aggregation import ServerOptimiser
-from fedstage.storage.tensors import Weights
+from fedstage.settings.base import implementation
+from fedstage.weights import Weights
 
 
 class ServerStep(Protocol):
-    """The function that a server optimiser's module has."""
+    """The function of a server optimiser's module."""
 
     def step(
         self, settings: Any, weights: Weights, change: Weights, state: Weights
@@ -28,21 +28,11 @@ class ServerStep(Protocol):
 def server_step(
     settings: ServerOptimiser, weights: Weights, change: Weights, state: Weights
 ) -> tuple[Weights, Weights]:
-    """Return the next weights x_{t+1} and the next state.
+    """Return the next weights x_{t+1} and the next state, from x_t, Delta and the state before.
 
-    Computed in float64; weights and state are returned in the types of `weights`. Nothing that is
-    handed in is changed. A round in which nobody answered takes no step: do not call it then.
-
-    Parameters
-    ----------
-    settings : ServerOptimiser
-        Which optimiser, its rates and variants.
-    weights : dict
-        x_t, floating-point tensors by name.
-    change : dict
-        Delta, of the same names and shapes.
-    state : dict
-        What the step before returned; empty before the first.
+    Computed in float64; weights and state are returned in the types of `weights`. The arguments
+    stay unchanged. The state is empty before the first step. A round in which all participants
+    diverged takes none: do not call it then.
     """
-    module = import_module(f"fedstage.algorithm.aggregation.server_optimizers.{settings.name}")
+    module = implementation(settings)
     return cast(ServerStep, module).step(settings, weights, change, state)

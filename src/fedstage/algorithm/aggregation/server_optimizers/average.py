@@ -1,7 +1,7 @@
 """No optimiser: x <- x + Delta, which is the participants' mean (McMahan et al. 2017)."""
 
 from fedstage.settings.aggregation import ServerAverage
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def step(

@@ -11,7 +11,7 @@ others. With beta = 0 and eta = 1 all of them are the participants' mean.
 import torch
 
 from fedstage.settings.aggregation import ServerMomentum
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def step(

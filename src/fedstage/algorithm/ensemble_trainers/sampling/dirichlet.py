@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def sample(
@@ -13,12 +13,7 @@ def sample(
 ) -> Weights:
     """Draw one model: a convex combination of the clients', running statistics included.
 
-    Parameters
-    ----------
-    models : sequence of dict
-        The clients' models.
-    concentration : float
-        The a of the distribution: the larger, the nearer to the plain mean.
+    `concentration` is a: the larger, the nearer to the plain mean.
     """
     gamma = generator.dirichlet([concentration] * len(models))
     return average_weights(models, gamma.tolist())

@@ -1,17 +1,17 @@
 """The models that a Bayesian ensemble draws from the distribution over its clients' models.
 
-What is drawn are parameters. The running statistics of batch normalisation, which the paper does
-not mention, are not drawn, since a variance must not become negative: a model of a Gaussian has
-those of the averaged model, and one of a Dirichlet distribution combines the clients' as it
-combines their parameters.
+Only parameters are drawn. The running statistics of batch normalisation, which the paper does not
+mention, are not, since a variance must not become negative: a model of a Gaussian has those of the
+averaged model, and one of a Dirichlet distribution combines the clients' as it combines their
+parameters.
 """
 
 from collections.abc import Collection, Sequence
 
-from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian, gaussian_as_released
+from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian
 from fedstage.randomness import Key, numpy_generator, torch_generator
 from fedstage.settings.ensembles import Bayesian
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def draw(
@@ -25,16 +25,14 @@ def draw(
 ) -> list[Weights]:
     """Draw the models of one round and group.
 
-    The m-th of them depends on no other, so that the first 10 of 20 models are those of 10.
+    Each has a generator of its own, so that the first 10 of 20 models are those of 10.
 
     Parameters
     ----------
-    clients : sequence of dict
-        The models of the group's participants.
-    weights : sequence of float
-        Theirs in the aggregation.
+    clients, weights
+        The models of the group's participants, and their weights in the aggregation.
     aggregated : dict
-        w_{t,k}: gives what is no parameter.
+        w_{t,k}, for its buffers.
     start : dict, optional
         The model that the round started from, which only `as_released` reads.
     parameters : collection of str
@@ -52,6 +50,6 @@ def draw(
         if settings.variant == "as_published":
             return aggregated | gaussian.sample(models, weights, generator)
         assert start is not None, "the graph gives it to this variant"
-        return aggregated | gaussian_as_released.sample(models, start, generator)
+        return aggregated | gaussian.sample_as_released(models, start, generator)
 
     return [one(number) for number in range(settings.samples)]

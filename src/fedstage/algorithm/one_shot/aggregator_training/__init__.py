@@ -1,40 +1,29 @@
 """Training of an aggregator over the cached logits of clients' models (FENS, Algorithm 2, phase 2).
 
-The models are frozen, so what they say about each sample is computed once and a step costs next to
-nothing: a module a way to train, found by the name of its settings.
+The models are frozen, so their logits of each sample are computed once and a step costs next to
+nothing. Each way to train is a module with the function `train`, found by the name of its settings.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol, cast
 
 import torch
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.one_shot.aggregators import Combine
-from fedstage.errors import FedstageError
 from fedstage.settings.aggregators import FederatedRounds, ProxySet
-from fedstage.storage.tensors import Weights
+from fedstage.settings.base import implementation
+from fedstage.weights import Weights
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Labelled samples as an aggregator sees them.
+    """Labelled samples as an aggregator sees them."""
 
-    Attributes
-    ----------
-    logits : torch.Tensor
-        [M, n, C]: what the members say about them.
-    labels : torch.Tensor
-        int64 [n].
-    pixels : torch.Tensor or None
-        Normalised images [n, channels, height, width], for a rule that sees them.
-    """
-
-    logits: torch.Tensor
-    labels: torch.Tensor
-    pixels: torch.Tensor | None = None
+    logits: torch.Tensor  # [M, n, C], of the members' models
+    labels: torch.Tensor  # int64 [n]
+    pixels: torch.Tensor | None = None  # normalised [n, channels, height, width], if the rule sees
 
     def __len__(self) -> int:
         """Return n."""
@@ -47,30 +36,29 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Task:
+    """An aggregator to train."""
+
+    combine: Combine
+    start: Weights  # lambda_0
+    samples: Mapping[int, Samples]  # by client, or the server's own under -1
+    validation: Samples | None  # for early stopping
+    seed: int
+
+
+@dataclass(frozen=True)
 class Round:
-    """A round, or a step of a server that trains alone.
+    """A round, or a step of a server that trains alone."""
 
-    Attributes
-    ----------
-    number : int
-        From 1.
-    participants : int
-        Clients that took part.
-    loss : float
-        Mean loss over the participants' steps.
-    accuracy : float or None
-        Percent of the validation samples that are right afterwards, where that is measured.
-    """
-
-    number: int
-    participants: int
-    loss: float
-    accuracy: float | None = None
+    number: int  # from 1
+    participants: int  # how many clients took part
+    loss: float  # mean over the participants' steps
+    accuracy: float | None = None  # on the validation samples afterwards, in percent
 
 
 @dataclass(frozen=True)
 class Trained:
-    """An aggregator's parameters, the round that they are of, and all rounds."""
+    """An aggregator's parameters after the best round, that round's number, and all rounds."""
 
     parameters: Weights
     best: int
@@ -78,34 +66,20 @@ class Trained:
 
 
 class AggregatorTrainer(Protocol):
-    """The function that a module has."""
+    """The function of a module of this package."""
 
-    def train(
-        self,
-        settings: Any,
-        combine: Combine,
-        parameters: Weights,
-        samples: Mapping[int, Samples],
-        validation: Samples | None,
-        seed: int,
-    ) -> Trained:
-        """Train lambda, from `parameters` on.
-
-        Parameters
-        ----------
-        samples : mapping of int to Samples
-            Those of each client, or the server's own under -1.
-        validation : Samples, optional
-            For early stopping.
-        """
+    def train(self, settings: Any, task: Task) -> Trained:
+        """Train lambda, until the last round or until early stopping ends it."""
 
 
 def trainer(settings: FederatedRounds | ProxySet) -> AggregatorTrainer:
     """Return the module of a way to train."""
-    return cast(
-        AggregatorTrainer,
-        import_module(f"fedstage.algorithm.one_shot.aggregator_training.{settings.name}"),
-    )
+    return cast(AggregatorTrainer, implementation(settings))
+
+
+def alone(settings: FederatedRounds | ProxySet | None) -> bool:
+    """Whether the server trains without the clients."""
+    return settings is not None and settings.name == "proxy"
 
 
 def gradient(
@@ -114,21 +88,5 @@ def gradient(
     """Return the mean cross entropy of samples and its gradient by lambda."""
     moving = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     loss = cross_entropy(combine(moving, samples.logits, samples.pixels), samples.labels)
-    found = torch.autograd.grad(loss, list(moving.values()))
-    return loss.detach(), dict(zip(moving, found, strict=True))
-
-
-def check_finite(losses: torch.Tensor, unit: str, rate: float) -> None:
-    """Refuse a training that diverged.
-
-    Raises
-    ------
-    FedstageError
-        Names the first round or step with a loss that is not finite.
-    """
-    wrong = (~losses.isfinite()).nonzero()
-    if len(wrong):
-        raise FedstageError(
-            f"aggregator, {unit} {int(wrong[0]) + 1}: the loss is not finite; lower "
-            f"aggregator_training.learning_rate = {rate}"
-        )
+    slopes = torch.autograd.grad(loss, list(moving.values()))
+    return loss.detach(), dict(zip(moving, slopes, strict=True))

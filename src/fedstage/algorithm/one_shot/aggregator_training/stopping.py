@@ -1,60 +1,66 @@
-"""Early stopping of an aggregator, on the clients' validation samples.
+"""The loop around an aggregator's training: losses, validation and early stopping.
 
-The test set cannot be asked: what is given here are samples of role `validation`.
+Validation never uses the test set: its samples are the clients', of role `validation`.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 import torch
 
-from fedstage.algorithm.one_shot.aggregator_training import Samples
+from fedstage.algorithm.one_shot.aggregator_training import Round, Samples, Task, Trained
 from fedstage.algorithm.one_shot.aggregators import Combine
-from fedstage.settings.aggregators import AggregatorStopping
-from fedstage.storage.tensors import Weights
+from fedstage.errors import FedstageError
+from fedstage.settings.aggregators import FederatedRounds, ProxySet
+from fedstage.weights import Weights
 
 PERCENT = 100.0
 
+#: After a round (or step): lambda, the number of participants and their mean loss.
+Progress = tuple[Weights, int, torch.Tensor]
 
-@dataclass
-class Watch:
-    """Measures an aggregator every few rounds, and keeps the best.
 
-    Attributes
-    ----------
-    settings : AggregatorStopping or None
-        None: nothing is measured, and the last aggregator is the best.
-    last : int
-        The last round there can be, which is measured in any case.
+def follow(
+    training: Iterable[Progress], settings: FederatedRounds | ProxySet, task: Task, last: int
+) -> Trained:
+    """Train until the end, or until `patience` rounds after the best; keep the best aggregator.
+
+    Without early stopping nothing is measured, and the last aggregator is the best; with it, the
+    last possible round is measured in any case.
+
+    Raises
+    ------
+    FedstageError
+        If training diverges: names the first round or step with a loss that is not finite.
     """
-
-    settings: AggregatorStopping | None
-    combine: Combine
-    samples: Samples | None
-    last: int
-    accuracy: float = -1.0
-    round: int = 0
-    parameters: Weights = field(default_factory=dict)
-
-    def measure(self, round: int, parameters: Weights) -> float | None:
-        """Return the accuracy in percent after a round, None where it is not measured."""
-        if self.settings is None:
-            self.round, self.parameters = round, parameters
-            return None
-        if round % self.settings.every and round < self.last:
-            return None
-        assert self.samples is not None, "the graph gives them to a line that stops early"
-        accuracy = accuracy_of(self.combine, parameters, self.samples)
-        if accuracy > self.accuracy:  # a tie is no improvement
-            self.accuracy, self.round, self.parameters = accuracy, round, parameters
-        return accuracy
-
-    def ends(self, round: int) -> bool:
-        """Whether `patience` rounds have passed since the best."""
-        return self.settings is not None and round - self.round >= self.settings.patience
+    stopping, best, parameters, highest = settings.early_stopping, 0, task.start, -1.0
+    present, losses, accuracies = [], [], []
+    for number, (current, participants, loss) in enumerate(training, start=1):
+        accuracy = None
+        if stopping is not None and (number % stopping.every == 0 or number == last):
+            assert task.validation is not None, "the graph gives it to a line that stops early"
+            accuracy = accuracy_of(task.combine, current, task.validation)
+        if stopping is None or (accuracy is not None and accuracy > highest):  # a tie is no better
+            best, parameters, highest = number, current, accuracy or 0.0
+        present.append(participants)
+        losses.append(loss)
+        accuracies.append(accuracy)
+        if stopping is not None and number - best >= stopping.patience:
+            break
+    values = torch.stack(losses).cpu()
+    wrong = (~values.isfinite()).nonzero()
+    if len(wrong):
+        unit = "round" if settings.name == "federated" else "step"
+        raise FedstageError(
+            f"aggregator, {unit} {int(wrong[0]) + 1}: the loss is not finite; lower "
+            f"aggregator_training.learning_rate = {settings.learning_rate}"
+        )
+    columns = zip(present, values.tolist(), accuracies, strict=True)
+    rounds = [Round(number, *columns) for number, columns in enumerate(columns, start=1)]
+    return Trained(parameters, best, rounds)
 
 
 @torch.no_grad()
 def accuracy_of(combine: Combine, parameters: Weights, samples: Samples) -> float:
-    """Return how many percent of the samples are right."""
-    said = combine(parameters, samples.logits, samples.pixels)
-    return PERCENT * float((said.argmax(1) == samples.labels).double().mean())
+    """Return the accuracy on the samples, in percent."""
+    logits = combine(parameters, samples.logits, samples.pixels)
+    return PERCENT * float((logits.argmax(1) == samples.labels).double().mean())

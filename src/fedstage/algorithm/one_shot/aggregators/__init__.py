@@ -3,38 +3,33 @@
     f(x) = f_lambda( z_1(x), ..., z_M(x) ),     z_i in R^C the logits of client i's model
 
 A rule is a module of the functions below, found by the name of its settings. All are pure: what a
-rule has learnt or counted is a dictionary of tensors, lambda. `combine` may be differentiated by
-it, so that a rule can be trained, in rounds or by a server, and can be the teacher of a student.
+rule has learnt or counted is lambda, a dictionary of tensors. `combine` is differentiable by it, so
+that a rule can be trained, in rounds or by a server.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from typing import Any, Protocol, cast
 
 import torch
 
 from fedstage.settings.aggregators import Aggregator
-from fedstage.storage.tensors import Weights
+from fedstage.settings.base import implementation
+from fedstage.weights import Weights
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What a rule may know before it is trained.
+    """Input of a rule's first parameters.
 
-    Attributes
-    ----------
-    label_counts : torch.Tensor
-        int64 [M, C]: n_i^c, the samples of class c that client i's model was trained on.
-    shape : tuple of int
-        Of a sample: [channels, height, width] of an image.
-    votes : torch.Tensor or None
-        int64 [M, C, C]: how often model i votes for c (second) where the truth is r (third), summed
-        over the clients' own counts; only for rules that vote.
+    `label_counts`, int64 [M, C], are n_i^c, the samples of class c that client i's model was
+    trained on. `votes`, int64 [M, C, C], are how often model i votes for c (second) where the truth
+    is r (third), summed over the clients' own counts; only for rules that vote.
     """
 
     label_counts: torch.Tensor
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of a sample: [channels, height, width] of an image
     votes: torch.Tensor | None = None
 
     @property
@@ -49,17 +44,13 @@ class Knowledge:
 
 
 class AggregationRule(Protocol):
-    """The functions that a rule's module has."""
+    """The functions of a rule's module."""
 
     def parameters(self, settings: Any, known: Knowledge, generator: torch.Generator) -> Weights:
-        """Return lambda_0: all of it, or what training starts from, float32."""
+        """Return lambda_0, float32: final, or the start of training."""
 
     def combine(
-        self,
-        settings: Any,
-        parameters: Weights,
-        logits: torch.Tensor,
-        pixels: torch.Tensor | None,
+        self, settings: Any, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
     ) -> torch.Tensor:
         """Return logits [n, C] from the members' [M, n, C].
 
@@ -73,23 +64,9 @@ Combine = Callable[[Weights, torch.Tensor, torch.Tensor | None], torch.Tensor]
 
 def rule(settings: Aggregator) -> AggregationRule:
     """Return the module of a rule."""
-    return cast(
-        AggregationRule, import_module(f"fedstage.algorithm.one_shot.aggregators.{settings.name}")
-    )
+    return cast(AggregationRule, implementation(settings))
 
 
 def combination(settings: Aggregator) -> Combine:
-    """Return what a rule computes, as a function of its parameters and of logits."""
-    module = rule(settings)
-
-    def combine(
-        parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
-    ) -> torch.Tensor:
-        return module.combine(settings, parameters, logits, pixels)
-
-    return combine
-
-
-def sees_images(settings: Aggregator) -> bool:
-    """Whether a rule needs the images, not only what clients' models say about them."""
-    return settings.name == "moe"
+    """Return a rule with its settings, as a function of its parameters, logits and pixels."""
+    return partial(rule(settings).combine, settings)

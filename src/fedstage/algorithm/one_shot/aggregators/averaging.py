@@ -4,11 +4,11 @@ import torch
 
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.settings.aggregators import Averaging
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def parameters(settings: Averaging, known: Knowledge, generator: torch.Generator) -> Weights:
-    """Return nothing: nothing is learnt."""
+    """Return no tensors: there is nothing to learn."""
     return {}
 
 

@@ -2,19 +2,19 @@
 
     s(x) = sum_k alpha_k(x) sigma(z_k(x)),     alpha_k(x) = v_k(x) / sum_l v_l(x)
 
-v_k is the variance of the C probabilities of client k: high where it is confident. Where all of
-them say that all classes are equal, 0/0 is taken for equal weights.
+v_k is the variance of the C probabilities of client k: high where it is confident. Where all
+probabilities of all clients are equal, 0/0 stands for equal weights.
 """
 
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.settings.aggregators import Confidence
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def parameters(settings: Confidence, known: Knowledge, generator: torch.Generator) -> Weights:
-    """Return nothing: weights follow from what is said."""
+    """Return no tensors: weights follow from the logits."""
     return {}
 
 
@@ -22,8 +22,7 @@ def combine(
     settings: Confidence, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
 ) -> torch.Tensor:
     """Return log s(x), whose softmax is s(x)."""
-    weighted = logits.log_softmax(2) + shares(logits).log()[:, :, None]
-    return weighted.logsumexp(0)
+    return (logits.log_softmax(2) + shares(logits).log()[:, :, None]).logsumexp(0)
 
 
 def shares(logits: torch.Tensor) -> torch.Tensor:

@@ -1,14 +1,14 @@
 """Linear: f(z) = sum_i w_i z_i, one trained scalar a client (FENS, Section 3.6).
 
-The paper does not say where w starts: here it is 1/M, the plain average. The released code starts
-from 1, and adds a scalar to all classes, which starts from 1 as well and changes no softmax.
+The paper leaves the start of w open: here it is 1/M, the plain average. The released code starts
+from 1, and adds to all classes a scalar that starts from 1 as well and changes no softmax.
 """
 
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.settings.aggregators import Linear
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def parameters(settings: Linear, known: Knowledge, generator: torch.Generator) -> Weights:

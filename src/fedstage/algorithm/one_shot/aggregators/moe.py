@@ -1,9 +1,9 @@
 """Mixture of experts: f(z, x) = sum_i G(x)_i z_i(x); only the gate G is trained (FENS, B.4).
 
 The gate is a small network on the image: two blocks of convolution, ReLU and 2x2 max-pooling, two
-linear layers with ReLU, and an output a client. The paper gives no widths and says G(x) is in
-[0, 1]^M: a softmax is the natural reading, and the released code's. Its widths are those of LeNet-5
-(62,856 numbers for 20 clients and colour images of 32x32 pixels).
+linear layers with ReLU, and an output a client. The paper gives no widths, and G(x) in [0, 1]^M: a
+softmax is the natural reading, and the released code's. Its widths are those of LeNet-5 (62,856
+numbers for 20 clients and colour images of 32x32 pixels).
 """
 
 from math import prod, sqrt
@@ -14,7 +14,7 @@ from torch.nn.functional import conv2d, linear, max_pool2d
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.errors import FedstageError
 from fedstage.settings.aggregators import Moe
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def parameters(settings: Moe, known: Knowledge, generator: torch.Generator) -> Weights:
@@ -23,14 +23,14 @@ def parameters(settings: Moe, known: Knowledge, generator: torch.Generator) -> W
     Raises
     ------
     FedstageError
-        If samples are no images, or the images too small for two blocks.
+        If samples are no images, or the images are too small for two blocks.
     """
-    features = settings.channels[1] * prod(_sides(settings, known.shape))
-    channels = (known.shape[0], *settings.channels)
+    first, second = settings.channels
+    kernel = (settings.kernel, settings.kernel)
     shapes = {
-        "conv1": (channels[1], channels[0], settings.kernel, settings.kernel),
-        "conv2": (channels[2], channels[1], settings.kernel, settings.kernel),
-        "linear1": (settings.hidden[0], features),
+        "conv1": (first, known.shape[0], *kernel),
+        "conv2": (second, first, *kernel),
+        "linear1": (settings.hidden[0], second * prod(_sides(settings, known.shape))),
         "linear2": (settings.hidden[1], settings.hidden[0]),
         "head": (known.members, settings.hidden[1]),
     }
@@ -44,28 +44,28 @@ def combine(
     settings: Moe, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
 ) -> torch.Tensor:
     """Return sum_i G(x)_i z_i."""
-    assert pixels is not None, "a rule that sees images is given them"
+    assert pixels is not None, "the aggregator sees images"
     return torch.einsum("nm,mnc->nc", gate(settings, parameters, pixels), logits)
 
 
 def gate(settings: Moe, parameters: Weights, pixels: torch.Tensor) -> torch.Tensor:
     """Return G(x) [n, M] of images [n, channels, height, width]."""
 
-    def of(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def layer(name: str) -> tuple[torch.Tensor, torch.Tensor]:
         return parameters[f"{name}.weight"], parameters[f"{name}.bias"]
 
     hidden = pixels
     for name in ("conv1", "conv2"):
-        hidden = max_pool2d(conv2d(hidden, *of(name), padding=settings.padding).relu(), 2)
+        hidden = max_pool2d(conv2d(hidden, *layer(name), padding=settings.padding).relu(), 2)
     hidden = hidden.flatten(1)
     for name in ("linear1", "linear2"):
-        hidden = linear(hidden, *of(name)).relu()
-    scores = linear(hidden, *of("head"))
+        hidden = linear(hidden, *layer(name)).relu()
+    scores = linear(hidden, *layer("head"))
     return scores.softmax(1) if settings.output == "softmax" else scores.sigmoid()
 
 
 def _sides(settings: Moe, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return height and width behind the second block."""
+    """Return height and width after the second block."""
     if len(shape) != 3:
         raise FedstageError(
             f"aggregator = 'moe': samples of shape {list(shape)}: only for images, [C, H, W]"

@@ -1,13 +1,13 @@
 """Per-class weights: f(z)_c = sum_i lambda_{i,c} z_{i,c} with free lambda (FENS, Table 8).
 
-They start from 1/M, the plain average, which the paper leaves open.
+The paper leaves the start open: here it is 1/M, the plain average.
 """
 
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.settings.aggregators import PerClass
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
 
 def parameters(settings: PerClass, known: Knowledge, generator: torch.Generator) -> Weights:
@@ -16,7 +16,7 @@ def parameters(settings: PerClass, known: Knowledge, generator: torch.Generator)
 
 
 def combine(
-    settings: PerClass, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
+    settings: object, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
 ) -> torch.Tensor:
     """Return sum_i lambda_i * z_i, class by class."""
     return torch.einsum("mc,mnc->nc", parameters["weights"], logits)

@@ -6,11 +6,11 @@ P_i(c | r) is how often model i votes for c where the truth is r. Each client co
 votes on its own samples; the server adds the counts, which is the sample-weighted combination, for
 the paper only says "aggregates". Products are sums of logarithms, so nothing underflows.
 
-What the paper leaves open is what a vote is that was never counted. ``smoothed``: s more of each
-are counted. ``as_published``: it has probability 0 and excludes the class; of a class r without
-samples nothing is known, and all votes are alike. ``as_released``: the same, but for such a class
-votes are alike only for classes that have samples, so that a vote for another excludes all. Where
-all classes are excluded, class 0 wins, as in the released code.
+The paper leaves the probability of a vote open that was never counted. ``smoothed``: s more of each
+are counted. ``as_published``: it is 0 and excludes the class; for a class r without samples, all
+votes are equally probable. ``as_released``: the same, but for such a class only votes for classes
+with samples are equally probable, so that a vote for another excludes all. Where all classes are
+excluded, class 0 wins, as in the released code.
 """
 
 import torch
@@ -18,9 +18,9 @@ import torch
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.errors import FedstageError
 from fedstage.settings.aggregators import Voting
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
 
-#: The least logarithm of a decision's benefit, relative to the best: what is below is as good as 0.
+#: The least logarithm of a decision's benefit, relative to the best: less is as good as 0.
 FLOOR = -100.0
 
 
@@ -30,10 +30,15 @@ def parameters(settings: Voting, known: Knowledge, generator: torch.Generator) -
     Raises
     ------
     FedstageError
-        If the prior or the benefit is not of the data's classes.
+        If the prior or the benefit is for another number of classes than the data's.
     """
-    assert known.votes is not None, "the stage counts them for rules that vote"
-    _check_classes(settings, known.classes)
+    assert known.votes is not None, "`fitting` counts them for this rule"
+    classes = known.classes
+    for name, value in {"prior": settings.prior, "benefit": settings.benefit}.items():
+        if isinstance(value, tuple) and len(value) != classes:
+            raise FedstageError(
+                f"aggregator.{name}: covers {len(value)} classes: must cover the data's {classes}"
+            )
     truths = known.votes[0].sum(0)  # the same samples for every member
     competency = _competency(settings, known.votes.double(), truths.double())
     prior = _prior(settings, truths.double())
@@ -45,9 +50,8 @@ def combine(
 ) -> torch.Tensor:
     """Return the logarithm of each decision's expected benefit, relative to the best one's."""
     evidence = parameters["log_prior"].double().expand(logits.shape[1], -1)
-    for competency, votes in zip(
-        parameters["log_competency"].double(), logits.argmax(2), strict=True
-    ):
+    competencies = parameters["log_competency"].double()
+    for competency, votes in zip(competencies, logits.argmax(2), strict=True):
         evidence = evidence + competency[votes]
     benefit = evidence
     if settings.benefit is not None:
@@ -59,28 +63,18 @@ def combine(
 
 
 def _competency(settings: Voting, votes: torch.Tensor, truths: torch.Tensor) -> torch.Tensor:
-    """Return P [M, C, C], of votes and the samples [C] of each class."""
+    """Return P [M, C, C] from the votes and the samples [C] of each class."""
     classes = len(truths)
     if settings.estimate == "smoothed":
         return (votes + settings.smoothing) / (truths + settings.smoothing * classes)
     seen = (truths > 0).double()
-    unknown = torch.full_like(seen, 1 / classes)
-    if settings.estimate == "as_released":
-        unknown = seen / seen.sum()
+    released = settings.estimate == "as_released"
+    unknown = seen / seen.sum() if released else torch.full_like(seen, 1 / classes)
     return torch.where(truths > 0, votes / truths.clamp(min=1), unknown[:, None])
 
 
 def _prior(settings: Voting, truths: torch.Tensor) -> torch.Tensor:
     if settings.prior == "uniform":
         return torch.full_like(truths, 1 / len(truths))
-    given = truths if settings.prior == "counted" else truths.new_tensor(settings.prior)
-    return given / given.sum()
-
-
-def _check_classes(settings: Voting, classes: int) -> None:
-    given = {"prior": settings.prior, "benefit": settings.benefit}
-    for name, value in given.items():
-        if isinstance(value, tuple) and len(value) != classes:
-            raise FedstageError(
-                f"aggregator.{name}: of {len(value)} classes: must be of the data's {classes}"
-            )
+    prior = truths if settings.prior == "counted" else truths.new_tensor(settings.prior)
+    return prior / prior.sum()

@@ -2,15 +2,18 @@
 
     f(z)_c = sum_i lambda_{i,c} z_{i,c},     lambda_{i,c} = n_i^c / sum_j n_j^c
 
-n_i^c are the samples of class c that client i trains on. Where nobody has a class that is 0/0,
-which the papers leave open: the mean over clients, or 0.
+n_i^c are the samples of class c that client i trains on. For a class that no client has, that is
+0/0, which the papers leave open: the mean over clients, or 0.
 """
 
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import Knowledge
+from fedstage.algorithm.one_shot.aggregators.per_class import combine
 from fedstage.settings.aggregators import Weighted
-from fedstage.storage.tensors import Weights
+from fedstage.weights import Weights
+
+__all__ = ["combine", "parameters"]
 
 
 def parameters(settings: Weighted, known: Knowledge, generator: torch.Generator) -> Weights:
@@ -20,10 +23,3 @@ def parameters(settings: Weighted, known: Knowledge, generator: torch.Generator)
     unheld = 1 / known.members if settings.unheld == "mean" else 0.0
     shares = torch.where(held > 0, counts / held.clamp(min=1), unheld)
     return {"weights": shares.float()}
-
-
-def combine(
-    settings: Weighted, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
-) -> torch.Tensor:
-    """Return sum_i lambda_i * z_i, class by class."""
-    return torch.einsum("mc,mnc->nc", parameters["weights"], logits)

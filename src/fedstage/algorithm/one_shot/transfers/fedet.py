@@ -1,26 +1,26 @@
-"""Distillation as Fed-ET has it (Cho et al. 2022, Eqs. 4 and 6 to 10).
+"""Distillation of Fed-ET (Cho et al. 2022, Eqs. 4 and 6 to 10).
 
 The objective of a step's batch is
 
     F(W) = mean_x [ CE( W(x), y_s(x) ) + lambda KL( s_div(x), s(W, x) ) ]
 
-y_s is the teacher's class. s_div is what the members say that disagree with it,
+y_s is the teacher's class. s_div sums the probabilities of the members that disagree with it,
 
     s_div(x) = sum over k with argmax s(w_k, x) != y_s(x) of alpha_k(x) s(w_k, x)
 
 with the weights alpha of all members, as printed: it sums to less than one, and is zero where all
 agree. KL is sum_c p_c log(p_c / q_c), with 0 log 0 = 0. The paper prints it outside of the average
-in the objective and inside in the step, which is what is taken here.
+in the objective and inside in the step; here it is inside.
 """
 
 from functools import cache
 
 import torch
-from torch import nn
+from torch.nn.functional import cross_entropy, kl_div
 
 from fedstage.algorithm.one_shot.aggregators.confidence import shares
-from fedstage.settings.one_shot import FedEtTransfer
 from fedstage.settings.optimisation import Server
+from fedstage.settings.transfers import FedEtTransfer
 from fedstage.training.passes import Loss
 
 
@@ -33,15 +33,13 @@ def targets(settings: FedEtTransfer, teacher: torch.Tensor, members: torch.Tenso
     return torch.cat([classes[:, None].to(diverse.dtype), diverse], dim=1)
 
 
-@cache  # compiled code is found again by the function that it is of
+@cache  # compiled code is kept by its function
 def loss(settings: FedEtTransfer, server: Server) -> Loss:
     """Return CE + lambda KL."""
 
-    def of(student: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        right = nn.functional.cross_entropy(student, target[:, 0].long())
-        divergence = nn.functional.kl_div(
-            student.log_softmax(1), target[:, 1:], reduction="batchmean"
-        )
-        return right + settings.diversity * divergence
+    def fedet(student: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        hard = cross_entropy(student, target[:, 0].long())
+        divergence = kl_div(student.log_softmax(1), target[:, 1:], reduction="batchmean")
+        return hard + settings.diversity * divergence
 
-    return of
+    return fedet

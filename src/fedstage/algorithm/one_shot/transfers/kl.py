@@ -1,19 +1,15 @@
-"""Distillation as FedDF has it: KL of the student's probabilities from the teacher's.
+"""Distillation of FedDF: KL of the student's probabilities from the teacher's.
 
-Temperature, its square and sharpening are those of `server`; FENS does not say which it takes.
+`server` has the temperature, its square and sharpening; FENS leaves them open.
 """
 
-import torch
-
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.settings.one_shot import KlTransfer
+from fedstage.algorithm.one_shot.transfers.l1 import targets
 from fedstage.settings.optimisation import Server
+from fedstage.settings.transfers import KlTransfer
 from fedstage.training.passes import Loss
 
-
-def targets(settings: KlTransfer, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-    """Return the teacher's logits."""
-    return teacher
+__all__ = ["loss", "targets"]
 
 
 def loss(settings: KlTransfer, server: Server) -> Loss:

@@ -1,0 +1,123 @@
+"""The server's work at the end of a round: from the updates of a group to w_{t,k}.
+
+    updates -> average, or a step of the server's optimiser -> compressed change -> w_{t,k}
+
+and, beside it, the next round state and the bytes that travelled.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fedstage.algorithm.aggregation.averages import (
+    average_weights,
+    client_weights,
+    mean_change,
+    move_towards,
+)
+from fedstage.algorithm.aggregation.server_optimizers import server_step
+from fedstage.algorithm.exchange import round_state
+from fedstage.algorithm.exchange.compression import transmit
+from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_bytes
+from fedstage.algorithm.exchange.updates import Update, answered
+from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
+from fedstage.plan.sharing import binding, group_slots, keeps_statistics
+from fedstage.settings.lines import Line
+from fedstage.weights import Weights
+
+
+@dataclass(frozen=True)
+class GroupRound:
+    """All that a round of a group is aggregated from."""
+
+    settings: Line
+    received: list[Update]  # of all participants, with those that diverged
+    start: Weights  # w*_{t-1,k}
+    parameters: Weights  # its part without buffers
+    state: Weights  # the round state of the round before
+
+    @cached_property
+    def answered(self) -> list[Update]:
+        """The updates of participants that did not diverge."""
+        return answered(self.received)
+
+    @property
+    def trainer(self) -> LocalTrainer:
+        """The local trainer, for what the server does with its payloads."""
+        return local_trainer(self.settings.local)
+
+
+def next_model(group: GroupRound) -> tuple[Weights, Weights]:
+    """Return w_{t,k} and the server's part of the next round state.
+
+    If all participants diverged, both stay as they were. Running statistics that are to be
+    estimated anew are not yet.
+    """
+    if not group.answered:
+        return group.start, round_state.server_memory(group.state)
+    model, moments = _step(group)
+    residual: Weights = {}
+    compression = group.settings.compression
+    if compression.name == "stc" and compression.downstream:
+        end = {name: model[name] for name in group.parameters}
+        left = round_state.residual_of(group.state, "server")
+        sent, residual = transmit(compression, group.parameters, end, left)
+        model |= sent
+    if group.settings.aggregation.batch_norm == "local":
+        buffers = group.start.keys() - group.parameters.keys()
+        model |= {name: group.start[name] for name in buffers}
+    return model, round_state.next_server_memory(moments, residual)
+
+
+def _step(group: GroupRound) -> tuple[Weights, Weights]:
+    """Return the average, its parameters moved by the server's step, and the step's moments."""
+    settings, updates = group.settings.aggregation, group.answered
+    weights = client_weights(settings, updates)
+    models = [update.weights for update in updates]
+    average = average_weights(models, weights)
+    shares = [weight / sum(weights) for weight in weights]
+    scales = group.trainer.scales([update.payload for update in updates], shares)
+    if settings.server_optimizer.name == "average" and scales is None:
+        return move_towards(group.start, average, settings.learning_rate, group.parameters), {}
+    scaled = [a * b for a, b in zip(shares, scales or [1.0] * len(shares), strict=True)]
+    factors = [settings.learning_rate * factor for factor in scaled]
+    change = mean_change(group.start, models, factors, group.parameters)
+    before = round_state.optimiser_state(group.state)
+    moved, moments = server_step(settings.server_optimizer, group.parameters, change, before)
+    return average | moved, moments
+
+
+def next_client_state(group: GroupRound) -> Weights:
+    """Return the clients' part of the next round state."""
+    settings, state, updates = group.settings, group.state, group.answered
+    clients = _possible_clients(settings, group.received[0].metadata["group"])
+    after = group.trainer.next_state(settings.local, round_state.variates(state), updates, clients)
+    after |= round_state.next_residuals(state, updates)
+    if keeps_statistics(settings):
+        after |= round_state.next_statistics(state, updates, group.parameters)
+    if settings.compression.name == "stc" and settings.compression.downstream:
+        after |= round_state.next_heard(state, group.received)
+    return after
+
+
+def _possible_clients(line: Line, group: int) -> int:
+    """Return how many clients can be in a group: all not bound to another architecture."""
+    bound = binding(line)
+    if bound is None:
+        return line.clients
+    architecture = bound.slots[group_slots(line, group).start]
+    return sum(number in (None, architecture) for number in bound.clients)
+
+
+def traffic(group: GroupRound) -> dict[str, list[Any]]:
+    """Return the bytes that each participant sent and received, as columns."""
+    compression, start, parameters = group.settings.compression, group.start, group.parameters
+    # The bytes of a message do not depend on its values, so the group's own state will do.
+    beside = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
+    up, down = [], []
+    for update in group.received:
+        client, round = update.metadata["client"], update.metadata["round"]
+        missed = round_state.rounds_since(group.state, client, round)
+        up.append(bytes_up(compression, update, parameters))
+        down.append(beside + bytes_down(compression, missed, start, parameters))
+    return {"bytes_up": up, "bytes_down": down}

@@ -1,0 +1,129 @@
+"""A participant's round: from the global model and its own samples to its update.
+
+w_start -> steps of the local trainer -> weights, payload, and what compression leaves out
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedstage.algorithm.exchange.compression import transmit
+from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates
+from fedstage.algorithm.local_trainers import Trained, local_trainer
+from fedstage.data.bags import Samples
+from fedstage.errors import FedstageError
+from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
+from fedstage.plan.sharing import model_of
+from fedstage.randomness import torch_generator
+from fedstage.settings.lines import Line
+from fedstage.training.batches import client_batches
+from fedstage.training.loop import full_gradient, training
+from fedstage.training.losses import client_loss
+from fedstage.weights import Weights
+
+Metadata = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Participant:
+    """The client in a slot of group k in round t, with n samples and labels on the device."""
+
+    round: int
+    group: int
+    slot: int
+    client: int
+    samples: Samples
+    labels: torch.Tensor
+
+    @property
+    def metadata(self) -> Metadata:
+        """Metadata of the update's file."""
+        place = {name: getattr(self, name) for name in ("round", "group", "slot", "client")}
+        return place | {"samples": len(self.samples)}
+
+
+@dataclass(frozen=True)
+class Start:
+    """w*_{t-1,k}, its file, for messages, and the round state; the latter is empty in round 1."""
+
+    path: Path
+    weights: Weights
+    state: Weights
+
+
+def train_participant(
+    settings: Line, participant: Participant, start: Start, info: dict[str, Any]
+) -> Generator[None, None, tuple[Weights, Metadata]]:
+    """Train a client; return the tensors and the metadata of its update.
+
+    Yields after each step, so that other clients may take theirs. The update holds the trained
+    weights as ``model/NAME``, what the local trainer sends beside them as ``payload/NAME``, and
+    what compression leaves with the client as ``residual/NAME``. If training diverges and
+    `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
+
+    Raises
+    ------
+    FedstageError
+        If training diverges and `on_divergence` is stop: names client, round and step.
+    """
+    client, numerics = settings.client, settings.numerics
+    round, number = participant.round, participant.client
+    samples, labels, device = participant.samples, participant.labels, participant.labels.device
+    loss = client_loss(client.loss, int(info["classes"]), device)
+    model = new_model(model_of(settings, participant.group), info, device, numerics)
+    fill_model(model, start.weights | own_statistics(start.state, number), start.path)
+    trainer, state = local_trainer(settings.local), variates(start.state)
+    anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
+    on_device = {name: value.to(device) for name, value in state.items()}
+    key = (settings.seed, "local_training", round, number, "augmentation")
+    outcome = yield from training(
+        model,
+        samples,
+        labels,
+        _batches(settings, participant),
+        client,
+        loss,
+        info,
+        torch_generator(*key),
+        numerics,
+        rate=client.round_decay ** (round - 1),
+        gradient_term=trainer.gradient_term(settings.local, anchors, on_device, number),
+    )
+    if outcome.diverged_at is not None:
+        if settings.on_divergence == "stop":
+            raise FedstageError(
+                f"client {number}, round {round}: the loss is not finite at step "
+                f"{outcome.diverged_at}; lower client.learning_rate = {client.learning_rate}, "
+                "or set client.clip_norm or on_divergence: drop"
+            )
+        return {}, participant.metadata | {"diverged_at": outcome.diverged_at}
+    end = state_of(model)
+
+    def gradient_at_start() -> Weights:
+        fill_model(model, start.weights, start.path)
+        gradient = full_gradient(model, samples, labels, client, loss, info, numerics)
+        return {name: value.cpu() for name, value in zip(anchors, gradient, strict=True)}
+
+    before, after = parameters_of(model, start.weights), parameters_of(model, end)
+    trained = Trained(before, after, outcome, gradient_at_start, client)
+    payload = trainer.payload(settings.local, trained, state, number)
+    residual: Weights = {}
+    if settings.compression.name != "none":
+        left = residual_of(start.state, number)
+        after, residual = transmit(settings.compression, before, after, left)
+    parts = {"model": end | after, "payload": payload, "residual": residual}
+    tensors = {f"{kind}/{name}": one for kind, part in parts.items() for name, one in part.items()}
+    return tensors, participant.metadata | {"steps": outcome.steps, "loss": outcome.loss}
+
+
+def _batches(settings: Line, participant: Participant) -> list[torch.Tensor]:
+    """Return a participant's batches; ``continued`` ones share one key over all rounds."""
+    client, key, skipped = settings.client, [participant.round, participant.client], 0
+    if client.batches == "continued":
+        assert client.steps is not None, "checked by Client"
+        key, skipped = [participant.client], (participant.round - 1) * client.steps
+    generator = torch_generator(settings.seed, "local_training", *key, "batches")
+    return client_batches(len(participant.samples), client, generator, skipped=skipped)

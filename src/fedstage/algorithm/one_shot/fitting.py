@@ -1,0 +1,112 @@
+"""Phase 2 of a one-shot method (FENS, Algorithm 2): from cached logits to lambda."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, alone, trainer
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
+from fedstage.data.samples import read_labelled, read_owned
+from fedstage.errors import FedstageError
+from fedstage.plan.one_shot_sharing import members
+from fedstage.randomness import torch_generator
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.tensors import load_tensors
+from fedstage.training.images import normalise
+
+#: The owner of the server's own samples.
+SERVER = -1
+
+
+def fit(
+    settings: OneShotLine,
+    known: Knowledge,
+    samples: Mapping[int, Samples],
+    validation: Iterable[Samples],
+) -> Trained:
+    """Return the aggregator, computed from what is known, or trained from there on the samples."""
+    generator = torch_generator(settings.seed, "aggregator", "initial")
+    start = rule(settings.aggregator).parameters(settings.aggregator, known, generator)
+    training = settings.aggregator_training
+    if training is None:
+        return Trained(start, 0, [])
+    device = next(iter(samples.values())).logits.device
+    placed = {name: value.to(device) for name, value in start.items()}
+    combine, held = combination(settings.aggregator), _joined(list(validation))
+    return trainer(training).train(training, Task(combine, placed, samples, held, settings.seed))
+
+
+def knowledge(
+    settings: OneShotLine,
+    counts: Mapping[int, Mapping[int, int]],
+    info: Mapping[str, Any],
+    samples: Mapping[int, Samples],
+) -> Knowledge:
+    """Return the members' label counts, and where the rule votes, votes on the clients' samples."""
+    table = [
+        [counts.get(client, {}).get(label, 0) for label in range(info["classes"])]
+        for client in members(settings)
+    ]
+    votes = None
+    if settings.aggregator.name == "voting":
+        votes = torch.stack([count_votes(own.logits, own.labels) for own in samples.values()]).sum(
+            0
+        )
+    return Knowledge(torch.tensor(table), tuple(info["shape"]), votes)
+
+
+def count_votes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the votes int64 [M, C, C], vote by truth, from logits [M, n, C] and labels [n]."""
+    members, _, classes = logits.shape
+    cells = logits.argmax(2) * classes + labels
+    offsets = torch.arange(members, device=logits.device)[:, None] * classes**2
+    counts = torch.bincount((cells + offsets).flatten(), minlength=members * classes**2)
+    return counts.reshape(members, classes, classes).cpu()
+
+
+def read_role(
+    settings: OneShotLine,
+    role: str,
+    logits: Sequence[Path],
+    data: Path,
+    clients: Path,
+    info: Mapping[str, Any],
+    device: torch.device,
+) -> dict[int, Samples]:
+    """Read the samples of a role by member, or the server's own under -1.
+
+    Raises
+    ------
+    FedstageError
+        If no member has any.
+    """
+    stacked = torch.stack([load_tensors(path)[0]["logits"] for path in logits]).to(device)
+    on_server = role == "aggregator" and alone(settings.aggregator_training)
+    numbers, owners = (None, None) if on_server else read_owned(clients, role)
+    images, labels = read_labelled(data, numbers, device)
+    pixels = normalise(images, info) if settings.aggregator.sees_images else None
+    every = Samples(stacked, labels, pixels)
+    if owners is None:
+        return {SERVER: every}
+    rows = {client: (owners == client).nonzero().flatten() for client in members(settings)}
+    samples = {client: every.at(index.to(device)) for client, index in rows.items() if len(index)}
+    if not samples:
+        raise FedstageError(
+            f"{clients}: no sample of role {role!r} for any client that is not in forget = "
+            f"{list(settings.forget)}"
+        )
+    return samples
+
+
+def _joined(parts: Sequence[Samples]) -> Samples | None:
+    """Return the samples of all clients as one set; None if there are none."""
+    if not parts:
+        return None
+    pixels = [part.pixels for part in parts if part.pixels is not None]
+    return Samples(
+        torch.cat([part.logits for part in parts], dim=1),
+        torch.cat([part.labels for part in parts]),
+        torch.cat(pixels) if pixels else None,
+    )

@@ -1,0 +1,114 @@
+"""Descriptions of experiments for the stages of results, as JSON."""
+
+from collections.abc import Iterator
+
+from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.digests import canonical
+from fedstage.plan.runs import Run
+from fedstage.results.communication.files import read_files, traffic_files
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.merging import Raw
+from fedstage.settings.one_shot import OneShotLine
+
+
+def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
+    """Return the runs file of an experiment at a scale: see `fedstage.results.runs_file`."""
+    definition = find(catalogue.experiments, experiment, "experiment")
+    resolved = catalogue.runs[experiment, scale]
+    runs = [_described(run) for run in resolved]
+    head = {"experiment": experiment, "scale": scale, **_head(definition)}
+    head["labels"] = {str(run.axes["method"]): run.label for run in resolved if run.label}
+    if published := catalogue.published.get((experiment, scale)):
+        head |= {"published": published.source, "notes": published.notes}
+        numbers = zip(runs, published.numbers, strict=True)
+        runs = [{**run, "published": number} for run, number in numbers]
+    if memory := catalogue.published_memory.get((experiment, scale)):
+        head |= {"memory": memory.source, "memory_notes": memory.notes}
+        held = [number and number["value"] for number in memory.numbers]
+        runs = [{**run, "memory_mib": value} for run, value in zip(runs, held, strict=True)]
+    return {**head, "runs": runs}
+
+
+def _head(experiment: Experiment) -> Raw:
+    table = experiment.table
+    head: Raw = {
+        "title": experiment.title,
+        "rows": table.rows,
+        "columns": table.columns,
+        "metric": table.metric,
+        "also": table.also,
+        "over": table.over,
+        "reach": experiment.communication.reach,
+        "simulation": canonical(experiment.simulation),
+    }
+    return {key: value for key, value in head.items() if value is not None}
+
+
+def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
+    """Return the claims on an experiment, for JSON."""
+    return [
+        one.claim.model_dump(mode="json", exclude_defaults=True)
+        for one in catalogue.claims
+        if one.claim.experiment == experiment
+    ]
+
+
+def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
+    """Return all files that the table of communication reads, except metrics."""
+    runs = catalogue.runs[experiment, scale]
+    parts = (part for run in runs for part in _parts(run))
+    read = (path for part in parts for path in read_files(part.line, part.length))
+    chosen = (artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates)
+    return list(dict.fromkeys([*read, *chosen]))
+
+
+def validation_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
+    """Return the metrics on validation samples, which determine the best round."""
+    runs = catalogue.runs[experiment, scale]
+    return list(dict.fromkeys(path for run in runs for path in _validation(run)))
+
+
+def tables_read(catalogue: Catalogue) -> Iterator[str]:
+    """Yield the tables of rounds that experiments with the result communication read."""
+    for (name, _), runs in catalogue.runs.items():
+        if "communication" in catalogue.experiments[name].results:
+            for part in (part for run in runs for part in _parts(run)):
+                yield from traffic_files(part.line, part.length.rounds)
+
+
+def _described(run: Run) -> Raw:
+    described: Raw = {
+        "settings": run.axes,
+        "metrics": metrics_of(run),
+        "partition": artefacts.label_histogram(one_shot_artefacts.partition_line(run.line)),
+        "candidates": [
+            {"values": one.axes if run.candidates else {}, "parts": [_part(p) for p in one.chain()]}
+            for one in run.candidates or (run,)
+        ],
+    }
+    if run.candidates:
+        described["chosen"] = artefacts.chosen_file(choice_id(run))
+    if validation := _validation(run):
+        described["validation"] = validation
+    return described
+
+
+def _part(run: Run) -> Raw:
+    kinds = {Line: "federated", LocalLine: "local", OneShotLine: "one_shot"}
+    return {"length": canonical(run.length), kinds[type(run.line)]: canonical(run.line)}
+
+
+def _parts(run: Run) -> Iterator[Run]:
+    """Yield the runs that a run, or each of its candidates, consists of."""
+    for one in run.candidates or (run,):
+        yield from one.chain()
+
+
+def _validation(run: Run) -> list[str]:
+    """Return the validation metrics of a federated run, or of its candidates."""
+    tried = run.candidates or (run,)
+    if not all(isinstance(one.line, Line) and one.line.validation for one in tried):
+        return []
+    return [metrics_of(one.in_role("validation")) for one in tried]

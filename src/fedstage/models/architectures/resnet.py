@@ -1,0 +1,77 @@
+"""Residual networks for CIFAR: He et al., Deep Residual Learning, CVPR 2016, section 4.2."""
+
+from collections import OrderedDict
+
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d, pad, relu
+
+from fedstage.models.layers import ResidualBlock, convolution, normalise
+from fedstage.settings.models import ResNet
+
+WIDTHS = (16, 32, 64)
+
+
+class PaddedShortcut(nn.Module):
+    """Shortcut A, without parameters: every `stride`-th pixel, and zeros for `extra` channels."""
+
+    def __init__(self, stride: int, extra: int) -> None:
+        super().__init__()
+        self.stride, self.extra = stride, extra
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map [n, C, H, W] to [n, C + extra, ceil(H / stride), ceil(W / stride)]."""
+        # Pools of one pixel: the gradient of a slice would have another memory format.
+        return pad(avg_pool2d(images, 1, self.stride), (0, 0, 0, 0, 0, self.extra))
+
+
+class Block(ResidualBlock):
+    """Two 3x3 convolutions beside a shortcut: relu(f(x) + shortcut(x))."""
+
+    def __init__(self, channels: int, width: int, stride: int, settings: ResNet) -> None:
+        super().__init__()
+        self.conv1 = convolution(channels, width, settings.norm, stride=stride)
+        self.norm1 = normalise(settings.norm, width)
+        self.conv2 = convolution(width, width, settings.norm)
+        self.norm2 = normalise(settings.norm, width)
+        self.shortcut = _shortcut(channels, width, stride, settings)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map [n, channels, H, W] to [n, width, ceil(H / stride), ceil(W / stride)]."""
+        hidden = relu(self.norm1(self.conv1(images)))
+        return relu(self.norm2(self.conv2(hidden)) + self.shortcut(images))
+
+
+def network(settings: ResNet, shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return a residual network of 6n+2 layers for images [C, H, W], H and W at least 8.
+
+    Three stages of n blocks with 16, 32 and 64 channels; the second and the third halve height and
+    width. Global average pooling and one linear layer give [n, classes].
+    """
+    blocks = (int(settings.name.removeprefix("resnet")) - 2) // 6
+    return nn.Sequential(
+        OrderedDict(
+            conv=convolution(shape[0], WIDTHS[0], settings.norm),
+            norm=normalise(settings.norm, WIDTHS[0]),
+            relu=nn.ReLU(),
+            stage1=_stage(WIDTHS[0], WIDTHS[0], 1, blocks, settings),
+            stage2=_stage(WIDTHS[0], WIDTHS[1], 2, blocks, settings),
+            stage3=_stage(WIDTHS[1], WIDTHS[2], 2, blocks, settings),
+            pool=nn.AdaptiveAvgPool2d(1),
+            flatten=nn.Flatten(),
+            linear=nn.Linear(WIDTHS[2], classes),
+        )
+    )
+
+
+def _stage(channels: int, width: int, stride: int, blocks: int, settings: ResNet) -> nn.Module:
+    first = Block(channels, width, stride, settings)
+    return nn.Sequential(first, *(Block(width, width, 1, settings) for _ in range(blocks - 1)))
+
+
+def _shortcut(channels: int, width: int, stride: int, settings: ResNet) -> nn.Module:
+    if channels == width:
+        return nn.Identity()
+    if settings.shortcut == "A":
+        return PaddedShortcut(stride, width - channels)
+    projection = convolution(channels, width, settings.norm, kernel=1, stride=stride)
+    return nn.Sequential(OrderedDict(conv=projection, norm=normalise(settings.norm, width)))

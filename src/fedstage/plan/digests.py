@@ -1,0 +1,25 @@
+"""Canonical settings and their digests, which end the names of folders."""
+
+import hashlib
+import json
+from typing import Any
+
+from fedstage.settings.base import Settings
+
+SCHEMA_VERSION = 1
+
+
+def canonical(settings: Settings) -> dict[str, Any]:
+    """Return settings as JSON-serialisable data, without the fields at their defaults."""
+    return settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def as_json(content: Any) -> str:
+    """Write content in the one form that digests and rule parameters use."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def digest(content: Any) -> str:
+    """Return 10 hexadecimal digits that identify canonical content."""
+    text = as_json({"schema": SCHEMA_VERSION, "content": content})
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

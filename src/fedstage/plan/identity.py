@@ -1,0 +1,156 @@
+"""Names of folders, and the digests in which they end.
+
+A folder's name is readable first and ends in a digest of the settings that determine its content,
+in canonical form: fields at their defaults left out, 1 equal to 1.0. Changing a default changes
+the meaning of old digests, so it must raise `SCHEMA_VERSION` (a test holds the two together).
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+from fedstage.plan.digests import canonical, digest
+from fedstage.plan.one_shot_sharing import aggregating, local_line, teaching, unquantised
+from fedstage.plan.sharing import binding, keeps_changes, keeps_statistics, normalised, optimises
+from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
+from fedstage.settings.base import alternatives
+from fedstage.settings.data import Data
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.local_training import LocalTrainer
+from fedstage.settings.models import Model
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.quantisation import Quantisation
+
+#: Marks, in the names of lines, clients that keep their own running statistics, and compression.
+_LOCAL_STATISTICS = "local_bn"
+_COMPRESSED = "stc"
+
+
+@cache
+def data_id(data: Data) -> str:
+    """Name the folder of a data set."""
+    return f"{_short(data)}-{digest(canonical(data))}"
+
+
+@cache
+def partition_id(line: Line | LocalLine) -> str:
+    """Name the folder of a partition: data, scheme, clients, roles and seed."""
+    content = partition_settings(line) | {"data": canonical(line.data)}
+    readable = f"{_short(line.data)}-{_partition_name(line)}-seed{line.seed}"
+    return f"{readable}-{digest(content)}"
+
+
+def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
+    """Return the settings that, with the data, determine a partition."""
+    settings = {
+        "clients": line.clients,
+        "partition": canonical(line.partition),
+        "validation": line.validation,
+        "seed": line.seed,
+    }
+    if isinstance(line, LocalLine) and line.aggregator_fraction:
+        settings["aggregator_fraction"] = line.aggregator_fraction
+    return settings
+
+
+@cache
+def participation_id(line: Line) -> str:
+    """Name the folder of a participation plan, by all that determines it."""
+    drawn, rule = f"{line.participants}_of_{line.clients}", binding(line)
+    if rule is None:
+        return f"{drawn}-seed{line.seed}"
+    return f"{drawn}-bound-seed{line.seed}-{digest(canonical(rule))}"
+
+
+@cache
+def initial_id(data: Data, model: Model, seed: int) -> str:
+    """Name the folder of initial weights; the data set gives the shape and the classes."""
+    content = {"data": canonical(data), "model": canonical(model), "seed": seed}
+    return f"{_short(data)}-{model.name}-seed{seed}-{digest(content)}"
+
+
+@cache
+def line_id(line: Line) -> str:
+    """Name the folder of a training line."""
+    method: str = line.local.name
+    if keeps_statistics(line):
+        method += f"-{_LOCAL_STATISTICS}"
+    if line.compression.name != "none":
+        method += f"-{line.compression.name}" + ("" if keeps_changes(line) else "_memoryless")
+    if optimises(line):
+        method += f"-{line.aggregation.server_optimizer.name}"
+    if line.global_models > 1:
+        method += f"-K{line.global_models}"
+    if line.global_trainer is not None:
+        method += f"-{line.global_trainer.name}"
+    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"
+
+
+@cache
+def local_id(line: LocalLine) -> str:
+    """Name the folder of models that are trained without federation."""
+    method = "pooled" if line.pooled else "alone"
+    content = canonical(unquantised(line))
+    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(content)}"
+
+
+@cache
+def quantisation_id(quantisation: Quantisation) -> str:
+    """Name the folder of a precision of models: `fp32` if they are not quantised."""
+    if quantisation.name == "none":
+        return "fp32"
+    return f"{quantisation.name}-{digest(canonical(quantisation))}"
+
+
+@cache
+def precision_id(line: LocalLine) -> str:
+    """Name the models of a line, with their quantisation."""
+    return f"{local_id(line)}/{quantisation_id(line.quantisation)}"
+
+
+@cache
+def aggregator_id(line: OneShotLine) -> str:
+    """Name the folder of an aggregator."""
+    return _one_shot_id(aggregating(line), line.aggregator.name)
+
+
+@cache
+def student_id(line: OneShotLine) -> str:
+    """Name the folder of a one-shot ensemble's student."""
+    settings = teaching(line)
+    assert settings.distillation is not None, "teaching returns a line with a student"
+    return _one_shot_id(settings, f"{line.aggregator.name}-{settings.distillation.name}")
+
+
+def _one_shot_id(settings: OneShotLine, method: str) -> str:
+    if settings.quantisation.name != "none":
+        method += f"-{settings.quantisation.name}"
+    if forgotten := settings.forget:  # listed as long as the folder's name stays short
+        listed = "_".join(map(str, forgotten))
+        method += f"-without_{listed if len(forgotten) <= 5 else f'{len(forgotten)}_clients'}"
+    name = _common_name(local_line(settings))
+    return f"{name}-{method}-seed{settings.seed}-{digest(canonical(settings))}"
+
+
+def is_stateful_name() -> str:
+    """Return a pattern for the ids of lines that keep state between rounds."""
+    trainers = [kind for kind in alternatives(LocalTrainer) if getattr(kind, "keeps_state", False)]
+    optimisers = [kind for kind in alternatives(ServerOptimiser) if kind is not ServerAverage]
+    named = [name for kind in (*trainers, *optimisers) for name in kind.names()]
+    return rf"[^/]+-(?:{'|'.join((*named, _LOCAL_STATISTICS, _COMPRESSED))})-[^/]+"
+
+
+def _common_name(line: Line | LocalLine) -> str:
+    model: str = line.model.name
+    if len(set(getattr(line, "architectures", ()))) > 1:
+        model += "_and_others"
+    return f"{_short(line.data)}-{_partition_name(line)}-{model}"
+
+
+def _partition_name(line: Line | LocalLine) -> str:
+    alpha = getattr(line.partition, "alpha", None)
+    return line.partition.name + (f"{alpha:g}" if alpha is not None else "")
+
+
+def _short(data: Data) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name

@@ -1,0 +1,135 @@
+"""Which lines own the models, aggregators and students of training to the end.
+
+As in `fedstage.plan.sharing`, each is stripped of the settings that cannot reach it.
+"""
+
+from functools import cache
+from typing import Any
+
+from fedstage.settings.data import HeldOut
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.models import Model
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.optimisation import Client
+from fedstage.settings.quantisation import NotQuantised
+
+_UNQUANTISED = NotQuantised(name="none")
+
+#: Settings of clients that matter only in several rounds, at their defaults.
+_UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
+
+#: Fields of local lines that federated lines lack, or that have another meaning there.
+_OF_CLIENTS = ("aggregator_fraction", "initialisation", "architectures", "quantisation", "pooled")
+
+
+def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) -> LocalLine:
+    """Return the unfederated counterpart of a line: with all local epochs (steps) of `rounds`.
+
+    The schedule of a round stretches over the whole length; `round_decay` and `batches` do not
+    apply. Clients that train alone have their `own` samples, starts and quantisation.
+    """
+    client = line.client
+    length: dict[str, Any] = dict(_UNREAD_IN_ONE_TRAINING)
+    for unit in ("epochs", "steps"):
+        if (count := getattr(client, unit)) is not None:
+            length[unit] = count * rounds
+    shared = {
+        name: getattr(line, name) for name in LocalLine.model_fields if name not in _OF_CLIENTS
+    }
+    shared["client"] = Client.model_validate(client.model_dump() | length)
+    shared["numerics"] = _storing_no_logits(line)
+    if own is not None and not pooled:
+        shared["aggregator_fraction"] = _left_out(own)
+        shared["initialisation"] = own.initialisation
+        shared["quantisation"] = own.quantisation
+    return LocalLine.model_construct(**shared, pooled=pooled)
+
+
+def _left_out(own: OneShot) -> float:
+    """Return the fraction of clients' samples that do not train their models."""
+    return 0.0 if own.local_fraction == 1 else own.aggregator_fraction
+
+
+def _storing_no_logits(line: Line | OneShotLine) -> Numerics:
+    return line.numerics.model_copy(update={"logits": "fp32"})
+
+
+@cache
+def local_line(line: OneShotLine) -> LocalLine:
+    """Return the line of a one-shot line's client models, whichever aggregator reads them.
+
+    Clients that train on all their samples share models with a line without aggregator samples.
+    """
+    models = _shortest_cycle([client_model(line, client) for client in range(line.clients)])
+    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
+    shared |= {
+        "aggregator_fraction": _left_out(line),
+        "model": models[0],
+        "architectures": models if len(models) > 1 else (),
+        "quantisation": _UNQUANTISED,
+        "client": line.client.model_copy(update=_UNREAD_IN_ONE_TRAINING),
+        "numerics": _storing_no_logits(line),
+    }
+    return LocalLine.model_construct(**shared)
+
+
+@cache
+def unquantised(line: LocalLine) -> LocalLine:
+    """Return the line of the trained models, before quantisation."""
+    return line.model_copy(update={"quantisation": _UNQUANTISED})
+
+
+@cache
+def quantised_line(line: OneShotLine) -> LocalLine:
+    """Return the line of the aggregated client models, with their quantisation."""
+    return local_line(line).model_copy(update={"quantisation": line.quantisation})
+
+
+def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
+    """Return the architecture of a client; architectures are dealt out in turn."""
+    models = line.architectures
+    return models[client % len(models)] if models else line.model
+
+
+def _shortest_cycle(models: list[Model]) -> tuple[Model, ...]:
+    """Return the shortest prefix whose repetition gives all models."""
+    lengths = range(1, len(models) + 1)
+    repeats = (n for n in lengths if all(m == models[i % n] for i, m in enumerate(models)))
+    return tuple(models[: next(repeats)])
+
+
+def members(line: OneShotLine) -> list[int]:
+    """Return the clients whose models are aggregated."""
+    return [client for client in range(line.clients) if client not in line.forget]
+
+
+@cache
+def aggregating(line: OneShotLine) -> OneShotLine:
+    """Return the line without settings that cannot reach its aggregator."""
+    local = local_line(line)
+    own = ("pooled", "quantisation")
+    read = {name: getattr(local, name) for name in LocalLine.model_fields if name not in own}
+    read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
+    if not line.aggregator.trained:
+        read["aggregator_training"] = None
+    read |= {"distillation": None, "student": None, "server": None}
+    return line.model_copy(update=read | {"public": HeldOut(name="held_out")})
+
+
+@cache
+def teaching(line: OneShotLine) -> OneShotLine:
+    """Return a line with a student, without settings that cannot reach the student."""
+    assert line.distillation is not None, "only lines with a student teach"
+    assert line.server is not None, "checked by OneShotLine"
+    server = line.server
+    if line.distillation.name != "kl":
+        other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
+        server = server.model_copy(update=other)
+    read = {
+        "distillation": line.distillation,
+        "student": line.student or line.model,
+        "server": server,
+        "public": line.public,
+    }
+    return aggregating(line).model_copy(update=read)

@@ -1,0 +1,214 @@
+"""Inputs and outputs of segments, and which of their files stay on disk."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, product
+
+from fedstage.plan import artefacts
+from fedstage.plan.edges import Files, settings_files
+from fedstage.plan.members import member_kinds
+from fedstage.plan.rounds import evaluated_rounds
+from fedstage.plan.runs import Run
+from fedstage.plan.segments import LogitsSegment, Segment
+from fedstage.plan.sharing import is_distilled, keeps_state, owner, students
+from fedstage.settings.config_file import Keep
+from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.lines import Line
+from fedstage.settings.runs import RunLength
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rounds of a segment whose files of each kind stay on disk.
+
+    `models` are aggregated and distilled ones, always of the last round, too; `logits` are those
+    that the segment computes for its own teachers.
+    """
+
+    updates: tuple[int, ...]
+    models: tuple[int, ...]
+    participants: tuple[int, ...]
+    logits: tuple[int, ...]
+
+
+def common_inputs(segment: Segment | LogitsSegment) -> Files:
+    """Return the settings, data and public samples that a segment reads, by option of its rule."""
+    line = segment.line
+    common = settings_files(artefacts.line_folder(line), line.data)
+    if isinstance(segment, LogitsSegment):
+        return common | {"public": segment.public}
+    taught = line.global_trainer is not None
+    public = artefacts.public_file(line) if taught else artefacts.statistics_images(line)
+    return common | {
+        "data": artefacts.data_file(line.data, "train"),
+        "clients": artefacts.clients_table(line),
+        "public": public,
+        "validation": artefacts.server_validation(line) or [],
+    }
+
+
+def inputs(segment: Segment | LogitsSegment) -> list[str]:
+    """Return the files that a segment reads from other jobs, beside data and settings."""
+    return logits_models(segment) if isinstance(segment, LogitsSegment) else segment_inputs(segment)
+
+
+def segment_inputs(segment: Segment) -> list[str]:
+    """Return `inputs` of a segment that trains."""
+    line = segment.line
+    rounds = range(segment.first, segment.last + 1)
+    paths = [path for group in segment.groups for path in _starts_from(segment, group)]
+    own = {path for t in rounds for path in _own_reads(segment, t)}
+    taught = (t for t in rounds if any(is_distilled(line, t, group) for group in segment.groups))
+    teachers = _taught_from(segment, list(taught))
+    tables = (artefacts.participation_table(line, t) for t in rounds)
+    return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
+
+
+def _starts_from(segment: Segment, group: int) -> Iterator[str]:
+    """Yield the inputs of a group's first training in a segment, or of a distillation before it."""
+    line, first = segment.line, segment.first
+    rounds = range(first, segment.last + 1)
+    trained = next((t for t in rounds if owner(line, t, group) == line), None)
+    if trained != first and is_distilled(line, first, group):
+        yield artefacts.aggregated_model(line, first, group)
+    if trained is None:
+        return
+    if trained == first or not is_distilled(line, trained - 1, group):
+        yield artefacts.global_model(line, trained - 1, group)
+    made = {
+        artefacts.round_state(line, trained - 1, other)
+        for other in segment.groups
+        if trained > first and owner(line, trained - 1, other) == line
+    }
+    yield from (path for path in artefacts.states_before(line, trained, group) if path not in made)
+
+
+def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
+    """Return the kept files of a segment, in the order in which they are made.
+
+    The order matters: snakemake renews the times of outputs one after the other, and a file must
+    not be older than its inputs.
+    """
+    line = segment.line
+    paths: list[str] = []
+    for round in range(segment.first, segment.last + 1):
+        own = [group for group in segment.groups if owner(line, round, group) == line]
+        for group in own:
+            if round in kept.updates:
+                paths.extend(artefacts.updates(line, round, group))
+            if round in kept.models:
+                paths.append(artefacts.aggregated_model(line, round, group))
+            if round in kept.participants:
+                paths.append(artefacts.participants_table(line, round, group))
+            if keeps_state(line) and round == segment.last:
+                paths.append(artefacts.round_state(line, round, group))
+        if line.global_trainer is not None:
+            if round in kept.logits:
+                for group in own:
+                    paths.extend(artefacts.round_logits(line, round, group))
+            if round in kept.models:
+                taught = (group for group in segment.groups if is_distilled(line, round, group))
+                paths.extend(artefacts.global_model(line, round, group) for group in taught)
+    return paths
+
+
+def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
+    """Yield the inputs of the distillations of rounds; successive teachers share members."""
+    line = segment.line
+    if line.ensemble is not None:
+        past = {t for round in rounds for t in artefacts.member_rounds(round, line.ensemble)}
+        for round, group in product(sorted(past), range(line.global_models)):
+            for kind in member_kinds(line.ensemble):
+                yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
+    for round in rounds:
+        yield from artefacts.drop_worst_logits(line, round)
+        for group in students(line):
+            yield from artefacts.fused_updates(line, round, group)
+
+
+def _own_reads(segment: Segment, round: int) -> Iterator[str]:
+    """Yield the files of a round that a distilled segment makes and teaches with."""
+    for group in segment.groups:
+        if segment.line.global_trainer and owner(segment.line, round, group) == segment.line:
+            yield from artefacts.round_logits(segment.line, round, group)
+            yield from artefacts.updates(segment.line, round, group)
+
+
+def logits_models(segment: LogitsSegment) -> list[str]:
+    """Return the models whose logits a segment computes."""
+    line, group = segment.line, segment.group
+    models = (artefacts.member_models(line, t, group, segment.members) for t in segment.rounds)
+    return [path for read in models for path in read]
+
+
+def logits_outputs(segment: LogitsSegment) -> list[str]:
+    """Return the logits that a segment computes."""
+    what = (segment.members, segment.images)
+    return [artefacts.logits_file(segment.line, t, segment.group, *what) for t in segment.rounds]
+
+
+def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
+    """Return the rounds of a segment whose files stay, by kind.
+
+    By `keep` all files stay, or all but the updates that no job reads (``models``), or only the
+    files that jobs `read` and the models of the last round (``needed``).
+    """
+    every = tuple(range(segment.first, segment.last + 1))
+
+    def rounds_of(files: Callable[[Line, int, int], Iterable[str]]) -> tuple[int, ...]:
+        places = product(every, segment.groups)
+        found = {t for t, k in places if any(path in read for path in files(segment.line, t, k))}
+        return tuple(sorted(found))
+
+    updates = every if keep == "all" else rounds_of(artefacts.updates)
+    if keep != "needed":
+        return Kept(updates, every, every, every)
+    models = rounds_of(lambda *at: [artefacts.aggregated_model(*at), artefacts.global_model(*at)])
+    participants = rounds_of(lambda *at: [artefacts.participants_table(*at)])
+    logits = rounds_of(artefacts.round_logits)
+    return Kept(updates, tuple(sorted({*models, segment.last})), participants, logits)
+
+
+def files_read(runs: Iterable[Run], inputs: Iterable[Iterable[str]]) -> set[str]:
+    """Return the files of rounds that segments (their `inputs`) or evaluations of `runs` read."""
+    paths = set(chain.from_iterable(inputs))
+    for run in runs:
+        if isinstance(run.line, Line):
+            paths.update(_evaluated(run.line, run.length))
+    return paths
+
+
+def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
+    """Yield the tables that an evaluation reads, and its models or those of its ensemble."""
+    for round in evaluated_rounds(length.rounds, length.evaluate_every):
+        for group in range(line.global_models):
+            yield artefacts.participants_table(line, round, group)
+        if isinstance(length.evaluate, GlobalModel):
+            yield artefacts.global_model(line, round, 0)
+            continue
+        places = product(artefacts.member_rounds(round, length.evaluate), range(line.global_models))
+        for (past, group), kind in product(places, member_kinds(length.evaluate)):
+            yield from artefacts.member_models(line, past, group, kind)
+
+
+def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return, for each file of a job, the first file that this job makes.
+
+    A job that reads many files of another one names only the first of them as its input: snakemake
+    looks up one file instead of a hundred, and searches the outputs of a rule from the first on.
+    """
+    return {path: paths[0] for paths in made for path in paths}
+
+
+def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:
+    """Return the rounds and groups of a segment, and what it keeps, as options of its command."""
+
+    def option(name: str, numbers: Iterable[int]) -> str:
+        return f"--{name} {' '.join(map(str, numbers))}"
+
+    if isinstance(segment, LogitsSegment):
+        ends = f"--members {segment.members} --images {segment.images}"
+        return f"{option('rounds', segment.rounds)} --group {segment.group} {ends}"
+    text = f"--first {segment.first} --last {segment.last} {option('groups', segment.groups)}"
+    parts = asdict(kept) if kept else {}
+    return " ".join([text, *(option(f"kept-{name}", rounds) for name, rounds in parts.items())])

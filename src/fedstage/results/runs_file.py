@@ -1,0 +1,132 @@
+"""The runs file: all that is known of an experiment at a scale before anything is trained.
+
+The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it:
+the axes of the table, and for each run its lines, the files of its metrics and partition, and the
+published numbers of its cell.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fedstage.errors import FedstageError
+from fedstage.results.cells import show_point
+from fedstage.settings.base import Settings
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
+from fedstage.settings.scores import Axis, Cells, Metric
+from fedstage.settings.simulation import Simulation
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json
+
+SEED = "seed"
+
+
+class PublishedNumber(Settings):
+    """The paper's number for a cell: its mean, the number after the ± sign, and its seeds."""
+
+    value: float
+    std: float | None = None
+    seeds: int | None = None
+
+
+class Part(Settings):
+    """One of several runs that each continue the one before: its length, and one kind of line."""
+
+    length: RunLength
+    federated: Line | None = None
+    one_shot: OneShotLine | None = None
+    local: LocalLine | None = None
+
+    @property
+    def line(self) -> Line | OneShotLine | LocalLine:
+        """The line."""
+        line = self.federated or self.one_shot or self.local
+        assert line is not None, "written by describe_runs"
+        return line
+
+
+class Candidate(Settings):
+    """The parts of a run, in order; `values` tell it apart from a run's other candidates."""
+
+    values: dict[str, Axis] = {}
+    parts: Annotated[list[Part], Field(min_length=1)]
+
+
+class ExperimentRun(Settings):
+    """A run: its value on every axis, its files, and its candidates.
+
+    Of several `candidates` the file `chosen` names one. `validation` are each candidate's metrics
+    on validation samples, of a federated run that has any. `published` and `memory_mib` are the
+    paper's numbers for its cell.
+    """
+
+    settings: dict[str, Axis]
+    metrics: str
+    partition: str
+    candidates: Annotated[list[Candidate], Field(min_length=1)]
+    chosen: str | None = None
+    validation: Annotated[list[str], Field(min_length=1)] | None = None
+    published: PublishedNumber | None = None
+    memory_mib: float | None = None
+
+    @property
+    def length(self) -> RunLength:
+        """The length of the run, or of its first candidate."""
+        return self.candidates[0].parts[-1].length
+
+    @property
+    def line(self) -> Line:
+        """The line of a federated run; raises FedstageError for other runs."""
+        line = self.candidates[0].parts[-1].line
+        if not isinstance(line, Line):
+            raise FedstageError(
+                f"{show_point(self.settings)}: has no rounds; only federated runs have jobs of "
+                "rounds"
+            )
+        return line
+
+
+class ExperimentRuns(Settings):
+    """An experiment at a scale: its runs, and the axes and metric of its table.
+
+    `published` names the paper and table of the runs' published numbers, `memory` those of the
+    memory that prediction needs; the notes say at which scales both were measured. `labels` are the
+    names of methods for people.
+    """
+
+    experiment: str
+    scale: str
+    title: str
+    rows: Annotated[list[str], Field(min_length=1)]
+    columns: list[str] = []
+    metric: Metric = "top1_accuracy"
+    also: list[Literal["maximum"]] = []
+    over: str | None = None
+    published: str | None = None
+    notes: list[str] = []
+    memory: str | None = None
+    memory_notes: list[str] = []
+    reach: Cells | None = None
+    labels: dict[str, str] = {}
+    simulation: Simulation = Simulation()
+    runs: Annotated[list[ExperimentRun], Field(min_length=1)]
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes of the table: rows, then columns."""
+        return [*self.rows, *self.columns]
+
+    def places(self) -> dict[tuple[Axis, ...], list[ExperimentRun]]:
+        """Return the runs by their place, the values on `axes`; runs of a place differ in seed."""
+        places: dict[tuple[Axis, ...], list[ExperimentRun]] = {}
+        for run in self.runs:
+            places.setdefault(tuple(run.settings[axis] for axis in self.axes), []).append(run)
+        return places
+
+
+def read_runs_file(path: Path) -> ExperimentRuns:
+    """Read a runs file; raise FedstageError if it is missing, damaged or of another kind."""
+    return validate(ExperimentRuns, load_json(path), str(path))

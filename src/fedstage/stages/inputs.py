@@ -1,0 +1,57 @@
+"""Inputs of the stages that compute with a model: settings, data, logits and the model itself."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from fedstage.data.bags import Samples
+from fedstage.data.samples import read_images, read_info, read_labelled, read_public, read_samples
+from fedstage.models.loading import fill_model, new_model
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.tensors import load_tensors
+from fedstage.storage.yaml_files import read_line
+from fedstage.training.devices import prepare
+
+L = TypeVar("L", Line, LocalLine, OneShotLine)
+Info = dict[str, Any]
+
+
+def begin(line: Path, kind: type[L], info: Path) -> tuple[L, torch.device, Info]:
+    """Return the settings of a line, its device made ready, and the info of its data set."""
+    settings = read_line(line, kind)
+    return settings, prepare(settings.numerics), read_info(info)
+
+
+def read_evaluated(
+    data: Path, clients: Path, role: str, device: torch.device
+) -> tuple[Samples, torch.Tensor]:
+    """Return images and labels: all of `data`, or its samples of the role ``validation``."""
+    samples = read_samples(clients, role) if role == "validation" else None
+    return read_labelled(data, samples, device)
+
+
+def read_unlabelled(
+    data: Path, clients: Path | None, role: str, info: Info, device: torch.device
+) -> Samples:
+    """Return public images, or with the partition `clients` their samples of a role."""
+    if clients is None:
+        return read_public(data, info, device)
+    return read_images(data, read_samples(clients, role), device)[0]
+
+
+def stack_logits(paths: list[Path], device: torch.device) -> torch.Tensor:
+    """Return the logits [members, n, classes] of the files of single models."""
+    return torch.stack([load_tensors(path)[0]["logits"] for path in paths]).to(device)
+
+
+def load_model(
+    path: Path, architecture: Any, info: Info, device: torch.device, numerics: Numerics
+) -> nn.Module:
+    """Return a model with the weights of a file."""
+    model = new_model(architecture, info, device, numerics)
+    fill_model(model, load_tensors(path)[0], path)
+    return model

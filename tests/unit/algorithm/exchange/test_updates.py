@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+from fedstage.algorithm.exchange.updates import answered, read_updates
+from fedstage.errors import FedstageError
+from fedstage.storage.tensors import save_tensors
+
+
+def written(folder, slot, tensors, **notes):
+    path = folder / f"slot_{slot}.safetensors"
+    save_tensors(path, tensors, {"slot": slot, "client": 10 + slot} | notes)
+    return path
+
+
+@pytest.fixture
+def paths(tmp_path):
+    value = torch.arange(3.0)
+    both = {"model/conv.weight": value, "payload/conv.weight": -value, "model/bias": value + 1}
+    return [
+        written(tmp_path, 10, {"model/w": value}, samples=5),
+        written(tmp_path, 2, {}, diverged_at=4),
+        written(tmp_path, 0, both, loss=0.5),
+    ]
+
+
+def test_updates_are_in_the_order_of_their_slots(paths):
+    updates = read_updates(paths)
+    assert [update.metadata["slot"] for update in updates] == [0, 2, 10]
+    assert [update.path for update in updates] == paths[::-1]
+    assert [update.metadata["slot"] for update in read_updates(paths[::-1])] == [0, 2, 10]
+
+
+def test_weights_and_payload_are_told_apart(paths):
+    first, _, last = read_updates(paths)
+    assert {name: value.tolist() for name, value in first.weights.items()} == {
+        "conv.weight": [0, 1, 2],
+        "bias": [1, 2, 3],
+    }
+    assert {name: value.tolist() for name, value in first.payload.items()} == {
+        "conv.weight": [0, -1, -2]
+    }
+    assert set(last.weights) == {"w"}
+    assert last.payload == {}
+
+
+def test_notes_are_those_of_the_file(paths):
+    first, second, _ = read_updates(paths)
+    assert first.metadata == {"slot": 0, "client": 10, "loss": 0.5}
+    assert second.metadata == {"slot": 2, "client": 12, "diverged_at": 4}
+
+
+def test_those_who_diverged_did_not_answer(paths):
+    updates = read_updates(paths)
+    assert [update.diverged for update in updates] == [False, True, False]
+    assert updates[1].weights == updates[1].payload == {}
+    assert [update.metadata["slot"] for update in answered(updates)] == [0, 10]
+    assert answered(updates[1:2]) == []
+
+
+def test_damaged_update_is_named(paths):
+    raw = paths[0].read_bytes()
+    paths[0].write_bytes(raw[:-1])
+    with pytest.raises(FedstageError, match=r"slot_10\.safetensors: truncated or altered"):
+        read_updates(paths)

@@ -1,0 +1,211 @@
+"""What is said of each rule of aggregation, but voting and experts (see beside)."""
+
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
+from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import Aggregator
+from fedstage.settings.base import alternatives
+
+M, N, C = 3, 40, 4
+NAMES = ["averaging", "weighted", "confidence", "linear", "per_class", "mlp", "voting", "moe"]
+COUNTS = torch.tensor([[4, 0, 0, 1], [4, 2, 0, 0], [0, 6, 0, 3]])
+
+
+def chosen(raw):
+    return TypeAdapter(Aggregator).validate_python(raw)
+
+
+def known(counts=COUNTS):
+    votes = torch.ones(len(counts), counts.shape[1], counts.shape[1], dtype=torch.int64)
+    return Knowledge(counts, (3, 32, 32), votes)
+
+
+def spoken(seed=0, members=M, samples=N, classes=C):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(members, samples, classes, generator=generator) * 3
+
+
+def pixels(samples=N):
+    return torch.randn(samples, 3, 32, 32, generator=torch.Generator().manual_seed(9))
+
+
+def started(raw, counts=COUNTS, seed=0):
+    return rule(chosen(raw)).parameters(chosen(raw), known(counts), torch_generator(seed, "t"))
+
+
+def said(raw, logits, counts=COUNTS, parameters=None):
+    parameters = started(raw, counts) if parameters is None else parameters
+    return combination(chosen(raw))(parameters, logits, pixels(logits.shape[1]))
+
+
+# --- what holds for all of them -------------------------------------------------------------------
+
+
+def test_the_names_of_this_file_are_those_of_the_settings():
+    options = alternatives(Aggregator)
+    assert [name for option in options for name in option.names()] == NAMES
+    fitted = {option for option in options if option.fitted}
+    assert {option for option in options if option.trained} < fitted < set(options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rule_says_finite_logits_of_each_sample_by_itself(name):
+    logits = spoken()
+    together = said(name, logits)
+    assert together.shape == (N, C)
+    assert together.dtype == torch.float32
+    assert bool(together.isfinite().all())
+    parameters, images = started(name), pixels()
+    apart = [
+        combination(chosen(name))(parameters, logits[:, n : n + 1], images[n : n + 1])
+        for n in range(N)
+    ]
+    assert torch.allclose(torch.cat(apart), together, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_drawn_from_the_generator_only(name):
+    one, again, other = (started(name, seed=seed) for seed in (0, 0, 1))
+    assert all(torch.equal(one[key], again[key]) for key in one)
+    drawn = {"mlp", "moe"}
+    differ = any(not torch.equal(one[key], other[key]) for key in one)
+    assert differ == (name in drawn)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_trained_exactly_where_the_settings_say_so(name):
+    parameters = {key: value.requires_grad_() for key, value in started(name).items()}
+    out = combination(chosen(name))(parameters, spoken(), pixels())
+    loss = torch.nn.functional.cross_entropy(out, torch.zeros(N, dtype=torch.int64))
+    if not chosen(name).trained:
+        assert name in ("averaging", "weighted", "confidence", "voting")
+        return
+    gradients = torch.autograd.grad(loss, list(parameters.values()))
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+def test_only_the_mixture_of_experts_sees_images():
+    assert [name for name in NAMES if chosen(name).sees_images] == ["moe"]
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def test_averaging_is_the_mean_of_logits():
+    logits = spoken()
+    assert torch.allclose(said("averaging", logits), sum(logits) / M)
+
+
+@pytest.mark.parametrize("name", ["linear", "per_class"])
+def test_trained_weights_start_as_the_average(name):
+    logits = spoken()
+    assert torch.allclose(said(name, logits), said("averaging", logits), atol=1e-6)
+
+
+def test_weights_by_label_counts_sum_to_one_for_each_class_that_somebody_has():
+    weights = started("weighted")["weights"]
+    assert torch.allclose(weights.sum(0), torch.ones(C))
+    assert torch.allclose(weights[:, 0], torch.tensor([0.5, 0.5, 0.0]))
+    assert torch.allclose(weights[:, 3], torch.tensor([0.25, 0.0, 0.75]))
+
+
+def test_a_class_that_nobody_has_counts_as_the_mean_or_not_at_all():
+    assert torch.allclose(started("weighted")["weights"][:, 2], torch.full((M,), 1 / M))
+    zero = started({"weighted": {"unheld": "zero"}})["weights"]
+    assert torch.equal(zero[:, 2], torch.zeros(M))
+    assert torch.equal(zero[:, :2], started("weighted")["weights"][:, :2])
+
+
+def test_one_client_a_class_picks_its_logit_and_equal_counts_are_the_mean():
+    logits = spoken(members=C)
+    alone = said("weighted", logits, torch.eye(C, dtype=torch.int64) * 7)
+    assert torch.allclose(alone, torch.stack([logits[c, :, c] for c in range(C)], dim=1))
+    equal = said("weighted", logits, torch.full((C, C), 5))
+    assert torch.allclose(equal, logits.mean(0), atol=1e-6)
+
+
+def test_linear_as_released_starts_from_one_and_a_bias_that_changes_no_probability():
+    raw = {"linear": {"variant": "as_released"}}
+    parameters = started(raw)
+    assert {name: value.tolist() for name, value in parameters.items()} == {
+        "weights": [1.0] * M,
+        "bias": [1.0],
+    }
+    logits = spoken()
+    assert torch.allclose(said(raw, logits), logits.sum(0) + 1)
+
+
+def test_linear_and_per_class_multiply_as_they_say():
+    logits = spoken()
+    w = torch.tensor([0.5, -1.0, 2.0])
+    expected = 0.5 * logits[0] - logits[1] + 2 * logits[2]
+    assert torch.allclose(said("linear", logits, parameters={"weights": w}), expected, atol=1e-5)
+    by_class = torch.arange(M * C).reshape(M, C).float()
+    expected = sum(by_class[i] * logits[i] for i in range(M))
+    found = said("per_class", logits, parameters={"weights": by_class})
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+# --- confidence -----------------------------------------------------------------------------------
+
+
+def test_confident_clients_weigh_more_and_shares_sum_to_one():
+    from fedstage.algorithm.one_shot.aggregators.confidence import shares
+
+    logits = torch.zeros(2, 1, C)
+    logits[1, 0, 2] = 8.0
+    found = shares(logits)
+    assert torch.allclose(found[:, 0], torch.tensor([0.0, 1.0]))
+    assert torch.allclose(shares(spoken()).sum(0), torch.ones(N))
+
+
+def test_clients_that_know_nothing_weigh_the_same():
+    from fedstage.algorithm.one_shot.aggregators.confidence import shares
+
+    assert torch.allclose(shares(torch.zeros(M, 2, C)), torch.full((M, 2), 1 / M))
+
+
+def test_confidence_says_the_logarithm_of_probabilities():
+    out = said("confidence", spoken())
+    assert torch.allclose(out.exp().sum(1), torch.ones(N), atol=1e-5)
+
+
+# --- the network ----------------------------------------------------------------------------------
+
+
+def numbers(parameters):
+    return sum(value.numel() for value in parameters.values())
+
+
+def test_sizes_of_the_network_are_those_of_the_paper():
+    cifar10, agnews = torch.ones(20, 10, dtype=torch.int64), torch.ones(10, 4, dtype=torch.int64)
+    assert numbers(started("mlp", cifar10)) == 8400  # no biases, as the equation is printed
+    assert numbers(started("mlp", agnews)) == 1760
+    assert numbers(started({"mlp": {"biases": True}}, cifar10)) == 8450  # as released
+    cifar100 = torch.ones(20, 100, dtype=torch.int64)
+    assert numbers(started("per_class", cifar100)) == 2000
+    assert numbers(started("linear", cifar100)) == 20
+
+
+def test_the_network_sees_all_logits_side_by_side():
+    logits = spoken(members=2, samples=1, classes=3)
+    w1 = torch.zeros(6, 2)
+    w1[4, 0], w1[0, 1] = 1.0, -1.0  # class 1 of member 1, class 0 of member 0
+    w2 = torch.eye(2, 3)
+    raw, parameters = {"mlp": {"hidden": 2}}, {"weight1": w1, "weight2": w2}
+    out = said(raw, logits, torch.ones(2, 3, dtype=torch.int64), parameters)
+    first, second = max(float(logits[1, 0, 1]), 0.0), max(float(-logits[0, 0, 0]), 0.0)
+    assert out.tolist() == [[pytest.approx(first), pytest.approx(second), 0.0]]
+
+
+def test_initial_weights_of_the_network_stay_within_their_bounds():
+    counts = torch.ones(20, 10, dtype=torch.int64)
+    parameters = started({"mlp": {"biases": True}}, counts)
+    for layer, fan_in in ((1, 200), (2, 40)):
+        for part in ("weight", "bias"):
+            value = parameters[f"{part}{layer}"]
+            assert float(value.abs().max()) <= fan_in**-0.5
+    assert float(parameters["weight1"].std()) == pytest.approx((200 * 3) ** -0.5, rel=0.05)

@@ -1,0 +1,78 @@
+"""What a one-shot student learns."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.one_shot.transfers import transfer
+from fedstage.settings.optimisation import Server
+from fedstage.settings.transfers import FedEtTransfer, KlTransfer, L1Transfer
+
+M, N, C = 3, 12, 4
+SERVER = Server(steps=1, batch_size=4, learning_rate=0.1, temperature=3.0)
+KL, L1, FEDET = (
+    KlTransfer(name="kl"), L1Transfer(name="l1"), FedEtTransfer(name="fedet", diversity=0.5),
+)  # fmt: skip
+
+
+def spoken(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * 2
+
+
+TEACHER, MEMBERS, STUDENT = spoken(N, C), spoken(M, N, C, seed=1), spoken(N, C, seed=2)
+
+
+def learnt(settings, student=STUDENT, teacher=TEACHER, members=MEMBERS):
+    module = transfer(settings)
+    targets = module.targets(settings, teacher, members)
+    assert len(targets) == len(teacher)
+    return module.loss(settings, SERVER)(student, targets)
+
+
+def test_kl_is_that_of_federated_students():
+    assert learnt(KL) == distillation_loss(SERVER)(STUDENT, TEACHER)
+
+
+def test_l1_is_the_mean_difference_of_logits():
+    assert learnt(L1) == pytest.approx(float((STUDENT - TEACHER).abs().mean()))
+
+
+@pytest.mark.parametrize("settings", [KL, L1])
+def test_nothing_is_left_to_learn_of_who_says_the_same(settings):
+    assert float(learnt(settings, student=TEACHER)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_members_do_not_matter_but_to_fedet():
+    other = spoken(M, N, C, seed=9)
+    for settings, matters in ((KL, False), (L1, False), (FEDET, True)):
+        assert (learnt(settings) != learnt(settings, members=other)) == matters
+
+
+def test_fedet_without_diversity_is_the_cross_entropy_of_the_teachers_class():
+    plain = FedEtTransfer(name="fedet", diversity=0.0)
+    expected = functional.cross_entropy(STUDENT, TEACHER.argmax(1))
+    assert learnt(plain) == pytest.approx(float(expected))
+
+
+def test_where_all_agree_nothing_is_added():
+    agreeing = functional.one_hot(TEACHER.argmax(1), C).float().expand(M, N, C)
+    targets = transfer(FEDET).targets(FEDET, TEACHER, agreeing)
+    assert torch.equal(targets[:, 1:], torch.zeros(N, C))
+    expected = functional.cross_entropy(STUDENT, TEACHER.argmax(1))
+    assert learnt(FEDET, members=agreeing) == pytest.approx(float(expected))
+
+
+def test_dissent_sums_to_the_weights_of_those_who_dissent():
+    members = torch.zeros(2, 1, C)
+    members[0, 0, 1], members[1, 0, 2] = 3.0, 3.0
+    teacher = functional.one_hot(torch.tensor([1]), C).float()
+    targets = transfer(FEDET).targets(FEDET, teacher, members)
+    assert targets[0, 0] == 1
+    assert torch.allclose(targets[0, 1:], 0.5 * members[1, 0].softmax(0))
+
+
+def test_the_gradient_of_fedet_flows_through_the_student():
+    student = STUDENT.clone().requires_grad_()
+    learnt(FEDET, student=student).backward()
+    assert bool((student.grad != 0).all())

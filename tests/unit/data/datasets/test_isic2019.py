@@ -1,0 +1,128 @@
+"""Fed-ISIC2019 on small pictures in the layout that FLamby's preprocessing leaves."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from fedstage.data.datasets import load
+from fedstage.data.datasets.isic2019 import CLASSES, PICTURES, TABLE
+from fedstage.errors import FedstageError
+from fedstage.settings.data import Isic2019
+
+HEAD = "image,MEL,NV,BCC,AK,BKL,DF,VASC,SCC,UNK,target,center,fold,fold2"
+#: Name, class, centre, fold, width and height.
+ROWS = [
+    ("ISIC_3", 7, 0, "train", 12, 8),
+    ("ISIC_1", 1, 5, "test", 8, 10),
+    ("ISIC_2_downsampled", 0, 4, "train", 9, 9),
+    ("ISIC_9", 1, 5, "train", 8, 8),
+]
+
+
+def settings(**changes):
+    return Isic2019(name="isic2019", **{"crop": 6, **changes})
+
+
+def line(name, label, centre, fold):
+    hot = ",".join("1.0" if label == index else "0.0" for index in range(9))
+    return f"{name},{hot},{label},{centre},{fold},{fold}_{centre}"
+
+
+def write_table(folder, rows=ROWS, head=HEAD):
+    lines = [head, *(line(*row[:4]) for row in rows)]
+    (folder / TABLE).write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "fed_isic2019"
+    (made / PICTURES).mkdir(parents=True)
+    write_table(made)
+    for seed, (name, _, _, _, width, height) in enumerate(ROWS):
+        pixels = np.random.default_rng(seed).integers(256, size=(height, width, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(made / PICTURES / f"{name}.jpg", quality=95)
+    return made
+
+
+def middle(folder, name, crop=6):
+    pixels = np.asarray(Image.open(folder / PICTURES / f"{name}.jpg").convert("RGB"))
+    top, left = (pixels.shape[0] - crop) // 2, (pixels.shape[1] - crop) // 2
+    return torch.from_numpy(pixels[top : top + crop, left : left + crop].copy()).permute(2, 0, 1)
+
+
+def test_pictures_labels_and_centres_are_those_of_the_table(folder):
+    data = load(settings(), folder.parent)
+
+    names = ["ISIC_3", "ISIC_2_downsampled", "ISIC_9"]
+    assert data.train.images.dtype == torch.uint8
+    assert torch.equal(data.train.images, torch.stack([middle(folder, name) for name in names]))
+    assert data.train.labels.tolist() == [7, 0, 1]
+    assert data.train.clients.tolist() == [0, 4, 5]
+    assert torch.equal(data.test.images, middle(folder, "ISIC_1")[None])
+    assert (data.test.labels.tolist(), data.test.clients.tolist()) == ([1], [5])
+    assert data.class_names == CLASSES
+    assert data.test_own is None
+
+
+def test_sizes_are_those_of_other_data_sets(folder):
+    data = load(settings(train_size=1, held_out=1, server_validation=1), folder.parent)
+
+    assert len(data.train.labels) == len(data.held_out) == len(data.server_validation.labels) == 1
+    parts = torch.cat([data.train.images, data.held_out, data.server_validation.images])
+    assert len(parts.unique(dim=0)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda folder: (folder / TABLE).unlink(),
+            r"train_test_split: No such file .*take it from FLamby",
+        ),
+        (
+            lambda folder: (folder / PICTURES / "ISIC_9.jpg").unlink(),
+            r"ISIC_9\.jpg: no such file",
+        ),
+        (
+            lambda folder: (folder / PICTURES / "ISIC_9.jpg").write_bytes(b"\xff\xd8\xff"),
+            r"ISIC_9\.jpg: cannot decode the image",
+        ),
+        (
+            lambda folder: write_table(folder, head=HEAD.replace("center", "hospital")),
+            "has no column 'center'",
+        ),
+        (
+            lambda folder: write_table(folder, [*ROWS, ("a", 0, 0, "fold3")]),
+            "line 6: fold = 'fold3': must be train or test",
+        ),
+        (
+            lambda folder: write_table(folder, [*ROWS, ("a", 8, 0, "test")]),
+            r"line 6: target = 8: must be 0\.\.7",
+        ),
+        (
+            lambda folder: write_table(folder, [*ROWS, ("a", 0, "x", "test")]),
+            "line 6: target and center: must be integers",
+        ),
+        (lambda folder: write_table(folder, ROWS[:1]), "fold = test: no picture has it"),
+    ],
+    ids=["table", "picture", "damage", "column", "fold", "class", "centre", "no test"],
+)
+def test_faults_of_files_are_named_in_one_line(folder, change, message):
+    change(folder)
+
+    with pytest.raises(FedstageError, match=message) as caught:
+        load(settings(), folder.parent)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_picture_smaller_than_the_crop_is_named(folder):
+    with pytest.raises(FedstageError, match=r"8x12 pixels: data\.crop = 9 needs at least 9x9"):
+        load(settings(crop=9), folder.parent)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path):
+    with pytest.raises(FedstageError, match="fed_isic2019/train_test_split: No such file"):
+        load(settings(), tmp_path)

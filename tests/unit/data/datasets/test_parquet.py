@@ -1,0 +1,542 @@
+import json
+import os
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+
+from fedstage.data.datasets.images import pixel_statistics
+from fedstage.data.datasets.parquet import load as load_parquet
+from fedstage.errors import FedstageError
+from fedstage.randomness import numpy_generator
+from fedstage.settings.data import ParquetData
+
+IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def pixels(seed, n, height=6, width=6):
+    return np.random.default_rng(seed).integers(0, 256, (n, height, width, 3), dtype=np.uint8)
+
+
+def encoded(array, image_format="PNG", **options):
+    buffer = BytesIO()
+    Image.fromarray(array).save(buffer, image_format, **options)
+    return buffer.getvalue()
+
+
+def write(path, images, labels, label="label", column="img", metadata=None, **columns):
+    """Write arrays (encoded as PNG), bytes or None as images, with page checksums."""
+    rows = [
+        {"bytes": encoded(image) if isinstance(image, np.ndarray) else image, "path": f"{row}.png"}
+        for row, image in enumerate(images)
+    ]
+    table = pa.table({column: pa.array(rows, IMAGE_TYPE), label: labels, **columns})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table.replace_schema_metadata(metadata), path, write_page_checksum=True)
+
+
+def settings(**keys):
+    return ParquetData(name="parquet", folder="mine", **keys)
+
+
+def load(folder, **keys):
+    return load_parquet(settings(**keys), folder)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data folder with 12 training and 5 test images, labels 0, 1, 2, 0, 1, 2, ..."""
+    write(tmp_path / "mine/train.parquet", pixels(1, 12), [row % 3 for row in range(12)])
+    write(tmp_path / "mine/test.parquet", pixels(2, 5), [row % 3 for row in range(5)])
+    return tmp_path
+
+
+def channels_first(images):
+    return images.transpose(0, 3, 1, 2)
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_images_labels_and_numbered_classes_are_read_in_order(folder):
+    data = load(folder)
+
+    assert np.array_equal(data.train.images, channels_first(pixels(1, 12)))
+    assert np.array_equal(data.test.images, channels_first(pixels(2, 5)))
+    assert data.train.images.dtype == torch.uint8
+    assert data.train.labels.dtype == torch.int64
+    assert data.train.labels.tolist() == [0, 1, 2] * 4
+    assert data.test.labels.tolist() == [0, 1, 2, 0, 1]
+    assert data.held_out.shape == (0, 3, 6, 6)
+    assert data.class_names == ("0", "1", "2")
+    assert data.train.clients is None
+
+
+def test_shards_are_read_in_order_of_their_names(folder):
+    (folder / "mine/train.parquet").unlink()
+    images = pixels(3, 10)
+    write(folder / "mine/train-00001-of-00002.parquet", images[7:], [2, 1, 0])
+    write(folder / "mine/train-00000-of-00002.parquet", images[:7], [0, 1, 2, 0, 1, 2, 0])
+
+    data = load(folder)
+
+    assert np.array_equal(data.train.images, channels_first(images))
+    assert data.train.labels.tolist() == [0, 1, 2, 0, 1, 2, 0, 2, 1, 0]
+
+
+def test_many_images_stay_in_order(folder):
+    images = pixels(3, 600, 2, 2)
+    write(folder / "mine/train.parquet", images, [row % 3 for row in range(600)])
+    write(folder / "mine/test.parquet", images[:2], [0, 1])
+
+    assert np.array_equal(load(folder).train.images, channels_first(images))
+
+
+def test_sizes_keep_rows_of_all_shards_with_labels_and_clients(folder):
+    (folder / "mine/train.parquet").unlink()
+    images, labels = pixels(3, 20), np.arange(20) % 7
+    for index, rows in enumerate([slice(0, 8), slice(8, 9), slice(9, 20)]):
+        path = folder / f"mine/train-{index}.parquet"
+        write(path, images[rows], labels[rows], user=np.arange(20)[rows])
+    order = numpy_generator(2, "dataset", "train").permutation(20)
+    kept, held_out, server = np.sort(order[:9]), np.sort(order[-4:]), np.sort(order[-6:-4])
+    tested = np.sort(numpy_generator(2, "dataset", "test").permutation(5)[:3])
+
+    data = load(
+        folder, train_size=9, test_size=3, held_out=4, server_validation=2, split_seed=2,
+        client_column="user",
+    )  # fmt: skip
+
+    assert np.array_equal(data.train.images, channels_first(images[kept]))
+    assert np.array_equal(data.train.labels, labels[kept])
+    assert np.array_equal(data.train.clients, np.arange(9))
+    assert np.array_equal(data.held_out, channels_first(images[held_out]))
+    assert np.array_equal(data.server_validation.images, channels_first(images[server]))
+    assert np.array_equal(data.server_validation.labels, labels[server])
+    assert np.array_equal(data.test.images, channels_first(pixels(2, 5)[tested]))
+
+
+def test_only_kept_rows_are_decoded(folder):
+    order = numpy_generator(0, "dataset", "train").permutation(12)
+    images = list(pixels(1, 12))
+    for row in order[3:]:
+        images[row] = b"not an image"
+    write(folder / "mine/train.parquet", images, [0, 1, 2] * 4)
+
+    data = load(folder, train_size=3)
+
+    assert np.array_equal(data.train.images, channels_first(pixels(1, 12)[np.sort(order[:3])]))
+    with pytest.raises(FedstageError, match="cannot decode"):
+        load(folder, train_size=4)
+
+
+@pytest.mark.parametrize("name", ["valid.parquet", "validation-00000-of-00001.parquet"])
+def test_validation_files_stand_in_for_missing_test_files(folder, name):
+    write(folder / "mine" / name, pixels(4, 2), [0, 1])
+    assert len(load(folder).test.labels) == 5
+
+    (folder / "mine/test.parquet").unlink()
+    assert np.array_equal(load(folder).test.images, channels_first(pixels(4, 2)))
+
+
+@pytest.mark.parametrize(
+    ("image_format", "options"), [("PNG", {}), ("WEBP", {"lossless": True}), ("BMP", {})]
+)
+def test_lossless_formats_give_the_exact_pixels(folder, image_format, options):
+    images = pixels(5, 4)
+    files = [encoded(image, image_format, **options) for image in images]
+    write(folder / "mine/train.parquet", files, [0, 1, 2, 0])
+
+    assert np.array_equal(load(folder).train.images, channels_first(images))
+
+
+def test_jpeg_gives_the_pixels_that_pillow_decodes(folder):
+    file = encoded(pixels(5, 1)[0], "JPEG", quality=90)
+    write(folder / "mine/train.parquet", [file, file], [0, 1])
+
+    expected = np.asarray(Image.open(BytesIO(file)))
+    assert np.array_equal(load(folder).train.images[1], expected.transpose(2, 0, 1))
+
+
+def test_grey_and_palette_images_become_rgb(folder):
+    grey = pixels(6, 1)[0, :, :, 0]
+    palette = BytesIO()
+    Image.fromarray(grey).convert("P").save(palette, "PNG")
+    write(folder / "mine/train.parquet", [encoded(grey), palette.getvalue()], [0, 1])
+
+    images = load(folder).train.images
+
+    assert np.array_equal(images, np.broadcast_to(grey, (2, 3, 6, 6)))
+
+
+def test_image_size_resizes_bilinearly_what_has_another_size(folder):
+    wide, fitting = pixels(7, 1, 8, 12)[0], pixels(8, 1, 4, 4)[0]
+    write(folder / "mine/train.parquet", [wide, fitting], [0, 1])
+
+    data = load(folder, image_size=4)
+
+    resized = Image.fromarray(wide).resize((4, 4), Image.Resampling.BILINEAR)
+    assert np.array_equal(data.train.images[0], np.asarray(resized).transpose(2, 0, 1))
+    assert np.array_equal(data.train.images[1], fitting.transpose(2, 0, 1))
+    assert data.test.images.shape == (5, 3, 4, 4)
+
+
+def test_image_column_and_label_column_may_have_other_names(folder):
+    write(folder / "mine/train.parquet", pixels(1, 2), [0, 1], label="fine", column="image")
+    write(folder / "mine/test.parquet", pixels(2, 2), [1, 1], label="fine", column="image")
+
+    data = load(folder, label="fine")
+
+    assert np.array_equal(data.train.images, channels_first(pixels(1, 2)))
+    assert data.test.labels.tolist() == [1, 1]
+
+
+def test_number_of_classes_does_not_depend_on_the_sizes(folder):
+    for name, n in (("train", 12), ("test", 5)):
+        labels = [0] * (n - 1) + [6 if name == "test" else 1]
+        write(folder / f"mine/{name}.parquet", pixels(1, n), labels)
+
+    data = load(folder, train_size=2, test_size=1)
+
+    assert data.class_names == tuple("0123456")
+
+
+# --- names of the classes -------------------------------------------------------------------------
+
+
+def huggingface(feature):
+    return {"huggingface": json.dumps({"info": {"features": {"label": feature}}})}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"label_names": json.dumps(["ant", "bee", "cow", "dog"])},
+        huggingface({"_type": "ClassLabel", "names": ["ant", "bee", "cow", "dog"]}),
+        {
+            "label_names": json.dumps(["ant", "bee", "cow", "dog"]),
+            **huggingface({"_type": "ClassLabel", "names": ["a", "b", "c"]}),
+        },
+    ],
+)
+def test_class_names_come_from_the_metadata(folder, metadata):
+    for name, n in (("train", 12), ("test", 5)):
+        labels = [row % 3 for row in range(n)]
+        write(folder / f"mine/{name}.parquet", pixels(1, n), labels, metadata=metadata)
+
+    assert load(folder).class_names == ("ant", "bee", "cow", "dog")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        huggingface({"_type": "Value", "dtype": "int64"}),
+        {"huggingface": json.dumps({"info": {}})},
+        {"fine_label_names": json.dumps(["ant", "bee", "cow"])},
+    ],
+)
+def test_classes_are_numbered_where_the_metadata_does_not_name_them(folder, metadata):
+    for name, n in (("train", 12), ("test", 5)):
+        labels = [row % 3 for row in range(n)]
+        write(folder / f"mine/{name}.parquet", pixels(1, n), labels, metadata=metadata)
+
+    assert load(folder).class_names == ("0", "1", "2")
+
+
+def test_files_that_name_classes_differently_are_refused(folder):
+    for name, names in (("train", ["ant", "bee"]), ("test", ["bee", "ant"])):
+        metadata = {"label_names": json.dumps(names)}
+        write(folder / f"mine/{name}.parquet", pixels(1, 2), [0, 1], metadata=metadata)
+
+    with pytest.raises(FedstageError, match=r"test\.parquet: class names differ .*train\.parquet"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[", r"metadata 'label_names': is not JSON"),
+        ('{"0": "ant"}', r"metadata 'label_names': must list the class names"),
+        ("[1, 2, 3]", r"metadata 'label_names': must list the class names"),
+    ],
+)
+def test_metadata_of_another_form_is_refused(folder, text, message):
+    metadata = {"label_names": text}
+    write(folder / "mine/train.parquet", pixels(1, 2), [0, 1], metadata=metadata)
+    write(folder / "mine/test.parquet", pixels(1, 2), [0, 1], metadata=metadata)
+
+    with pytest.raises(FedstageError, match=rf"train\.parquet: {message}"):
+        load(folder)
+
+
+# --- clients --------------------------------------------------------------------------------------
+
+
+def test_string_clients_are_numbered_in_sorted_order(folder):
+    users = ["u2", "u10", "a", "u2", "u10", "a", "u2", "u2", "b", "b", "a", "a"]
+    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=users)
+
+    clients = load(folder, client_column="user").train.clients
+
+    assert clients.dtype == torch.int64
+    assert clients.tolist() == [3, 2, 0, 3, 2, 0, 3, 3, 1, 1, 0, 0]
+
+
+def test_integer_clients_are_numbered_in_numeric_order_over_shards(folder):
+    (folder / "mine/train.parquet").unlink()
+    write(folder / "mine/train-0.parquet", pixels(1, 3), [0, 1, 2], user=[100, 9, 100])
+    write(folder / "mine/train-1.parquet", pixels(2, 2), [0, 1], user=[-5, 9])
+
+    data = load(folder, client_column="user")
+
+    assert data.train.clients.tolist() == [2, 1, 2, 0, 1]
+    assert data.test.clients is None
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [
+        ([0.5, 1.5], r"data\.client_column = 'user': column is double, must be integer or string"),
+        (["a", None], r"row 1: user = null"),
+        (None, r"data\.client_column = 'user': no such column; its columns are img, label"),
+    ],
+)
+def test_clients_of_another_form_are_refused(folder, users, message):
+    columns = {} if users is None else {"user": users}
+    write(folder / "mine/train.parquet", pixels(1, 2), [0, 1], **columns)
+
+    with pytest.raises(FedstageError, match=rf"train\.parquet: {message}"):
+        load(folder, client_column="user")
+
+
+def test_shards_with_clients_of_two_kinds_are_refused(folder):
+    (folder / "mine/train.parquet").unlink()
+    write(folder / "mine/train-0.parquet", pixels(1, 2), [0, 1], user=[1, 2])
+    write(folder / "mine/train-1.parquet", pixels(2, 2), [0, 1], user=["1", "2"])
+
+    with pytest.raises(FedstageError, match=r"train-1\.parquet: .* column is string, in .*train-0"):
+        load(folder, client_column="user")
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1, -1, 2], r"row 2: label = -1: must be 0\.\.2"),
+        ([0, None, 1, 2], r"row 1: label = null"),
+        ([0.0, 1.0, 2.0, 0.0], r"data\.label = 'label': column is double, must be integer"),
+        (["a", "b", "c", "a"], r"data\.label = 'label': column is string, must be integer"),
+    ],
+)
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_invalid_labels_are_refused_by_file_and_row(folder, name, labels, message):
+    write(folder / f"mine/{name}.parquet", pixels(1, 4), labels)
+
+    with pytest.raises(FedstageError, match=rf"{name}\.parquet: {message}"):
+        load(folder)
+
+
+def test_label_beyond_the_named_classes_is_refused_by_file_and_row(folder):
+    metadata = {"label_names": json.dumps(["ant", "bee"])}
+    write(folder / "mine/train.parquet", pixels(1, 3), [0, 1, 1], metadata=metadata)
+    write(folder / "mine/test.parquet", pixels(1, 3), [0, 2, 1], metadata=metadata)
+
+    with pytest.raises(FedstageError, match=r"test\.parquet: row 1: label = 2: must be 0\.\.1"):
+        load(folder)
+
+
+def test_missing_label_column_is_named_with_those_there_are(folder):
+    message = r"train\.parquet: data\.label = 'fine': no such column; its columns are img, label$"
+
+    with pytest.raises(FedstageError, match=message):
+        load(folder, label="fine")
+
+
+def test_missing_image_column_is_refused(folder):
+    write(folder / "mine/test.parquet", pixels(1, 2), [0, 1], column="picture")
+
+    with pytest.raises(FedstageError, match=r"test\.parquet: has no column 'img' or 'image'"):
+        load(folder)
+
+
+def test_image_column_of_another_type_is_refused(folder):
+    pq.write_table(pa.table({"img": [b"x"], "label": [0]}), folder / "mine/train.parquet")
+
+    with pytest.raises(FedstageError, match=r"column 'img' is binary, must be struct"):
+        load(folder)
+
+
+@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP"])
+def test_truncated_image_is_refused_by_file_and_row(folder, image_format):
+    files = [encoded(image, image_format) for image in pixels(1, 300)]
+    files[290] = files[290][: len(files[290]) // 2]
+    write(folder / "mine/train.parquet", files, [row % 3 for row in range(300)])
+
+    with pytest.raises(FedstageError, match=r"train\.parquet: row 290: cannot decode the image"):
+        load(folder)
+
+
+def test_row_of_a_damaged_image_is_counted_within_its_shard(folder):
+    (folder / "mine/train.parquet").unlink()
+    write(folder / "mine/train-0.parquet", pixels(1, 4), [0, 1, 2, 0])
+    write(folder / "mine/train-1.parquet", [*pixels(1, 2), b"no image"], [0, 1, 2])
+
+    with pytest.raises(FedstageError, match=r"train-1\.parquet: row 2: cannot decode the image"):
+        load(folder)
+
+
+@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP"])
+def test_altered_images_never_end_in_another_exception(folder, image_format):
+    rng = np.random.default_rng(0)
+    valid = encoded(pixels(1, 1)[0], image_format)
+    refused = 0
+    for _ in range(40):
+        altered = bytearray(valid)
+        altered[rng.integers(len(valid))] = rng.integers(256)
+        write(folder / "mine/train.parquet", [bytes(altered)], [0])
+        try:
+            load(folder, image_size=6)
+        except FedstageError as error:
+            refused += "row 0: cannot decode the image" in str(error)
+    assert refused
+
+
+def test_row_without_an_image_is_refused(folder):
+    write(folder / "mine/train.parquet", [*pixels(1, 2), None], [0, 1, 2])
+
+    with pytest.raises(FedstageError, match=r"train\.parquet: row 2: img has no bytes"):
+        load(folder)
+
+
+def test_images_of_two_shapes_in_a_file_are_refused(folder):
+    images = [*pixels(1, 3), *pixels(1, 1, 5, 6)]
+    write(folder / "mine/train.parquet", images, [0, 1, 2, 0])
+
+    with pytest.raises(FedstageError, match=r"train\.parquet: row 3: .*\(3, 5, 6\).*image_size"):
+        load(folder)
+
+
+def test_test_images_must_have_the_shape_of_training_images(folder):
+    write(folder / "mine/test.parquet", pixels(1, 2, 7, 7), [0, 1])
+
+    with pytest.raises(FedstageError, match=r"test\.parquet: row 0: .*others have \(3, 6, 6\)"):
+        load(folder)
+
+
+def test_held_out_images_must_have_the_shape_of_training_images(folder):
+    order = numpy_generator(0, "dataset", "train").permutation(12)
+    images = list(pixels(1, 12))
+    images[order[-1]] = pixels(1, 1, 7, 7)[0]
+    write(folder / "mine/train.parquet", images, [0, 1, 2] * 4)
+
+    with pytest.raises(FedstageError, match=rf"row {order[-1]}: image of shape"):
+        load(folder, held_out=1)
+
+
+def test_truncated_file_is_refused_by_name(folder):
+    path = folder / "mine/train.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with pytest.raises(FedstageError, match=r"train\.parquet: truncated, or not a Parquet file"):
+        load(folder)
+
+
+def test_altered_page_is_noticed_by_its_checksum(folder):
+    path = folder / "mine/train.parquet"
+    content = bytearray(path.read_bytes())
+    content[content.index(b"IDAT") + 20] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(FedstageError, match=r"train\.parquet: truncated or altered"):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_missing_file_names_folder_and_pattern(folder, name):
+    (folder / f"mine/{name}.parquet").unlink()
+
+    with pytest.raises(FedstageError, match=rf"{folder / 'mine'}: has no {name}\*\.parquet"):
+        load(folder)
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(FedstageError, match=f"{tmp_path / 'mine'}: no such folder"):
+        load(tmp_path)
+
+
+def test_file_without_rows_is_refused(folder):
+    write(folder / "mine/train.parquet", [], pa.array([], pa.int64()))
+
+    with pytest.raises(FedstageError, match=r"train\.parquet: has no rows"):
+        load(folder)
+
+
+def test_sizes_beyond_the_data_set_are_refused(folder):
+    with pytest.raises(FedstageError, match=r"data\.train_size = 13: at most 12"):
+        load(folder, train_size=13)
+
+
+# --- real data ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def public_data():
+    default = Path(__file__).resolve().parents[5] / "shared" / "data"
+    folder = Path(os.environ.get("FEDSTAGE_DATA", default))
+    if not (folder / "cifar10/train.parquet").is_file():
+        pytest.skip(f"needs CIFAR in Parquet: {folder} has no cifar10/train.parquet")
+    return folder
+
+
+def test_real_cifar10_subset_has_its_classes_shape_and_disjoint_parts(public_data):
+    chosen = ParquetData(
+        name="parquet", folder="cifar10", train_size=1000, test_size=500, held_out=200
+    )
+
+    data = load_parquet(chosen, public_data)
+
+    assert data.class_names[0] == "airplane"
+    assert data.class_names[9] == "truck"
+    assert data.train.images.shape == (1000, 3, 32, 32)
+    assert data.test.images.shape == (500, 3, 32, 32)
+    assert data.held_out.shape == (200, 3, 32, 32)
+    counts = torch.bincount(data.train.labels, minlength=10)
+    assert counts.min() > 60  # 100 expected of each class
+    assert counts.max() < 140
+    trained = {image.numpy().tobytes() for image in data.train.images}
+    assert not trained & {image.numpy().tobytes() for image in data.held_out}
+
+
+def test_real_cifar10_pixel_statistics_are_the_official_ones(public_data):
+    data = load_parquet(ParquetData(name="parquet", folder="cifar10", test_size=1), public_data)
+
+    mean, deviation = pixel_statistics(data.train.images)
+
+    assert torch.bincount(data.train.labels).tolist() == [5000] * 10
+    official_mean = np.array([125.30691805, 122.95039414, 113.86538318]) / 255
+    official_deviation = np.array([62.99321928, 62.08870764, 66.70489964]) / 255
+    assert mean == pytest.approx(official_mean, rel=1e-9)
+    assert deviation == pytest.approx(official_deviation, rel=1e-9)
+
+
+def test_real_cifar100_subset_has_its_classes_and_about_the_official_mean(public_data):
+    chosen = ParquetData(
+        name="parquet", folder="cifar100", label="fine_label", train_size=2000, test_size=10
+    )
+
+    data = load_parquet(chosen, public_data)
+
+    assert len(data.class_names) == 100
+    assert data.class_names[:2] == ("apple", "aquarium_fish")
+    assert data.train.labels.min() == 0
+    assert data.train.labels.max() == 99
+    mean, _ = pixel_statistics(data.train.images)
+    official = np.array([129.30416561, 124.0699627, 112.43405006]) / 255
+    assert mean == pytest.approx(official, abs=0.02)

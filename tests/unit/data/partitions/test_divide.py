@@ -1,0 +1,124 @@
+import types
+
+import numpy as np
+import pytest
+import torch
+
+from fedstage.data import partitions
+from fedstage.data.partitions import divide
+from fedstage.errors import FedstageError
+from fedstage.settings.partitions import Dirichlet, DirichletEqual, Iid, Natural, Shards
+
+SAMPLES = 1000
+CLIENTS = 13
+LABELS = np.random.default_rng(7).integers(0, 10, SAMPLES)
+NATURAL = np.random.default_rng(8).permutation(np.arange(SAMPLES) % CLIENTS)
+
+SCHEMES = [
+    Iid(name="iid"),
+    Dirichlet(name="dirichlet", alpha=0.5, min_samples=5),
+    Dirichlet(name="dirichlet", alpha=0.5, min_samples=5, mask=False),
+    DirichletEqual(name="dirichlet_equal", alpha=0.5),
+    Shards(name="shards", classes_per_client=3),
+    Natural(name="natural"),
+]
+DRAWN = [scheme for scheme in SCHEMES if scheme.name != "natural"]
+
+
+def divided(scheme, seed=0):
+    return divide(scheme, LABELS, CLIENTS, np.random.default_rng(seed), NATURAL)
+
+
+def as_lists(assigned):
+    return [samples.tolist() for samples in assigned]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_every_sample_goes_to_exactly_one_client(scheme):
+    assigned = divided(scheme)
+    assert len(assigned) == CLIENTS
+    assert min(len(samples) for samples in assigned) >= 1
+    np.testing.assert_array_equal(np.sort(np.concatenate(assigned)), np.arange(SAMPLES))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_same_generator_same_partition(scheme):
+    assert as_lists(divided(scheme, seed=3)) == as_lists(divided(scheme, seed=3))
+
+
+@pytest.mark.parametrize("scheme", DRAWN, ids=repr)
+def test_other_generator_other_partition(scheme):
+    assert as_lists(divided(scheme, seed=3)) != as_lists(divided(scheme, seed=4))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_global_generators_are_neither_used_nor_changed(scheme):
+    results, states = [], []
+    for global_seed in (0, 1):
+        np.random.seed(global_seed)  # noqa: NPY002 - it must not matter
+        torch.manual_seed(global_seed)
+        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        results.append(as_lists(divided(scheme)))
+        after = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        states.append((before, after))
+    assert results[0] == results[1]
+    for before, after in states:
+        np.testing.assert_array_equal(before[0], after[0])
+        assert torch.equal(before[1], after[1])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_labels_are_left_as_they_are(scheme):
+    before = LABELS.copy()
+    divided(scheme)
+    np.testing.assert_array_equal(LABELS, before)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [Iid(name="iid"), Shards(name="shards"), DirichletEqual(name="dirichlet_equal", alpha=0.5)],
+    ids=repr,
+)
+def test_equal_sizes_where_promised(scheme):
+    sizes = [len(samples) for samples in divided(scheme)]
+    shards = scheme.classes_per_client if scheme.name == "shards" else 1
+    assert max(sizes) - min(sizes) <= shards
+
+
+@pytest.mark.parametrize("clients", [0, SAMPLES + 1])
+def test_number_of_clients_is_checked(clients):
+    with pytest.raises(FedstageError, match=rf"clients = {clients}: .*{SAMPLES} training samples"):
+        divide(Iid(name="iid"), LABELS, clients, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        Iid(name="iid"),
+        Dirichlet(name="dirichlet", alpha=100.0, min_samples=1),
+        DirichletEqual(name="dirichlet_equal", alpha=100.0),
+        Shards(name="shards", classes_per_client=1),
+        Natural(name="natural"),
+    ],
+    ids=repr,
+)
+def test_one_client_has_everything(scheme):
+    (all_samples,) = divide(scheme, LABELS, 1, np.random.default_rng(0), np.zeros(SAMPLES, int))
+    np.testing.assert_array_equal(np.sort(all_samples), np.arange(SAMPLES))
+
+
+def test_as_many_clients_as_samples():
+    labels = LABELS[:25]
+    for scheme in (Iid(name="iid"), Shards(name="shards", classes_per_client=1)):
+        sizes = [len(own) for own in divide(scheme, labels, 25, np.random.default_rng(0))]
+        assert sizes == [1] * 25
+
+
+def test_a_client_without_samples_is_refused(monkeypatch):
+    def assign(settings, labels, clients, generator, natural):
+        return [np.arange(len(labels)), np.array([], dtype=np.int64)]
+
+    scheme = types.SimpleNamespace(assign=assign)
+    monkeypatch.setattr(partitions, "implementation", lambda settings: scheme)
+    with pytest.raises(FedstageError, match="partition = iid: client 1 of 2 has no samples"):
+        divide(Iid(name="iid"), LABELS, 2, np.random.default_rng(0))

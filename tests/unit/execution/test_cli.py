@@ -1,0 +1,334 @@
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fedstage.data.participation import draw
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main, stage_parser
+from fedstage.plan.stages import STAGES, Stage
+from fedstage.stages import find_stage
+from fedstage.storage.tables import load_table
+
+RULES = Path(__file__).parents[3] / "workflow/rules"
+PARTICIPATION = shlex.split("--clients 10 --participants 4 --seed 3 --first 1 --last 2")
+
+
+@pytest.fixture
+def fake_stage(monkeypatch):
+    """A stage that notes what it is called with, and may fail."""
+    calls = []
+
+    def fake(
+        *,
+        name: str,
+        number: int = 3,
+        source: Path | None = None,
+        client: int | None = None,
+        members: list[Path] = (),
+        new_state: Path | None = None,
+    ) -> None:
+        """Do nothing.
+
+        But say 100% of it.
+        """
+        calls.append(
+            {
+                "name": name,
+                "number": number,
+                "source": source,
+                "client": client,
+                "members": list(members),
+                "new_state": new_state,
+            }
+        )
+        if name == "user":
+            raise FedstageError("client.epochs = 0: must be at least 1")
+        if name == "users":
+            raise FedstageError("here: a: missing\nhere: b: missing")
+        if name == "memory":
+            raise MemoryError
+        if name == "bug":
+            raise ZeroDivisionError("a bug")
+
+    module = ModuleType("fedstage.stages.fake")
+    module.fake = fake
+    monkeypatch.setitem(sys.modules, "fedstage.stages.fake", module)
+    monkeypatch.setitem(STAGES, "fake", Stage("a stage of this test"))
+    return calls
+
+
+# --- choosing a stage -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_lists_all_stages(option, capsys):
+    assert main([option]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("usage: fedstage STAGE")
+    for name, stage in STAGES.items():
+        assert f"  {name} " in shown
+        assert stage.about in shown
+
+
+def test_no_stage_shows_the_stages_and_fails(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert "distillation" in shown.out + shown.err
+
+
+def test_unknown_stage_is_named_and_the_stages_are_listed(capsys):
+    assert main(["local_trainnig", "--output", "x"]) == 2
+    shown = capsys.readouterr()
+    assert "local_trainnig" in shown.err
+    assert "local_training" in shown.out + shown.err
+
+
+def test_help_does_not_wait_for_torch():
+    code = (
+        "import sys; from fedstage.execution.cli import main; main(['--help']); "
+        "print(sorted({'torch', 'numpy', 'pandas', 'pyarrow', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_arguments_are_those_of_the_process_by_default(fake_stage, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fedstage", "fake", "--name", "a"])
+    assert main() == 0
+    assert fake_stage[0]["name"] == "a"
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def test_options_are_the_keyword_arguments_of_the_stage(fake_stage):
+    arguments = "--name a --number 4 --source s --client 2 --members m n --new-state o"
+    assert main(["fake", *shlex.split(arguments)]) == 0
+    assert fake_stage == [
+        {
+            "name": "a",
+            "number": 4,
+            "source": Path("s"),
+            "client": 2,
+            "members": [Path("m"), Path("n")],
+            "new_state": Path("o"),
+        }
+    ]
+
+
+def test_options_left_out_have_their_defaults(fake_stage):
+    assert main(["fake", "--name", "a"]) == 0
+    (call,) = fake_stage
+    assert call == {
+        "name": "a",
+        "number": 3,
+        "source": None,
+        "client": None,
+        "members": [],
+        "new_state": None,
+    }
+
+
+def test_options_of_what_there_is_not_may_be_empty(fake_stage):
+    # A rule passes `--state {input.state}` with nothing behind it where there is no state.
+    assert main(["fake", "--name", "a", "--source", "--client", "--members"]) == 0
+    assert (fake_stage[0]["source"], fake_stage[0]["client"]) == (None, None)
+    assert fake_stage[0]["members"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ("", "--name"),
+        ("--name", "--name"),
+        ("--name a --nmae b", "--nmae"),
+        ("--name a --number x", "'x'"),
+        ("--name a --number 1.5", "'1.5'"),
+        ("--name a --number", "--number"),
+        ("--name a stray", "stray"),
+        ("--name a --number 1 2", "arguments: 2"),
+    ],
+)
+def test_wrong_options_are_named(fake_stage, capsys, arguments, named):
+    with pytest.raises(SystemExit) as caught:
+        main(["fake", *shlex.split(arguments)])
+    assert caught.value.code == 2
+    assert named in capsys.readouterr().err
+    assert fake_stage == []
+
+
+def test_help_of_a_stage_is_its_documentation(fake_stage, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["fake", "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    assert "Do nothing.\n\nBut say 100% of it." in shown
+    for option in ("--name", "--number", "--source", "--members", "--new-state", "--log"):
+        assert option in shown
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_stage_has_a_documented_function_and_options(name):
+    stage = find_stage(name)
+    assert inspect.getdoc(stage)
+    parameters = inspect.signature(stage).parameters.values()
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+    assert stage_parser(name, stage).format_help()
+
+
+def calls_of_rules():
+    """Yield the words of each shell command of the workflow."""
+    literal = r'"(?:[^"\\\n]|\\.)*"'
+    for path in sorted(RULES.glob("*.smk")):
+        for joined in re.findall(rf"{literal}(?:\s*{literal})*", path.read_text()):
+            command = "".join(part[1:-1] for part in re.findall(literal, joined))
+            if command.startswith("fedstage "):
+                # The rules of segments name their stage in a param.
+                param = command.split()[1] == "{params.stage}"
+                for stage in ("segment", "logits_segment") if param else (command.split()[1],):
+                    words = ["fedstage", stage, *command.split()[2:]]
+                    yield pytest.param(words, id=f"{path.stem}-{stage}")
+
+
+def test_commands_of_the_workflow_are_found_by_this_test():
+    assert {call.values[0][1] for call in calls_of_rules()} == set(STAGES)
+
+
+@pytest.mark.parametrize("words", list(calls_of_rules()))
+def test_commands_of_the_workflow_have_options_that_the_stage_knows(words):
+    stage, given = words[1], {word for word in words if word.startswith("--")}
+    parser = stage_parser(stage, find_stage(stage))
+    known = {option: action for action in parser._actions for option in action.option_strings}
+    assert given <= set(known)
+    assert "--log" in given
+    # Such as {params.which}: what does not follow an option stands for more options.
+    more = [
+        word
+        for before, word in pairwise(words)
+        if word.startswith("{params.") and not before.startswith("--")
+    ]
+    required = {option for option, action in known.items() if action.required}
+    assert more or required <= given
+
+
+# --- what happens then ----------------------------------------------------------------------------
+
+
+def test_success_is_0_and_silent(fake_stage, capsys):
+    assert main(["fake", "--name", "a"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_log_has_the_command_and_timings_stand_beside_it(fake_stage, tmp_path):
+    log = tmp_path / "logs" / "deep" / "a.log"
+    assert main(["fake", "--log", str(log), "--name", "a b"]) == 0
+    command, timings = log.read_text().splitlines()
+    assert command == f"fedstage fake --log {log} --name a b"
+    assert re.fullmatch(r"\d+\.\d\d s start-up, \d+\.\d\d s compute, \d+ MB", timings)
+    figures = json.loads((log.parent / "a.record.json").read_text())
+    assert figures["stage"] == "fake"
+    assert figures["startup_s"] > 0
+    assert figures["peak_memory_mb"] > 10
+
+
+def test_error_of_the_user_is_1_and_one_line_shown_and_logged(fake_stage, tmp_path, capsys):
+    log = tmp_path / "logs" / "a.log"
+    assert main(["fake", "--name", "user", "--log", str(log)]) == 1
+    message = "fedstage fake: client.epochs = 0: must be at least 1\n"
+    assert capsys.readouterr() == ("", message)
+    assert log.read_text() == message
+    assert [path.name for path in log.parent.iterdir()] == ["a.log"]
+
+
+def test_memory_that_runs_out_is_an_error_of_the_user(fake_stage, tmp_path, capsys):
+    log = tmp_path / "a.log"
+    assert main(["fake", "--name", "memory", "--log", str(log)]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("fedstage fake: out of memory: ")
+    assert log.read_text() == shown
+
+
+def test_error_of_the_user_needs_no_log(fake_stage, capsys):
+    assert main(["fake", "--name", "user"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_several_faults_are_a_line_each(fake_stage, capsys):
+    assert main(["fake", "--name", "users"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "fedstage fake: here: a: missing",
+        "here: b: missing",
+    ]
+
+
+def test_bugs_keep_their_traceback(fake_stage, capsys):
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        main(["fake", "--name", "bug"])
+    assert capsys.readouterr().err == ""
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+def fedstage(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "fedstage.execution.cli", *arguments], capture_output=True, text=True
+    )
+
+
+def test_a_stage_runs_in_a_process_of_its_own(tmp_path):
+    output, log = tmp_path / "out" / "rounds.parquet", tmp_path / "a.log"
+    start = time.perf_counter()
+    done = fedstage("participation", *PARTICIPATION, "--output", str(output), "--log", str(log))
+    elapsed = time.perf_counter() - start
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    expected = [client for round in (1, 2) for client in draw(10, 4, 3, round).tolist()]
+    assert load_table(output, ["client"]).to_pydict()["client"] == expected
+    figures = json.loads((tmp_path / "a.record.json").read_text())
+    assert 0.01 < figures["startup_s"] <= elapsed + 0.05
+    assert figures["startup_s"] + figures["compute_s"] <= elapsed + 0.05
+
+
+def test_startup_counts_from_the_start_of_the_process(tmp_path):
+    code = (
+        "import sys, time; time.sleep(0.5); "
+        "from fedstage.execution.cli import main; main(sys.argv[1:])"
+    )
+    output, log = str(tmp_path / "rounds.parquet"), str(tmp_path / "a.log")
+    arguments = ["participation", *PARTICIPATION, "--output", output, "--log", log]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True)
+    figures = json.loads((tmp_path / "a.record.json").read_text())
+    assert figures["startup_s"] > 0.5
+
+
+def test_startup_counts_from_when_the_command_was_given(fake_stage, tmp_path):
+    log = tmp_path / "a.log"
+    arguments = ["fake", "--name", "a", "--log", str(log)]
+    assert main(arguments, started=time.perf_counter() - 100) == 0
+    assert 100 <= json.loads((tmp_path / "a.record.json").read_text())["startup_s"] < 130
+
+
+def test_error_of_the_user_ends_a_process_with_1_and_one_line(tmp_path):
+    output = tmp_path / "rounds.parquet"
+    arguments = [*PARTICIPATION, "--participants", "11"]
+    done = fedstage("participation", *arguments, "--output", str(output))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line == "fedstage participation: participants = 11: from 1 to clients = 10"
+    assert not output.exists()
+
+
+def test_other_errors_end_a_process_with_a_traceback(tmp_path):
+    (tmp_path / "folder").mkdir()
+    done = fedstage("participation", *PARTICIPATION, "--output", str(tmp_path / "folder"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")

@@ -1,0 +1,151 @@
+"""Memory that runs out, told in one line."""
+
+import re
+
+import pytest
+import torch
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.execution import out_of_memory
+from fedstage.execution.memory import Taken
+from fedstage.execution.out_of_memory import explain_out_of_memory
+from fedstage.plan.stages import STAGES
+from fedstage.stages import find_stage
+
+SETTINGS = {"client": {"batch_size": 64}, "server": {"batch_size": 128}}
+ON_GPU = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+    RuntimeError("CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+]
+
+
+@pytest.fixture
+def line(tmp_path):
+    """A function that writes a line with these parts."""
+
+    def write(**settings):
+        path = tmp_path / "line.yaml"
+        path.write_text(yaml.safe_dump({"settings": settings}))
+        return path
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch):
+    monkeypatch.setattr(out_of_memory, "most_taken", lambda: Taken(70_000, 81_559))
+    monkeypatch.setenv("FEDSTAGE_WORKERS_PER_GPU", "1")
+    monkeypatch.delenv("FEDSTAGE_CLIENTS_PER_GPU", raising=False)
+
+
+def message(error, stage="local_training", line=None, slots=None):
+    with pytest.raises(FedstageError) as caught, explain_out_of_memory(stage, line, slots):
+        raise error
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("error", ON_GPU, ids=["tensor", "context", "library"])
+def test_peak_total_and_batch_size_are_named(line, error):
+    assert message(error, line=line(**SETTINGS)) == (
+        "out of memory on the GPU: 70000 MB taken at the peak, of the GPU's 81559 MB; "
+        "lower client.batch_size = 64"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "parts", "settings"),
+    [
+        ("local_model", ["client"], "client.batch_size = 64"),
+        ("distillation", ["client", "server"], "server.batch_size = 128"),
+        ("segment", ["client"], "client.batch_size = 64"),
+        ("segment", ["client", "server"], "client.batch_size = 64 or server.batch_size = 128"),
+    ],
+)
+def test_the_batch_size_is_that_of_the_stage(line, stage, parts, settings):
+    path = line(**{part: SETTINGS[part] for part in parts})
+    assert message(ON_GPU[0], stage, path).endswith(f"; lower {settings}")
+
+
+@pytest.mark.parametrize(
+    ("stage", "settings"),
+    [
+        ("local_training", "client.batch_size = 64 or execution.workers_per_gpu = 3"),
+        ("evaluation", "execution.workers_per_gpu = 3"),
+    ],
+)
+def test_workers_that_share_the_gpu_are_named(line, monkeypatch, stage, settings):
+    monkeypatch.setenv("FEDSTAGE_WORKERS_PER_GPU", "3")
+    assert message(ON_GPU[0], stage, line(**SETTINGS)).endswith(f"; lower {settings}")
+
+
+@pytest.mark.parametrize(
+    ("stage", "slots", "settings"),
+    [
+        ("local_training", [2, 3], "client.batch_size = 64 or execution.clients_per_gpu = 4"),
+        (
+            "segment",
+            None,
+            "client.batch_size = 64 or server.batch_size = 128 or execution.clients_per_gpu = 4",
+        ),
+        ("local_training", [2], "client.batch_size = 64"),
+        ("distillation", None, "server.batch_size = 128"),
+    ],
+)
+def test_clients_that_share_the_gpu_are_named_where_a_job_has_several(
+    line, monkeypatch, stage, slots, settings
+):
+    monkeypatch.setenv("FEDSTAGE_CLIENTS_PER_GPU", "4")
+    assert message(ON_GPU[0], stage, line(**SETTINGS), slots).endswith(f"; lower {settings}")
+
+
+def test_where_nothing_can_be_lowered_the_cpu_is_left(line):
+    text = message(ON_GPU[0], "evaluation", line(**SETTINGS))
+    assert text.endswith("81559 MB; take numerics.device = 'cpu'")
+
+
+def test_a_gpu_that_others_have_filled(line, monkeypatch):
+    monkeypatch.setattr(out_of_memory, "most_taken", lambda: None)
+    monkeypatch.delenv("FEDSTAGE_WORKERS_PER_GPU")
+    text = message(ON_GPU[1], line=line(**SETTINGS))
+    assert text.startswith("out of memory on the GPU: other processes fill the GPU; lower client.")
+
+
+ON_CPU = r"out of memory: \d+ MB at the peak; "
+
+
+def test_memory_of_the_machine(line):
+    path = line(**SETTINGS)
+    expected = rf"{ON_CPU}lower client\.batch_size = 64, or run fewer jobs at a time \(--cores\)"
+    assert re.fullmatch(expected, message(MemoryError(), line=path))
+    with pytest.raises(RuntimeError) as tensor:
+        torch.empty(2**55)
+    assert re.fullmatch(expected, message(tensor.value, line=path))
+
+
+@pytest.mark.parametrize("stage", ["evaluation", "dataset"])
+def test_memory_of_the_machine_in_stages_without_batch_size(line, stage):
+    path = line(**SETTINGS) if STAGES[stage].on_device else None
+    expected = rf"{ON_CPU}run fewer jobs at a time \(--cores\)"
+    assert re.fullmatch(expected, message(MemoryError(), stage, path))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), ValueError("CUDA error: out of")])
+def test_other_errors_stay_what_they_are(error):
+    with pytest.raises(type(error)) as caught, explain_out_of_memory("local_training", None):
+        raise error
+    assert caught.value is error
+
+
+WITH_BATCHES = [name for name, stage in STAGES.items() if stage.batches]
+
+
+@pytest.mark.parametrize("stage", WITH_BATCHES)
+def test_stages_with_batch_sizes_compute_on_a_device(stage):
+    assert STAGES[stage].on_device
+
+
+@pytest.mark.parametrize("stage", WITH_BATCHES)
+def test_stages_with_batch_sizes_have_a_line(stage):
+    assert "line" in find_stage(stage).__annotations__

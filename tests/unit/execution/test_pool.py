@@ -1,0 +1,247 @@
+"""The client and the pool in one process; `tests/chaos` runs them as users do, in several."""
+
+import os
+import selectors
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fedstage.execution import client, gpus, pool, supervision, worker
+from fedstage.execution.client import alive
+from fedstage.execution.environment import prepare
+from fedstage.settings.config_file import Execution
+
+SETTINGS = '{"seed":1}'
+
+
+@pytest.fixture
+def owner():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def environment(owner, tmp_path, monkeypatch):
+    for name, value in {
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        "FEDSTAGE_OWNER": f"{socket.gethostname()}-{owner.pid}",
+        "FEDSTAGE_SOURCE": "this",
+        "FEDSTAGE_WORKERS": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("FEDSTAGE_WARM", raising=False)
+
+
+@pytest.fixture
+def served(environment, owner):
+    """A pool that serves in a thread of this process until its owner is killed."""
+    path = client.socket_path()
+    thread = threading.Thread(target=pool.main, args=(path,))
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not Path(path).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    yield path
+    owner.kill()
+    owner.wait()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert not Path(path).exists()
+
+
+def line(output):
+    return ["line", "--settings", SETTINGS, "--output", str(output)]
+
+
+def test_a_stage_runs_in_a_worker(served, tmp_path):
+    assert client.main(line(tmp_path / "line.yaml")) == 0
+    assert "seed: 1" in (tmp_path / "line.yaml").read_text()
+
+
+def test_one_worker_serves_many_clients_in_turn(served, tmp_path):
+    codes = []
+    clients = [
+        threading.Thread(target=lambda n=n: codes.append(client.main(line(tmp_path / f"{n}.yaml"))))
+        for n in range(5)
+    ]
+    for one in clients:
+        one.start()
+    for one in clients:
+        one.join()
+    assert codes == [0] * 5
+    assert len(list(tmp_path.glob("*.yaml"))) == 5
+
+
+def test_an_exit_code_comes_back(served, capfd, tmp_path):
+    assert client.main(["line", "--bogus"]) == 2
+    assert "--settings" in capfd.readouterr().err
+
+
+def test_a_pool_started_for_other_source_says_so(served, monkeypatch):
+    monkeypatch.setenv("FEDSTAGE_SOURCE", "that")
+    connection = client.connect(served)
+    client.send_request(connection, ["line"], 0.0)
+    assert client.receive(connection) == client.RETIRED
+    connection.close()
+    deadline = time.monotonic() + 10
+    while Path(served).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_a_connection_without_request_is_dropped(served, tmp_path):
+    client.connect(served).close()
+    assert client.main(line(tmp_path / "line.yaml")) == 0
+
+
+def test_the_socket_is_private(served):
+    folder = Path(served).parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(Path(served).stat().st_mode) == 0o600
+
+
+def test_an_open_folder_is_refused(environment, tmp_path):
+    (tmp_path / f"fedstage-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(SystemExit, match="only you can enter"):
+        client.socket_path()
+
+
+def test_another_users_pool_is_refused(served, monkeypatch):
+    monkeypatch.setattr(client, "peer_uid", lambda connection: os.getuid() + 1)
+    with pytest.raises(SystemExit, match="belongs to another user"):
+        client.try_connect(served)
+
+
+def test_another_users_client_is_refused(served, monkeypatch, tmp_path):
+    monkeypatch.setattr(pool, "peer_uid", lambda connection: os.getuid() + 1)
+    connection = client.connect(served)
+    assert client.receive_exactly(connection, 1) is None
+    connection.close()
+
+
+def test_where_nothing_listens_there_is_no_connection(environment):
+    assert client.try_connect(client.socket_path()) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (9, "was killed by SIGKILL, perhaps because memory ran out"),
+        (11, "was killed by SIGSEGV"),
+        (3 << 8, "ended with exit code 3"),
+    ],
+)
+def test_the_end_of_a_worker_in_words(status, text):
+    assert supervision.describe_end(status) == text
+
+
+@pytest.mark.parametrize("arguments", [["--no-warm", "line"], ["line", "--no-warm"]])
+def test_without_warm_workers_the_process_becomes_the_stage(environment, monkeypatch, arguments):
+    called = []
+    monkeypatch.setattr(os, "execv", lambda program, words: called.append((program, words)))
+    client.main(arguments)
+    assert called == [(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", "line"])]
+
+
+@pytest.mark.parametrize(("name", "value"), [("FEDSTAGE_WARM", "0"), ("FEDSTAGE_OWNER", "")])
+def test_the_environment_can_forbid_warm_workers(environment, monkeypatch, name, value):
+    called = []
+    monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
+    monkeypatch.setenv(name, value)
+    client.main(["line"])
+    assert len(called) == 1
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    """Two files for a worker's output; the test's own output and folder are put back."""
+    saved = os.dup(1), os.dup(2), Path.cwd()
+    files = [os.open(tmp_path / name, os.O_RDWR | os.O_CREAT) for name in ("out", "err")]
+    yield files
+    os.dup2(saved[0], 1)
+    os.dup2(saved[1], 2)
+    os.chdir(saved[2])
+    for descriptor in (*saved[:2], *files):
+        os.close(descriptor)
+
+
+def test_a_worker_runs_in_the_clients_folder(outputs, tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDSTAGE_DATA", "before")
+    payload = "\0".join(["this", "0.5", str(tmp_path), "/data", *line("line.yaml")])
+    request = worker.parse_request(payload.encode())
+    assert request.started == 0.5
+    assert worker.run(request, *outputs) == 0
+    assert os.environ["FEDSTAGE_DATA"] == "/data"
+    assert (tmp_path / "line.yaml").exists()
+
+
+def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
+    def broken(arguments, started):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(worker.cli, "main", broken)
+    request = worker.parse_request("\0".join(["this", "0", str(tmp_path), "", "line"]).encode())
+    monkeypatch.setattr(sys, "stderr", os.fdopen(os.dup(outputs[1]), "w"))
+    assert worker.run(request, *outputs) == 1
+    assert "RuntimeError: broken" in (tmp_path / "err").read_text()
+    assert "FEDSTAGE_DATA" not in os.environ
+
+
+def test_a_workflow_prepares_its_jobs(tmp_path):
+    environment = {"PATH": "/bin"}
+    prepare(environment, tmp_path, Execution())
+    assert environment["PATH"] == f"{tmp_path}:/bin"
+    assert environment["FEDSTAGE_OWNER"] == f"{socket.gethostname()}-{os.getpid()}"
+    assert Path(environment["FEDSTAGE_CLIENT"]).samefile(client.__file__)
+    assert len(environment["FEDSTAGE_SOURCE"]) == 16
+
+
+def test_a_workflow_inside_another_keeps_its_owner(tmp_path, owner):
+    environment = {"FEDSTAGE_OWNER": f"{socket.gethostname()}-{owner.pid}"}
+    prepare(environment, tmp_path, Execution())
+    assert environment["FEDSTAGE_OWNER"].endswith(f"-{owner.pid}")
+
+
+@pytest.mark.parametrize("foreign", ["elsewhere-1", f"{socket.gethostname()}-999999999", "x"])
+def test_an_owner_that_does_not_live_here_is_replaced(tmp_path, foreign):
+    environment = {"FEDSTAGE_OWNER": foreign}
+    prepare(environment, tmp_path, Execution())
+    assert environment["FEDSTAGE_OWNER"].endswith(f"-{os.getpid()}")
+
+
+def test_a_process_that_has_ended_is_not_alive():
+    child = subprocess.Popen(["true"])
+    while alive(child.pid):  # it becomes a zombie, which is not alive
+        time.sleep(0.01)
+    child.wait()
+    assert not alive(child.pid)
+    assert alive(os.getpid())
+
+
+def test_a_worker_that_dies_as_its_client_goes_is_buried_once(monkeypatch, tmp_path):
+    """Both of its sockets are ready in the same turn of the loop."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    while alive(child):
+        time.sleep(0.01)
+    (control, its_end), (connection, other_end) = socket.socketpair(), socket.socketpair()
+    its_end.close()
+    other_end.close()
+    listener = socket.create_server(("localhost", 0))
+    made = pool.Pool(tmp_path / "socket", listener, 0, size=1, per_gpu=1, timeout=9, source="")
+    made.workers.append(pool.Worker(child, control, gpus.CPU, connection))
+    for ready in (control, connection):
+        made.selector.register(ready, selectors.EVENT_READ, made.workers[0])
+    monkeypatch.setattr(pool, "finished", lambda one: not one.workers)
+    pool.serve(made)
+    assert made.workers == []
+    made.selector.close()
+    listener.close()

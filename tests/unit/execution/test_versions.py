@@ -1,0 +1,93 @@
+import re
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+REPOSITORY = Path(__file__).parents[3]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+CONDA = yaml.safe_load((REPOSITORY / "envs/fedstage.yaml").read_text())
+CONTAINER = (REPOSITORY / "envs/Containerfile").read_text()
+
+DIRECT = PROJECT["project"]["dependencies"]
+DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+OPTIONAL = [
+    entry for extra in PROJECT["project"]["optional-dependencies"].values() for entry in extra
+]
+CONSTRAINTS = PROJECT["tool"]["uv"]["constraint-dependencies"]
+
+# In pieces, so that this file itself names none.
+REGISTRY_HOSTS = [
+    "pypi" + ".org",
+    "python" + "hosted",
+    "anaconda" + ".org",
+    "download.py" + "torch",
+]
+
+# All of the repository but its history, what git ignores, and results.
+SEARCHED = [".ci", "envs", "src", "tests", "workflow"]
+
+
+def ignored(path):
+    patterns = (REPOSITORY / ".gitignore").read_text().split()
+    return any(fnmatch(part, pattern.rstrip("/")) for part in path.parts for pattern in patterns)
+
+
+def published_files():
+    roots = [REPOSITORY / folder for folder in SEARCHED]
+    files = [*REPOSITORY.glob("*"), *(path for root in roots for path in root.rglob("*"))]
+    return [path for path in files if path.is_file() and not ignored(path.relative_to(REPOSITORY))]
+
+
+def pip_section():
+    (section,) = [entry["pip"] for entry in CONDA["dependencies"] if isinstance(entry, dict)]
+    return section
+
+
+def test_conda_environment_has_the_versions_of_the_project():
+    assert sorted(pip_section()) == sorted(DIRECT)
+
+
+def test_conda_supplies_python_and_pip_only():
+    from_conda = [entry for entry in CONDA["dependencies"] if isinstance(entry, str)]
+    assert [entry.split()[0] for entry in from_conda] == ["python", "pip"]
+
+
+def test_pythons_of_the_environments_are_supported():
+    supported = Requirement("python" + PROJECT["project"]["requires-python"]).specifier
+    (conda,) = [
+        re.fullmatch(r"python =([\d.]+)", str(entry))
+        for entry in CONDA["dependencies"]
+        if str(entry).startswith("python")
+    ]
+    container = re.search(r"^FROM python:([\d.]+)-slim$", CONTAINER, re.MULTILINE)
+    assert conda[1] == container[1]
+    assert supported.contains(conda[1])
+
+
+def test_container_and_ci_install_the_same_uv():
+    pattern = r"\buv==([\d.]+)"
+    (container,) = re.findall(pattern, CONTAINER)
+    (ci,) = set(re.findall(pattern, (REPOSITORY / ".ci/run").read_text()))
+    assert container == ci
+
+
+@pytest.mark.parametrize("dependency", [*DIRECT, *DEVELOPMENT, *OPTIONAL])
+def test_direct_dependency_is_pinned_and_a_constraint_at_the_same_version(dependency):
+    assert re.fullmatch(r"[\w.-]+==[\w.]+", dependency)
+    assert dependency in CONSTRAINTS
+
+
+def test_every_constraint_is_one_version():
+    specifiers = [str(Requirement(constraint).specifier) for constraint in CONSTRAINTS]
+    assert all(re.fullmatch(r"==[\w.+]+", specifier) for specifier in specifiers)
+
+
+@pytest.mark.parametrize("host", REGISTRY_HOSTS)
+def test_no_file_names_the_host_of_a_package_registry(host):
+    files = published_files()
+    assert {"pyproject.toml", "fedstage.yaml", "Containerfile", "run"} <= {p.name for p in files}
+    assert [str(path) for path in files if host.encode() in path.read_bytes()] == []

@@ -1,0 +1,1181 @@
+"""What a person gets wrong, and that one line tells: which key or file, its value, what is allowed.
+
+To add a case: a row of the tables below.
+"""
+
+import copy
+import json
+import shlex
+from dataclasses import dataclass, field
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.storage.tensors import save_tensors
+
+METHODS_FILE = Path(__file__).parents[3] / "workflow/methods.yaml"
+REMOVED = object()
+#: Words of the libraries underneath, which tell a person nothing.
+JARGON = ("discriminator", "instance of", "extract", "after validation", "<class", "Traceback")
+
+# --- configuration --------------------------------------------------------------------------------
+
+CONFIG = {
+    "targets": ["e"],
+    "experiments": {
+        "e": {
+            "title": "E",
+            "base": {
+                "data": "digits",
+                "clients": 10,
+                "partition": {"dirichlet": {"alpha": 0.1}},
+                "validation": 0.1,
+                "participants": 4,
+                "model": "cnn_small",
+                "rounds": 8,
+                "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+                "seed": 0,
+            },
+            "grid": {"method": ["fedavg", "feddf"]},
+            "scales": {"default": None},
+        }
+    },
+}
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A fault of a configuration.
+
+    Attributes
+    ----------
+    changes : dict
+        Value at each path of `CONFIG`; ``e:`` stands for the experiment, ``b:`` for its base.
+    told : tuple of str
+        What the message must contain.
+    files : dict
+        Content of files in the folder `workflow`.
+    lines : int
+        Number of faults, and so of lines.
+    """
+
+    told: tuple[str, ...]
+    changes: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str | bytes | None] = field(default_factory=dict)
+    lines: int = 1
+
+
+def set_at(config, path, value):
+    path = path.replace("b:", "experiments/e/base/").replace("e:", "experiments/e/")
+    *parents, last = path.split("/")
+    for key in parents:
+        config = config.setdefault(key, {})
+    if value is REMOVED:
+        del config[last]
+    else:
+        config[last] = value
+
+
+def at(path, value, *told, **more):
+    return Bad(told, {path: value}, **more)
+
+
+def in_file(content, *told, name="experiments/f.yaml"):
+    return Bad((name, *told), files={name: content})
+
+
+def method(settings, *told, name="feddf"):
+    return Bad(told, {"e:methods": {name: settings}, "e:grid": {"method": [name]}})
+
+
+CHOICES = {
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'heart_disease'",
+    "partition": "'iid', 'dirichlet', 'dirichlet_equal', 'shards', 'natural'",
+    "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
+    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova'",
+    "compression": "'none', 'stc'",
+    "public": "'held_out', 'digits', 'cifar10'",
+    "ensemble": "'clients', 'aggregated'",
+    "global": "'basic', 'designated'",
+    "evaluate": "'global_model', 'clients', 'aggregated'",
+}
+
+TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+
+ONE_SHOT = {"training": "one_shot", "rounds": 1, "aggregator_fraction": 0.1}
+ROUNDS = {"federated": {"rounds": 5}}
+
+
+def one_shot(settings, *told):
+    return method(ONE_SHOT | settings, "method own", *told, name="own")
+
+
+def fitted(training, *told, **changes):
+    """An aggregator that is trained."""
+    return one_shot({"aggregator": "mlp", "aggregator_training": training} | changes, *told)
+
+
+#: What one-shot federated learning may not be asked for.
+ONE_SHOT_FAULTS = {
+    "unknown rule": one_shot({"aggregator": "median"}, "aggregator = 'median'", "'voting', 'moe'"),
+    "unknown key of a rule": one_shot(
+        {"aggregator": {"mlp": {"units": 9}}}, "aggregator.units = 9", "unknown key"
+    ),
+    "unknown way to train an aggregator": fitted(
+        {"central": {}}, "aggregator_training = 'central'", "'federated', 'proxy'"
+    ),
+    "unknown server optimiser of an aggregator": fitted(
+        {"federated": {"rounds": 5, "server_optimizer": "lamb"}},
+        "aggregator_training.server_optimizer = 'lamb'",
+        "'adam', 'yogi'",
+    ),
+    "unknown start": one_shot({"initialisation": "new"}, "initialisation = 'new'", "'common'"),
+    "unknown estimate of votes": one_shot(
+        {"aggregator": {"voting": {"estimate": "raw"}}}, "aggregator.estimate = 'raw'", "'smoothed'"
+    ),
+    "benefit that is not square": one_shot(
+        {"aggregator": {"voting": {"benefit": [[1, 0], [0, 1], [1, 1]]}}},
+        "aggregator: benefit: a row of 2 of 3 rows",
+    ),
+    "no rounds of an aggregator": fitted({"federated": {"rounds": 0}}, "training.rounds = 0"),
+    "rounds of an aggregator missing": fitted("federated", "aggregator_training.rounds: missing"),
+    "an aggregator that nobody trains": one_shot(
+        {"aggregator": "linear"}, "aggregator_training = null", "federated or proxy"
+    ),
+    "an aggregator without samples": fitted(
+        ROUNDS, "aggregator_fraction = 0.0", "above 0", aggregator_fraction=0.0
+    ),
+    "an aggregator of samples that clients were trained on": fitted(
+        ROUNDS, "local_fraction = 1.0", "no client's model was trained on", local_fraction=1.0
+    ),
+    "votes on samples that clients were trained on": one_shot(
+        {"aggregator": "voting", "local_fraction": 1.0}, "aggregator = 'voting'", "set aggregator_"
+    ),
+    "experts for what is no image": one_shot(
+        {
+            "data": "heart_disease",
+            "clients": 4,
+            "partition": "natural",
+            "model": "logistic_regression",
+            "aggregator": "moe",
+            "aggregator_training": ROUNDS,
+        },
+        "aggregator = 'moe'",
+        "data = heart_disease are features",
+    ),
+    "an architecture of other samples": one_shot(
+        {
+            "data": "heart_disease",
+            "clients": 4,
+            "partition": "natural",
+            "architectures": ["logistic_regression", "cnn_small"],
+        },
+        "model = 'cnn_small'",
+        "are features",
+    ),
+    "half of the rest": one_shot(
+        {"local_fraction": 0.45}, "local_fraction = 0.45", "1 - aggregator_fraction = 0.9"
+    ),
+    "all samples for the aggregator": one_shot(
+        {"aggregator_fraction": 1.0}, "aggregator_fraction = 1.0", "less than 1"
+    ),
+    "a proxy set that is not there": fitted(
+        {"proxy": {"steps": 5}}, "data.server_validation = 0", "at least 1"
+    ),
+    "more participants than members": fitted(
+        {"federated": {"rounds": 5, "participants": 9}},
+        "aggregator_training.participants = 9",
+        "at most 8",
+        forget=[0, 1],
+    ),
+    "forgetting who is not there": one_shot({"forget": [10]}, "forget = [10]", "at most 9"),
+    "forgetting all": one_shot({"forget": list(range(10))}, "at least 1 client must stay"),
+    "forgetting a name": one_shot({"forget": ["hospital"]}, "forget.0 = 'hospital'", "integer"),
+    "one-shot in several rounds": one_shot({"rounds": 3}, "rounds = 3", "one_shot has 1"),
+    "early stopping without validation data": fitted(
+        {"federated": {"rounds": 5, "early_stopping": {}}},
+        "validation = 0",
+        "early_stopping",
+        validation=0.0,
+    ),
+    "unknown transfer": one_shot({"distillation": "mse"}, "distillation = 'mse'", "'l1', 'fedet'"),
+    "unknown key of a transfer": one_shot(
+        {"distillation": {"fedet": {"lambda": 1}}}, "distillation.lambda = 1", "unknown key"
+    ),
+    "unknown student": one_shot(
+        {"distillation": "kl", "student": "resnet9"}, "student = 'resnet9'", "'resnet8'"
+    ),
+    "a student without a server": Bad(
+        ("method own", "server = null", "distillation needs"),
+        {
+            "e:methods": {"own": ONE_SHOT | {"distillation": "kl"}},
+            "e:grid": {"method": ["own"]},
+            "b:server": REMOVED,
+        },
+    ),
+    "a student without public images": one_shot(
+        {"distillation": "kl", "data": {"digits": {"held_out": 0}}}, "data.held_out = 0"
+    ),
+    "a student of who is left of the worst": one_shot(
+        {"distillation": "kl", "server": {"drop_worst": "as_published"}},
+        "server.drop_worst = 'as_published'",
+        "only for federated",
+    ),
+    "a student judged by nothing": one_shot(
+        {"distillation": "kl", "server": {"early_stopping": {}}}, "data.server_validation = 0"
+    ),
+    "unknown quantisation": one_shot(
+        {"quantisation": "int4"}, "quantisation = 'int4'", "'none', 'int8'"
+    ),
+    "unknown key of a quantisation": one_shot(
+        {"quantisation": {"int8": {"bits": 4}}}, "quantisation.bits = 4", "unknown key"
+    ),
+    "unknown scales of weights": one_shot(
+        {"quantisation": {"int8": {"weights": "per_row"}}},
+        "quantisation.weights = 'per_row'",
+        "'per_channel' or 'per_tensor'",
+    ),
+    "calibration on nothing": one_shot(
+        {"quantisation": {"int8": {"calibration": {"samples": 0}}}},
+        "quantisation.calibration.samples = 0",
+        "greater than or equal to 1",
+    ),
+    # The test set must not choose anything.
+    "calibration on the test set": one_shot(
+        {"quantisation": {"int8": {"calibration": {"on": "test"}}}},
+        "quantisation.calibration.on = 'test'",
+        "must be 'train'",
+    ),
+    "calibration of clients that train alone on the test set": method(
+        {"training": "alone", "quantisation": {"int8": {"calibration": {"on": "test"}}}},
+        "quantisation.calibration.on = 'test'",
+        "must be 'train'",
+    ),
+    "early stopping on the test set": fitted(
+        {"federated": {"rounds": 5, "early_stopping": {"on": "test"}}},
+        "aggregator_training.early_stopping.on = 'test'",
+        "must be 'validation'",
+    ),
+    "a proxy set stopped on the test set": fitted(
+        {"proxy": {"steps": 5, "early_stopping": {"on": "test"}}},
+        "early_stopping.on = 'test'",
+        "must be 'validation'",
+    ),
+    "values chosen on the test set": method(
+        {"choose": {"among": {"client.epochs": [1, 2]}, "on": "test"}},
+        "choose.on = 'test'",
+        "must be 'validation'",
+    ),
+    "values chosen on no samples": Bad(
+        ("method own", "validation = 0", "choose needs more than 0"),
+        {
+            "e:methods": {"own": {"choose": {"among": {"client.epochs": [1, 2]}}}},
+            "e:grid": {"method": ["own"]},
+            "b:validation": 0.0,
+        },
+    ),
+    "values chosen among none": method({"choose": {"among": {}}}, "choose.among = {}", "at least"),
+    "no value to choose": method(
+        {"choose": {"among": {"client.epochs": []}}}, "choose.among.client.epochs = []", "at least"
+    ),
+    "a value that cannot be": method(
+        {"choose": {"among": {"client.epochs": [1, 0]}}}, "choose: client.epochs = 0", "equal to 1"
+    ),
+    "a setting to choose that is not there": method(
+        {"choose": {"among": {"client.lr": [0.1]}}}, "choose: client.lr = 0.1", "unknown key"
+    ),
+    "fault of a one-shot setting in a federated run": method(
+        {"initialisation": "new"}, "method fedavg", "initialisation = 'new'", name="fedavg"
+    ),
+    "properties of a one-shot run": Bad(
+        ("results = 'properties'", "training = 'one_shot'", "only federated"),
+        {
+            "e:methods": {"fens": ONE_SHOT},
+            "e:grid": {"method": ["fens"]},
+            "e:results": ["properties"],
+        },
+    ),
+}
+
+KD = ONE_SHOT | {"aggregator": "weighted", "distillation": "l1"}
+
+
+def started(start, *told, kd=None, **own):
+    """Methods of which `own` starts from what another, such as `kd`, has ended in."""
+    methods = {"kd": KD | (kd or {}), "own": {"start": start, **own}}
+    return Bad(("method own", *told), {"e:methods": methods, "e:grid": {"method": ["own"]}})
+
+
+#: What a run cannot start from.
+START_FAULTS = {
+    "start from no method": started("fedkat", "method = 'fedkat'", "unknown; use one of"),
+    "start from a number": started(3, "start = 3", "name of a method"),
+    "start without a method": started({"rounds": 3}, "start = {'rounds': 3}", "{method: NAME"),
+    "start from itself": started("own", "start: method = 'own': starts from itself"),
+    "start in a circle": started(
+        "kd", "start kd", "start: method = 'own': starts from itself", kd={"start": "own"}
+    ),
+    "start from an ensemble": started("fedens", "one_shot without distillation", "one model"),
+    "start from clients": started("local_only", "alone or pooled", "must be federated"),
+    "start from a choice": started(
+        {"method": "kd", "choose": {"among": {"client.epochs": [1, 2]}}}, "start kd: choose: only"
+    ),
+    "start of other data": started(
+        {"method": "kd", "data": {"digits": {"test": 99}}}, "start: data = 'digits'", "of the run"
+    ),
+    "start of other clients": started({"method": "kd", "clients": 9}, "clients = 9", "run, 10"),
+    "start that validates on less": started(
+        {"method": "kd", "validation": 0.0}, "validation = 0.0", "run, 0.1"
+    ),
+    "start of another seed": started({"method": "kd", "seed": 1}, "seed = 1", "run, 0"),
+    "start of another architecture": started(
+        {"method": "kd", "student": "resnet8"}, "model = 'resnet8'", "the run's, 'cnn_small'"
+    ),
+    "start with an unknown key": started({"method": "kd", "klient": {}}, "start kd", "klient"),
+    "start with a fault": started(
+        {"method": "kd", "client": {"epochs": 0}}, "start kd", "client.epochs = 0"
+    ),
+    "two starts of a client": started(
+        {"method": "fedavg", "rounds": 2}, "initialisation = 'own'", **KD, initialisation="own"
+    ),
+    "an aggregator of samples that the start has seen": started(
+        {"method": "fedavg", "rounds": 2},
+        "start = 'results/training",
+        "no client's model was trained on",
+        **ONE_SHOT,
+        aggregator="voting",
+    ),
+}
+
+#: What cannot be made of an experiment's communication, or shown beside a result.
+COMMUNICATION_FAULTS = {
+    "unknown column beside a table": at(
+        "e:table", {"also": ["median"]}, "table.also.0 = 'median'", "must be 'maximum'"
+    ),
+    "unknown key of communication": at(
+        "e:communication", {"unit": "MB"}, "communication.unit = 'MB'", "unknown key"
+    ),
+    "memory of a paper that is not there": Bad(
+        ("e: communication.published.paper = 'fenss'", "use one of fens"),
+        {"e:communication": {"published": {"paper": "fenss", "table": "table4"}}},
+        {"papers/fens/paper.yaml": "{label: FENS, title: T, scale: S}"},
+    ),
+    "communication of seconds": Bad(
+        ("table.metric = 'round_s'", "nor communication"),
+        {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "communication"]},
+    ),
+}
+
+BAD_CONFIGURATIONS = {
+    **ONE_SHOT_FAULTS,
+    **START_FAULTS,
+    **COMMUNICATION_FAULTS,
+    # unknown keys, at every level
+    "unknown key": at("tarjets", 1, "config.yaml", "tarjets = 1", "unknown key"),
+    "unknown key of an experiment": at("e:titel", "x", "e.titel = 'x'", "unknown key"),
+    "unknown key of a scale": at("e:scales/default", {"bas": {}}, "scales.default.bas", "unknown"),
+    "unknown key of a table": at("e:table", {"row": []}, "table.row = []", "unknown key"),
+    "unknown key of the base": at("b:lokal", "fedavg", "lokal = 'fedavg'", "unknown key"),
+    "unknown key of a part": at("b:client/lr", 0.1, "client.lr = 0.1", "unknown key"),
+    "key of the server for a client": at("b:client/temperature", 3, "client.temperature = 3"),
+    "unknown key of a choice": at("b:data", {"digits": {"tets": 9}}, "data.tets = 9", "unknown"),
+    "key of another choice": at("b:partition", {"iid": {"alpha": 1}}, "partition.alpha = 1"),
+    "unknown key of a choice in a part": at(
+        "b:client/schedule", {"cosine": {"finale": 0}}, "client.schedule.finale = 0", "unknown key"
+    ),
+    "unknown key of the numerics": at("b:numerics", {"cores": 2}, "numerics.cores = 2", "unknown"),
+    "unknown key of an aggregation": at("b:aggregation", {"weight": 1}, "aggregation.weight = 1"),
+    "unknown key of a method": method({"globul": 1}, "feddf", "globul = 1", "unknown key"),
+    "unknown key of a method's part": method({"global": {"basic": {"warm": 1}}}, "global.warm = 1"),
+    "unknown key as axis": at("e:grid/client.lr", [0.1], "client.lr = 0.1", "unknown key"),
+    "unknown part as axis": at("e:grid/klient.epochs", [1], "klient", "unknown key"),
+    "internal name as key": at("b:global_trainer", "basic", "global_trainer", "unknown key"),
+    "method inside of a method": method({"method": "fedavg"}, "method = 'fedavg'", name="own"),
+    "unknown key of an unused method": Bad(
+        ("own", "lokal = 'fedavg'", "unknown key"), {"e:methods": {"own": {"lokal": "fedavg"}}}
+    ),
+    # missing keys
+    "no targets": at("targets", REMOVED, "config.yaml", "targets: missing"),
+    "no title": at("e:title", REMOVED, "experiments.e.title: missing"),
+    "no base": at("e:base", REMOVED, "e/default", "rounds: missing"),
+    "no clients": at("b:clients", REMOVED, "clients: missing"),
+    "no seed": at("b:seed", REMOVED, "seed: missing"),
+    "no rounds": at("b:rounds", REMOVED, "rounds: missing"),
+    "no client": at("b:client", REMOVED, "client: missing"),
+    "no batch size": at("b:client/batch_size", REMOVED, "client.batch_size: missing"),
+    "no alpha": at("b:partition", "dirichlet", "partition.alpha: missing"),
+    "no folder": at("b:data", "parquet", "data.folder: missing"),
+    "no milestones": at("b:client/schedule", "step", "client.schedule.milestones: missing"),
+    # wrong types
+    "clients as text": at("b:clients", "ten", "clients = 'ten'", "must be a valid integer"),
+    "half a client": at("b:clients", 2.5, "clients = 2.5", "must be a valid integer"),
+    "yes for a number": at("b:participants", True, "participants = True", "integer"),
+    "seed as text": at("b:seed", "zero", "seed = 'zero'", "must be a valid integer"),
+    "seed of the grid as text": at("e:grid/seed", [0, "1"], "seed = '1'", "integer"),
+    "rate as text": at("b:client/learning_rate", "fast", "client.learning_rate = 'fast'", "number"),
+    "no such choice of files": at(
+        "keep", "some", "keep = 'some'", "must be 'all', 'models' or 'needed'"
+    ),
+    "targets as text": at("targets", "e", "targets = 'e'", "list"),
+    "figure over no axis of the table": at(
+        "e:table", {"over": "rounds"}, "table.over = 'rounds'", "use one of"
+    ),
+    "axis without a list": at("e:grid/seed", 0, "grid.seed = 0", "list"),
+    "axis without a value": at("e:grid/seed", {}, "grid.seed = {}", "with at least 1 item"),
+    "names of seeds": at("e:grid/seed", {"one": 1}, "grid.seed", "must be a list"),
+    "client as text": at("b:client", "sgd", "client = 'sgd'", "mapping"),
+    "client as null": at("b:client", None, "client = None", "mapping"),
+    "base as list": at("e:base", [1], "experiments.e.base = [1]"),
+    "experiments as list": at("experiments", ["e"], "config.yaml", "experiments = ['e']"),
+    "data as list": at("b:data", ["digits"], "data = ['digits']", "name"),
+    "data as null": at("b:data", None, "data = None", "name"),
+    "partition as a number": at("b:partition", {"dirichlet": 1}, "partition = ", "name"),
+    "two choices at once": at("b:data", {"digits": {}, "svhn": {}}, "data = ", "name"),
+    "checkpoints of no ensemble": at("e:grid/ensemble.checkpoints", [1], "ensemble = ", "name"),
+    "method as null": at("e:methods", {"own": None}, "methods.own = None"),
+    # out of range
+    "no clients at all": at("b:clients", 0, "clients = 0", "greater than or equal to 1"),
+    "no participants": at("b:participants", 0, "participants = 0", "greater than or equal to 1"),
+    "no rounds at all": at("b:rounds", 0, "rounds = 0", "greater than or equal to 1"),
+    "more rounds than file names": at("b:rounds", 10_000, "rounds = 10000", "must", "99"),
+    "never evaluated": at("b:evaluate_every", 0, "evaluate_every = 0", "or equal to 1"),
+    "alpha 0": at("b:partition", {"dirichlet": {"alpha": 0}}, "partition.alpha = 0", "than 0"),
+    "alpha negative": at("b:partition", {"dirichlet": {"alpha": -0.5}}, "partition.alpha = -0.5"),
+    "alpha not a number": at("b:partition", {"dirichlet": {"alpha": nan}}, "alpha = nan", "finite"),
+    "alpha 0 in the grid": Bad(
+        ("partition.alpha = 0", "greater than 0"),
+        {"e:grid/partition.alpha": [1, 0], "e:table": {"columns": ["partition.alpha"]}},
+    ),
+    "infinite rate": at("b:client/learning_rate", inf, "client.learning_rate = inf", "finite"),
+    "rate 0": at("b:client/learning_rate", 0, "client.learning_rate = 0", "greater than 0"),
+    "momentum 1": at("b:client/momentum", 1.0, "client.momentum = 1.0", "less than 1"),
+    "clipped to nothing": at("b:client/clip_norm", 0, "client.clip_norm = 0", "greater than 0"),
+    "focal loss that weakens what is told badly": at(
+        "b:client/loss", {"focal": {"gamma": -1}}, "client.loss.gamma = -1", "or equal to 0"
+    ),
+    "class that does not count": at(
+        "b:client/loss", {"focal": {"class_weights": [1, 0]}}, "loss.class_weights.1 = 0", "than 0"
+    ),
+    "weights of no class": at(
+        "b:client/loss", {"focal": {"class_weights": []}}, "loss.class_weights = []", "at least 1"
+    ),
+    "weight that is no list": at(
+        "b:client/loss", {"focal": {"class_weights": 2.0}}, "client.loss.class_weights = 2.0"
+    ),
+    "unknown loss": at("b:client/loss", "hinge", "client.loss = 'hinge'", "'focal'"),
+    "loss of a server": at("b:server/loss", "focal", "server.loss = ", "unknown key"),
+    "batch size 0": at("b:client/batch_size", 0, "client.batch_size = 0", "or equal to 1"),
+    "epochs 0": at("b:client/epochs", 0, "client.epochs = 0", "or equal to 1"),
+    "steps 0": at("b:server/steps", 0, "server.steps = 0", "or equal to 1"),
+    "temperature 0": at("b:server/temperature", 0, "server.temperature = 0", "greater than 0"),
+    "growing rate": at("b:client/round_decay", 1.1, "client.round_decay = 1.1", "equal to 1"),
+    "milestone behind the end": at(
+        "b:client/schedule", {"step": {"milestones": [0.5, 1.5]}}, "milestones.1 = 1.5", "than 1"
+    ),
+    "no milestone": at("b:client/schedule", {"step": {"milestones": []}}, "milestones = []", "1"),
+    "all validation": at("b:validation", 1.0, "validation = 1.0", "less than 1"),
+    "mu negative": method({"local": {"fedprox": {"mu": -1}}}, "local.mu = -1", "or equal to 0"),
+    "warm-up negative": method({"global": {"basic": {"warm_up": -1}}}, "global.warm_up = -1"),
+    "checkpoints 0": method({"ensemble": {"aggregated": {"checkpoints": 0}}}, "checkpoints = 0"),
+    "threads 0": at("b:numerics", {"threads": 0}, "numerics.threads = 0", "or equal to 1"),
+    "state never kept": at("state_every", 0, "config.yaml", "state_every = 0"),
+    "gpu negative": at("execution", {"gpu": -1}, "config.yaml", "execution.gpu = -1"),
+    "no worker": at("execution", {"workers": 0}, "execution.workers = 0", "or equal to 1"),
+    "no client on a GPU": at("execution", {"clients_per_gpu": 0}, "execution.clients_per_gpu = 0"),
+    "no worker on a GPU": at("execution", {"workers_per_gpu": 0}, "execution.workers_per_gpu = 0"),
+    "no time": at("execution", {"timeout": 0}, "execution.timeout = 0", "or equal to 1"),
+    "no target": at("targets", [], "config.yaml", "targets = []", "at least 1"),
+    "no scale": at("e:scales", {}, "experiments.e.scales = {}", "at least 1"),
+    "empty axis": at("e:grid/seed", [], "grid.seed = []", "at least 1"),
+    "empty axis of a scale": at(
+        "e:scales/default", {"grid": {"seed": []}}, "scales.default.grid.seed = []", "at least 1"
+    ),
+    # unknown names
+    **{
+        f"unknown {key}": at(f"b:{key}", "nonsuch", f"{key} = 'nonsuch'", allowed)
+        for key, allowed in CHOICES.items()
+        if key not in ("local", "ensemble", "global")
+    },
+    **{
+        f"unknown {key}": method({key: "nonsuch"}, f"{key} = 'nonsuch'", CHOICES[key])
+        for key in ("local", "ensemble", "global")
+    },
+    "unknown schedule": at(
+        "b:client/schedule", "linear", "client.schedule = 'linear'", "'constant', 'step', 'cosine'"
+    ),
+    "unknown method": at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, fed"),
+    "unknown method of the base": Bad(
+        ("method = 'fedsgd'", "fedavg, fed"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}
+    ),
+    "unknown target": at("targets", ["f"], "config.yaml", "targets = 'f'", "use one of e"),
+    "unknown scale": at("targets", ["e/mini"], "targets = 'e/mini'", "use one of e"),
+    "unknown optimiser": at("b:client/optimiser", "lion", "'lion'", "'sgd' or 'adam'"),
+    "unknown augmentation": at("b:client/augmentation", "mixup", "'mixup'", "'crop_flip'"),
+    "unknown norm": at(
+        "b:model", {"resnet8": {"norm": "layer"}}, "model.norm = 'layer'", "'group'"
+    ),
+    "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
+    "unknown role": at("b:role", "train", "role = 'train'", "'test', 'test_own' or 'val"),
+    "unknown training": method({"training": "solo"}, "training = 'solo'", "'pooled' or 'one_shot'"),
+    "unknown remedy": at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
+    "unknown metric": at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
+    "unknown device": at("b:numerics", {"device": "tpu"}, "numerics.device = 'tpu'", "cuda"),
+    "unknown precision": at(
+        "b:numerics", {"precision": "fp64"}, "numerics.precision = 'fp64'", "'bf16' or 'tf32'"
+    ),
+    "unknown memory format": at(
+        "b:numerics", {"memory_format": "nhwc"}, "numerics.memory_format = 'nhwc'", "channels_last"
+    ),
+    "graphs as a number": at(
+        "b:numerics", {"cuda_graphs": 1}, "numerics.cuda_graphs = 1", "boolean"
+    ),
+    "compile as a number": at("b:numerics", {"compile": 1}, "numerics.compile = 1", "boolean"),
+    "unknown form of logits": at(
+        "b:numerics", {"logits": "bf16"}, "numerics.logits = 'bf16'", "'fp32' or 'fp16'"
+    ),
+    "unknown server optimiser": at(
+        "b:aggregation", {"server_optimizer": "lion"}, "server_optimizer = 'lion'", "'yogi'"
+    ),
+    "no server optimiser": at(
+        "b:aggregation", {"server_optimizer": None}, "aggregation.server_optimizer = None", "name"
+    ),
+    "key of another server optimiser": at(
+        "b:aggregation",
+        {"server_optimizer": {"adam": {"beta": 0.9}}},
+        "aggregation.server_optimizer.beta = 0.9",
+        "unknown key",
+    ),
+    "moment that never moves": at(
+        "b:aggregation",
+        {"server_optimizer": {"yogi": {"beta2": 1.0}}},
+        "aggregation.server_optimizer.beta2 = 1.0",
+        "less than 1",
+    ),
+    "epsilon 0": at(
+        "b:aggregation",
+        {"server_optimizer": {"adam": {"epsilon": 0}}},
+        "aggregation.server_optimizer.epsilon = 0",
+        "greater than 0",
+    ),
+    "server that stands still": at(
+        "b:aggregation",
+        {"server_optimizer": {"momentum": {"learning_rate": 0}}},
+        "aggregation.server_optimizer.learning_rate = 0",
+        "greater than 0",
+    ),
+    "unknown form of momentum": at(
+        "b:aggregation",
+        {"server_optimizer": {"momentum": {"form": "polyak"}}},
+        "server_optimizer.form = 'polyak'",
+        "'damped' or 'nesterov'",
+    ),
+    "nothing sent": at("b:compression", {"stc": {"sparsity": 1.0}}, "compression.sparsity = 1.0"),
+    "eight bits": at(
+        "b:compression", {"stc": {"bits": 8}}, "compression.bits = 8", "must be 16 or 32"
+    ),
+    "compression with a typing error": at(
+        "b:compression", {"stc": {"residual": True}}, "compression.residual = True", "unknown key"
+    ),
+    "compression as a number": at("b:compression", 4, "compression = 4", "name"),
+    # what does not fit together
+    "two rates of the server": at(
+        "b:aggregation",
+        {"server_optimizer": "adam", "learning_rate": 0.5},
+        "aggregation: learning_rate = 0.5",
+        "must be 1 with server_optimizer = adam",
+    ),
+    "correction of a start that is not zero": at(
+        "b:aggregation",
+        {"server_optimizer": {"yogi": {"v_start": "epsilon_squared", "bias_correction": True}}},
+        "aggregation.server_optimizer: v_start = 'epsilon_squared'",
+        "must be zero with bias_correction",
+    ),
+    "fednova with adam": method(
+        {"local": "fednova", "client": {"optimiser": "adam"}}, "local = fednova", "sgd"
+    ),
+    "drop-worst with a server optimiser": Bad(
+        ("server.drop_worst = 'as_released'", "only for aggregation.server_optimizer = average"),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": {"digits": {"server_validation": 9}},
+            "b:aggregation": {"server_optimizer": "yogi"},
+        },
+    ),
+    "drop-worst with fednova": Bad(
+        ("server.drop_worst = 'as_released'", "not for local = fednova"),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": {"digits": {"server_validation": 9}},
+            "e:methods": {"feddf": {"local": "fednova"}},
+        },
+    ),
+    "sparse change of a distilled model": at(
+        "b:compression", "stc", "compression.downstream = true", "only without global"
+    ),
+    "tf32 without a GPU": at(
+        "b:numerics", {"precision": "tf32"}, "precision = 'tf32'", "only for device = cuda"
+    ),
+    "graphs without a GPU": at(
+        "b:numerics", {"cuda_graphs": True}, "cuda_graphs = true", "only for device = cuda"
+    ),
+    "more participants than clients": at("b:participants", 11, "participants = 11", "clients = 10"),
+    "fewer participants than groups": method(
+        {"global_models": 5}, "participants = 4", "global_models = 5"
+    ),
+    "epochs and steps": at("b:client/steps", 3, "client", "either epochs or steps"),
+    "neither epochs nor steps": at("b:client/epochs", REMOVED, "client", "either epochs or steps"),
+    "nesterov without momentum": at("b:client/nesterov", True, "client", "nesterov = true", "> 0"),
+    "scaffold with momentum": method(
+        {"local": "scaffold", "client": {"momentum": 0.9}}, "local = scaffold", "momentum = 0"
+    ),
+    "scaffold with adam": method(
+        {"local": "scaffold", "client": {"optimiser": "adam"}}, "local = scaffold", "sgd"
+    ),
+    "batches of epochs that go on": at(
+        "b:client/batches", "continued", "client: batches = 'continued': only with steps"
+    ),
+    "batches that go on for some": Bad(
+        ("participants = 4: must be clients = 10", "client.batches = continued"),
+        {"b:client/batches": "continued", "b:client/steps": 3, "b:client/epochs": REMOVED},
+    ),
+    "unknown batches": at("b:client/batches", "fresh", "client.batches = 'fresh'", "'continued'"),
+    "shared variates by samples": method(
+        {"local": {"scaffold": {"control": "shared", "weights": "samples"}}},
+        "local: weights = 'samples': only for control = 'per_model'",
+    ),
+    "distillation without held-out data": at(
+        "b:data", {"digits": {"held_out": 0}}, "method feddf", "held_out = 0", "at least 1"
+    ),
+    "distillation without a server": at("b:server", REMOVED, "method feddf", "server = null"),
+    "distillation without a teacher": method({"ensemble": None}, "ensemble = null", "aggregated"),
+    "early stopping without validation": at(
+        "b:server/early_stopping", {}, "method feddf", "data.server_validation = 0"
+    ),
+    "drop-worst without validation": at(
+        "b:server/drop_worst", "as_published", "data.server_validation = 0", "at least 1"
+    ),
+    "drop-worst of another kind": at("b:server/drop_worst", True, "server.drop_worst = True"),
+    "averages of no weights": at(
+        "b:server/swa", {"start": 20}, "server: swa.start = 20", "at most steps - swa.every = -5"
+    ),
+    "models drawn from nothing known": method(
+        {"ensemble": {"bayesian": {"distribution": "laplace"}}}, "'laplace'", "'dirichlet'"
+    ),
+    "released Dirichlet": method(
+        {"ensemble": {"bayesian": {"distribution": "dirichlet", "variant": "as_released"}}},
+        "ensemble: variant = 'as_released'",
+        "only for distribution = gaussian",
+    ),
+    "average of votes": method(
+        {"ensemble": {"clients": {"average": "votes"}}}, "average = 'votes'", "'probabilities'"
+    ),
+    "architecture that nobody knows": method(
+        {"architectures": ["cnn_small", "resnet9"]}, "architectures.1 = 'resnet9'", "'resnet8'"
+    ),
+    "architecture with a fault": method(
+        {"architectures": ["cnn_small", {"resnet8": {"norm": "layer"}}], "global_models": 2},
+        "architectures.1.norm = 'layer'",
+        "'group'",
+    ),
+    "bound clients without their number": method(
+        TWO | {"client_architectures": [{"model": "cnn_small"}]},
+        "client_architectures.0.clients: missing",
+    ),
+    "bound to what nobody knows": method(
+        TWO | {"client_architectures": [{"model": "vgg", "clients": 1}]},
+        "client_architectures.0.model = 'vgg'",
+        "'resnet8'",
+    ),
+    "bound to what no group has": method(
+        TWO | {"client_architectures": [{"model": "resnet20", "clients": 1}]},
+        "client_architectures.0.model = 'resnet20'",
+        "'cnn_small', 'resnet8'",
+    ),
+    "bound to what others have": method(
+        {"client_architectures": [{"model": "resnet8", "clients": 1}]},
+        "client_architectures.0.model = 'resnet8'",
+        "'cnn_small'",
+    ),
+    "more bound clients than clients": method(
+        TWO | {"client_architectures": [{"model": "resnet8", "clients": 11}]},
+        "client_architectures: 11 clients",
+        "at most clients = 10",
+    ),
+    "too few clients for a group": method(
+        TWO | {"client_architectures": [{"model": "resnet8", "clients": 9}]},
+        "client_architectures: 1 clients are bound to none: must be at least 2",
+    ),
+    "cycle of no steps": at("b:client/schedule", {"cyclical": {"cycle": 0}}, "schedule.cycle = 0"),
+    "validation without validation data": Bad(
+        ("validation = 0", "role = 'validation'"), {"b:role": "validation", "b:validation": 0.0}
+    ),
+    "one client's score of a federated model": at(
+        "b:evaluate_client", 3, "evaluate_client = 3: only for training = alone, not federated"
+    ),
+    "a client to score that is not there": method(
+        {"training": "alone", "evaluate_client": 10},
+        "evaluate_client = 10: at most 9",
+        "clients = 10",
+        name="own",
+    ),
+    "settings of cells on an axis that is none": at(
+        "e:scales/default",
+        {"cells": [{"at": {"partition.alpa": 0.1}, "settings": {}}]},
+        "e/default: cells.0.at: partition.alpa: no axis of e; use one of method",
+    ),
+    "settings of cells that are not there": at(
+        "e:scales/default",
+        {"cells": [{"at": {"method": ["fedavg", "fedprox"]}, "settings": {}}]},
+        "cells.0.at: method = 'fedprox': no cell of e",
+        "use one of fedavg, feddf",
+    ),
+    "unknown settings of a cell": at(
+        "e:scales/default",
+        {"cells": [{"at": {"method": "fedavg"}, "settings": {"client": {"rate": 1.0}}}]},
+        "client.rate = 1.0",
+        "unknown key",
+    ),
+    "test images that each client prepares": at(
+        "b:role", "test_own", "role = 'test_own': only for data = heart_disease", "data = digits"
+    ),
+    "a network of images for patients": at(
+        "b:data", "heart_disease", "model = 'cnn_small': takes images", "are features"
+    ),
+    "patients that are set aside": at(
+        "b:data", {"heart_disease": {"held_out": 9}}, "data.held_out = 9", "unknown key"
+    ),
+    "two sizes": at(
+        "b:data",
+        {"svhn": {"train_size": 9, "train_fraction": 0.1}},
+        "data: train_size and train_fraction: give one",
+    ),
+    "more than all": at(
+        "b:data", {"svhn": {"train_fraction": 1.5}}, "train_fraction = 1.5", "to 1"
+    ),
+    "extra images of another": at(
+        "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
+    ),
+    "slides for a network of images": at(
+        "b:data", "camelyon16", "model = 'cnn_small': takes images", "camelyon16 are bags"
+    ),
+    "pictures for a network of slides": at(
+        "b:model", "deep_mil", "model = 'deep_mil': takes bags", "digits are images"
+    ),
+    "no tile of a slide": at(
+        "b:data", {"camelyon16": {"max_tiles": 0}}, "data.max_tiles = 0", "or equal to 1"
+    ),
+    "nothing of a picture": at("b:data", {"isic2019": {"crop": 0}}, "data.crop = 0", "equal to 1"),
+    "texts for a network of images": at(
+        "b:data", "ag_news", "model = 'cnn_small': takes images", "ag_news are tokens"
+    ),
+    "texts of two tokens": at(
+        "b:data", {"ag_news": {"length": 2}}, "data.length = 2", "equal to 3"
+    ),
+    "more tokens than the model has": Bad(
+        ("model.vocabulary = 100: must be at least data.vocabulary_size = 30522",),
+        {"b:data": "ag_news", "b:model": {"distilbert": {"vocabulary": 100}}},
+    ),
+    "heads that do not share": at(
+        "b:model", {"distilbert": {"heads": 7}}, "model: width = 768: must be a multiple of heads"
+    ),
+    "weights without a checksum": at(
+        "b:model", {"efficientnet_b0": {"weights": {"file": "a.pth"}}}, "weights.sha256: missing"
+    ),
+    "weights with no checksum": at(
+        "b:model",
+        {"efficientnet_b0": {"weights": {"file": "a.pth", "sha256": "none"}}},
+        "model.weights.sha256 = 'none'",
+        "must match",
+    ),
+    "two outputs of one kind": at(
+        "b:model", {"logistic_regression": {"outputs": 2}}, "model.outputs = 2", "must be 1"
+    ),
+    # tables that could not be made
+    "table of seconds that nobody measures": at(
+        "e:table", {"metric": "added_s"}, "table.metric = 'added_s'", "results = [round_times]"
+    ),
+    "figures of seconds": Bad(
+        ("table.metric = 'round_s'", "neither table nor figures, nor communication"),
+        {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "figures"]},
+    ),
+    "row that is no axis": at("e:table", {"rows": ["metod"]}, "table", "metod"),
+    "seed as row": at("e:table", {"rows": ["seed"]}, "table", "seed"),
+    "axis that is no row": at("e:grid/partition.alpha", [0.1, 1.0], "table", "partition.alpha"),
+    # names that could not be files
+    "scale with a dot": at("e:scales", {"v1.0": None, "default": None}, "scales", "v1.0"),
+    "scale with a slash": at("e:scales", {"a/b": None, "default": None}, "scales", "a/b"),
+    "experiment with a space": at("experiments/my e", CONFIG["experiments"]["e"], "my e"),
+    # several faults at once
+    "two faults": Bad(
+        ("clients = 0", "validation = 2"), {"b:clients": 0, "b:validation": 2}, lines=2
+    ),
+    # files
+    "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "line 2"),
+    "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "line 2"),
+    "experiment that is a list": in_file("- a\n", "must be a mapping"),
+    "experiment that is empty": in_file("", "must be a mapping"),
+    "experiment that is not text": in_file("title: \xe9".encode("latin-1"), "UTF-8"),
+    "experiment with a fault": in_file(
+        "title: A\nbase: {}\nscales: {a: }\ngird: {}", "gird = {}", "unknown key"
+    ),
+    "experiment of the same name": in_file(
+        "title: A\nbase: {}\nscales: {a: }", "experiments.e", "rename", name="experiments/e.yaml"
+    ),
+    "experiment with a fault in a scale": Bad(
+        ("f/mini", "participants = 99", "clients = 10"),
+        files={
+            "experiments/f.yaml": json.dumps(
+                CONFIG["experiments"]["e"]
+                | {"scales": {"full": None, "mini": {"base": {"participants": 99}}}}
+            )
+        },
+    ),
+    "experiment like one that is not there": Bad(
+        ("f", "like = 'nonsuch'", "use one of e"),
+        {"targets": ["f"]},
+        {"experiments/f.yaml": "title: A\nlike: nonsuch\nscales: {default: }"},
+    ),
+    "experiment like one that is like another": Bad(
+        ("g: like = 'f'", "must be one of e"),
+        files={
+            "experiments/f.yaml": "title: A\nlike: e\nscales: {default: }",
+            "experiments/g.yaml": "title: A\nlike: f\nscales: {default: }",
+        },
+    ),
+    "methods that are missing": in_file(None, "o such file", name="methods.yaml"),
+    "methods that are not YAML": in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
+    "methods that are a list": in_file("- fedavg", "must be a mapping", name="methods.yaml"),
+    "method without settings": in_file("fedavg:\nfeddf: {}", "fedavg", name="methods.yaml"),
+    "method that is text": in_file("fedavg: local\nfeddf: {}", "'local'", name="methods.yaml"),
+    "unknown key of an unused method of the library": Bad(
+        ("own", "lokal = 'fedavg'", "unknown key"),
+        files={"methods.yaml": METHODS_FILE.read_text() + "own: {lokal: fedavg}\n"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONFIGURATIONS.values(), ids=BAD_CONFIGURATIONS)
+def test_bad_configuration_is_told_in_one_line(tmp_path, case):
+    (tmp_path / "experiments").mkdir()
+    for name, content in {"methods.yaml": METHODS_FILE.read_text(), **case.files}.items():
+        if content is not None:
+            data = content if isinstance(content, bytes) else content.encode()
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(data)
+    config = copy.deepcopy(CONFIG)
+    for path, value in case.changes.items():
+        set_at(config, path, value)
+    with pytest.raises(FedstageError) as caught:
+        load_catalogue(config, tmp_path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == case.lines
+    assert message.startswith(
+        ("config.yaml: ", "e/", "e: ", "f", "g", "experiments.", str(tmp_path))
+    )
+    assert [part for part in case.told if part not in message] == []
+    assert [word for word in JARGON if word in message] == []
+
+
+def test_the_configuration_of_these_cases_is_good_without_its_fault(tmp_path):
+    (tmp_path / "methods.yaml").write_text(METHODS_FILE.read_text())
+    assert len(load_catalogue(CONFIG, tmp_path).runs["e", "default"]) == 2
+
+
+# --- artefacts ------------------------------------------------------------------------------------
+
+SETTINGS = {
+    "data": {"name": "digits"},
+    "clients": 4,
+    "partition": {"name": "iid"},
+    "participants": 2,
+    "model": {"name": "logistic_regression"},
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "numerics": {"device": "cpu"},
+    "seed": 0,
+}
+PARTITION = {"clients": 4, "partition": {"name": "iid"}, "validation": 0.0, "seed": 0}
+INITIAL = {"model": SETTINGS["model"], "seed": 0}
+INFO = {"classes": 10, "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
+SAMPLES = 60
+
+COMMANDS = {
+    "partition": "--settings {partition} --train train.safetensors --output new"
+    " --histogram new_histogram",
+    "participation": "--clients 4 --participants 2 --seed 0 --first 1 --last 100 --binding ''"
+    " --output new",
+    "initial_model": "--settings {initial} --group 0 --info info.json --output new",
+    "local_training": "--line line.yaml --round 1 --group 0 --slot 0 --data train.safetensors"
+    " --info info.json --clients clients.parquet --participation participation.parquet"
+    " --start start.safetensors --state --output new",
+    "aggregation": "--line line.yaml --info info.json --start start.safetensors"
+    " --updates slot_0.safetensors slot_1.safetensors --state --output new"
+    " --participants new_participants",
+    "dataset": "--settings {digits} --train new --test new_test --held-out new_held_out"
+    " --info new_info",
+}
+
+
+def arguments_of(stage, changes):
+    """Return a stage's arguments; `changes` gives options another value."""
+    texts = {"partition": PARTITION, "initial": INITIAL, "digits": SETTINGS["data"]}
+    quoted = {name: shlex.quote(json.dumps(text)) for name, text in texts.items()}
+    arguments = shlex.split(COMMANDS[stage].format(**quoted))
+    for option, value in changes.items():
+        arguments[arguments.index(option) + 1] = value
+    return [stage, *arguments]
+
+
+def run(stage, **changes):
+    assert main(arguments_of(stage, {f"--{name}": value for name, value in changes.items()})) == 0
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A folder with all files that the commands above read."""
+    folder = tmp_path_factory.mktemp("good")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        generator = torch.Generator().manual_seed(0)
+        images = torch.randint(256, (SAMPLES, 1, 4, 4), generator=generator).to(torch.uint8)
+        labels = torch.arange(SAMPLES) % 10
+        save_tensors("train.safetensors", {"images": images, "labels": labels})
+        Path("info.json").write_text(json.dumps(INFO))
+        assert main(["line", "--settings", json.dumps(SETTINGS), "--output", "line.yaml"]) == 0
+        run("partition", output="clients.parquet")
+        run("participation", output="participation.parquet")
+        run("initial_model", output="start.safetensors")
+        for slot in "01":
+            run("local_training", slot=slot, output=f"slot_{slot}.safetensors")
+        Path("new_histogram").unlink()
+    return folder
+
+
+@pytest.fixture
+def folder(good, tmp_path, monkeypatch):
+    """A copy of the good files to damage, as the working directory."""
+    for path in good.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDSTAGE_DATA", raising=False)
+    return tmp_path
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def alter_tensors(path):
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+
+
+def alter_table(path):
+    """Flip a bit of the first column's values."""
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
+    raw = bytearray(path.read_bytes())
+    raw[min(starts) + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(raw)
+
+
+def delete(path):
+    path.unlink()
+
+
+def write(content):
+    return lambda path: path.write_text(content)
+
+
+def alter_line(path):
+    text = path.read_text()
+    assert "clients: 4" in text
+    path.write_text(text.replace("clients: 4", "clients: 5"))
+
+
+def write_wrong_line(path):
+    settings = json.dumps(SETTINGS | {"clients": 0})
+    assert main(["line", "--settings", settings, "--output", str(path)]) == 0
+
+
+def weigh_two_classes(path):
+    client = SETTINGS["client"] | {"loss": {"focal": {"class_weights": [1.0, 2.0]}}}
+    settings = json.dumps(SETTINGS | {"client": client})
+    assert main(["line", "--settings", settings, "--output", str(path)]) == 0
+
+
+def relabel(path):
+    save_tensors(path, {"images": torch.zeros(SAMPLES, 1, 4, 4, dtype=torch.uint8)})
+
+
+def refill(path):
+    save_tensors(path, {"weight": torch.zeros(3)})
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A stage that meets a damaged file, or settings that its data cannot meet."""
+
+    stage: str
+    told: tuple[str, ...]
+    file: str | None = None
+    how: Any = None
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def damaged(stage, file, how, *told):
+    return Damage(stage, (file, *told), file, how)
+
+
+def asked(stage, option, value, *told):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Damage(stage, told, options={option: text})
+
+
+def divided(*told, **changes):
+    return asked("partition", "--settings", PARTITION | changes, *told)
+
+
+def dirichlet(**settings):
+    return {"partition": {"dirichlet": {"alpha": 0.1, **settings}}}
+
+
+DAMAGED = "truncated or altered"
+BAD_ARTEFACTS = {
+    "truncated training set": damaged("partition", "train.safetensors", truncate, DAMAGED),
+    "altered training set": damaged("local_training", "train.safetensors", alter_tensors, DAMAGED),
+    "missing training set": damaged("partition", "train.safetensors", delete, "o such file"),
+    "training set without labels": damaged("partition", "train.safetensors", relabel, "labels"),
+    "truncated partition": damaged("local_training", "clients.parquet", truncate, DAMAGED),
+    "altered partition": damaged("local_training", "clients.parquet", alter_table, DAMAGED),
+    "missing partition": damaged("local_training", "clients.parquet", delete, "o such file"),
+    "altered participation": damaged(
+        "local_training", "participation.parquet", alter_table, DAMAGED
+    ),
+    "partition that is no table": damaged(
+        "local_training", "clients.parquet", write("a,b"), DAMAGED
+    ),
+    "truncated model": damaged("local_training", "start.safetensors", truncate, DAMAGED),
+    "missing model": damaged("local_training", "start.safetensors", delete, "o such file"),
+    "model of another kind": damaged("local_training", "start.safetensors", refill, "does not fit"),
+    "truncated update": damaged("aggregation", "slot_1.safetensors", truncate, DAMAGED),
+    "altered update": damaged("aggregation", "slot_0.safetensors", alter_tensors, DAMAGED),
+    "missing update": damaged("aggregation", "slot_1.safetensors", delete, "o such file"),
+    "truncated JSON": damaged("initial_model", "info.json", truncate, DAMAGED, "not JSON"),
+    "JSON list": damaged("initial_model", "info.json", write("[1]"), "must be a JSON object"),
+    "missing JSON": damaged("initial_model", "info.json", delete, "o such file"),
+    "missing line": damaged("local_training", "line.yaml", delete, "o such file"),
+    "line that is not YAML": damaged("local_training", "line.yaml", write("{"), "not valid YAML"),
+    "altered line": damaged("aggregation", "line.yaml", alter_line, "digest"),
+    "line of another version": damaged(
+        "aggregation", "line.yaml", write("{schema: 99, settings: {}}"), "schema = 99", "reads"
+    ),
+    "line with a fault": damaged("aggregation", "line.yaml", write_wrong_line, "clients = 0"),
+    "slot that nobody has": asked("local_training", "--slot", "2", "participation", "slot 2"),
+    "more clients than samples": divided("clients = 61", "60 training samples", clients=61),
+    "more samples asked for than there are": divided(
+        "partition.min_samples = 16", "at most 15", **dirichlet(min_samples=16)
+    ),
+    "samples that no draw gives": divided(
+        "partition.max_draws = 3", "min_samples = 15", **dirichlet(min_samples=15, max_draws=3)
+    ),
+    "no client column": divided("partition = natural", "client_column", partition="natural"),
+    "more shards than samples": divided(
+        "partition.classes_per_client = 16", "60", partition={"shards": {"classes_per_client": 16}}
+    ),
+    "settings of a partition that are wrong": divided("--settings", "clients = 0", clients=0),
+    "settings that are not JSON": asked("partition", "--settings", "{", "--settings", "JSON"),
+    "more participants than clients": asked(
+        "participation", "--participants", "5", "participants = 5", "clients = 4"
+    ),
+    "binding that is not JSON": asked("participation", "--binding", "[", "--binding = '['", "JSON"),
+    "binding of other clients": asked(
+        "participation",
+        "--binding",
+        {"slots": [0, 1], "clients": [0, 1]},
+        "binding: of 2 slots and 2 clients",
+        "clients = 4",
+    ),
+    "binding that leaves too few": asked(
+        "participation",
+        "--binding",
+        {"slots": [1, 1], "clients": [0, 0, None, 0]},
+        "binding: 1 clients are bound to no architecture",
+    ),
+    "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),
+    "unknown model": asked(
+        "initial_model", "--settings", {"model": "vgg", "seed": 0}, "model = 'vgg'", "'cnn_small'"
+    ),
+    "no folder for patients": asked(
+        "dataset", "--settings", {"name": "heart_disease"}, "heart_disease", "FEDSTAGE_DATA"
+    ),
+    "no folder of slides": Damage(
+        "dataset",
+        ("camelyon16", "FEDSTAGE_DATA"),
+        options={"--settings": '{"name": "camelyon16"}'},
+    ),
+    "one output for ten classes": asked(
+        "initial_model",
+        "--settings",
+        {"model": {"logistic_regression": {"outputs": 1}}, "seed": 0},
+        "logistic_regression: outputs = 1: only for 2 classes",
+        "has 10",
+    ),
+    "two class weights for ten classes": Damage(
+        "local_training",
+        ("client.loss = focal: 2 class_weights", "each class", "has 10"),
+        "line.yaml",
+        weigh_two_classes,
+    ),
+    "no data folder": asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),
+    "unknown data set": asked("dataset", "--settings", {"name": "mnist"}, "'mnist'", "'cifar10'"),
+    "too large a test set": asked(
+        "dataset", "--settings", {"name": "digits", "test": 1797}, "test = 1797", "1796"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARTEFACTS.values(), ids=BAD_ARTEFACTS)
+def test_bad_artefact_ends_a_stage_with_1_and_one_line(folder, capsys, case):
+    if case.file is not None:
+        case.how(folder / case.file)
+    assert main([*arguments_of(case.stage, case.options), "--log", "logs/a.log"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert line.startswith(f"fedstage {case.stage}: ")
+    assert [part for part in case.told if part not in line] == []
+    assert [word for word in JARGON if word in line] == []
+    assert Path("logs/a.log").read_text() == shown.err
+    assert not list(folder.glob("*new*"))
+
+
+@pytest.mark.parametrize("missing", ["missing", "info.json"], ids=["folder", "file"])
+def test_missing_data_folder_is_named(folder, capsys, monkeypatch, missing):
+    monkeypatch.setenv("FEDSTAGE_DATA", str(folder / missing))
+    assert main(arguments_of("dataset", {"--settings": '{"name": "svhn"}'})) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(folder / missing) in line
+    assert "data_folder" in line
+
+
+def test_missing_folder_of_images_is_named(folder, capsys, monkeypatch):
+    monkeypatch.setenv("FEDSTAGE_DATA", str(folder))
+    settings = {"name": "parquet", "folder": "flowers"}
+    assert main(arguments_of("dataset", {"--settings": json.dumps(settings)})) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(folder / "flowers") in line
+
+
+@pytest.mark.parametrize("stage", COMMANDS)
+def test_commands_of_these_cases_work_without_the_damage(folder, stage):
+    assert main(arguments_of(stage, {})) == 0
+    assert (folder / "new").exists()

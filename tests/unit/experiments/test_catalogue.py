@@ -1,0 +1,388 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import (
+    find,
+    load_catalogue,
+    metrics_of,
+    split_target,
+    state_rounds,
+    trained_runs,
+)
+from fedstage.experiments.descriptions import describe_runs
+from fedstage.plan import artefacts
+from fedstage.plan.identity import (
+    data_id,
+    initial_id,
+    line_id,
+    local_id,
+    participation_id,
+    partition_id,
+)
+from fedstage.plan.members import evaluated_name, parse_evaluated
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.settings.lines import Line, LocalLine
+
+REPOSITORY = Path(__file__).parents[3]
+WORKFLOW = REPOSITORY / "workflow"
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 8,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+}
+METHODS = ["local_only", "fedavg", "fedprox", "scaffold", "feddf", "fed_ensemble", "fedsdd"]
+
+
+def experiment(**changes):
+    return {
+        "title": "A table",
+        "base": BASE,
+        "grid": {"method": [*METHODS, "centralised"], "seed": [0, 1]},
+        "scales": {"default": None, "mini": {"base": {"rounds": 3}, "grid": {"seed": [0]}}},
+        **changes,
+    }
+
+
+def load(tmp_path, files=None, **changes):
+    """Load a configuration with the shipped methods and the given experiment files."""
+    folder = tmp_path / "workflow"
+    (folder / "experiments").mkdir(parents=True)
+    (folder / "methods.yaml").write_text((REPOSITORY / "workflow/methods.yaml").read_text())
+    for name, content in (files or {}).items():
+        (folder / "experiments" / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    config = {"targets": ["a"], "experiments": {"a": experiment()}, **changes}
+    return load_catalogue(config, folder)
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    public = {**BASE, "public": {"svhn": {"train_size": 100}}, "rounds": 5}
+    other = experiment(base=public, grid={"method": ["feddf"], "seed": [5]})
+    return load(tmp_path, {"b": other})
+
+
+def every_run(catalogue):
+    return [run for runs in catalogue.runs.values() for run in runs]
+
+
+def federated(catalogue):
+    return {name: line for name, line in catalogue.lines.items() if isinstance(line, Line)}
+
+
+def test_runs_of_every_experiment_and_scale_in_the_order_of_the_grid(catalogue):
+    assert list(catalogue.runs) == [
+        ("a", "default"),
+        ("a", "mini"),
+        ("b", "default"),
+        ("b", "mini"),
+    ]
+    axes = [tuple(run.axes.values()) for run in catalogue.runs["a", "default"]]
+    assert axes == [(method, seed) for method in [*METHODS, "centralised"] for seed in (0, 1)]
+    assert len(catalogue.runs["a", "mini"]) == 8
+
+
+# A job may see one target only, and must find the settings behind the name of each folder.
+
+
+def test_names_of_all_lines_are_known(catalogue):
+    for run in every_run(catalogue):
+        if isinstance(run.line, LocalLine):
+            assert catalogue.lines[local_id(run.line)] == run.line
+            continue
+        for round in (*range(run.length.rounds + 1),):
+            for group in range(run.line.global_models):
+                path = artefacts.global_model(run.line, round, group)
+                kind, name = path.split("/")[1:3]
+                known = {"training": federated(catalogue), "initial_models": catalogue.initial}[
+                    kind
+                ]
+                assert name in known, path
+
+
+def test_names_of_lines_stand_for_lines_of_that_name(catalogue):
+    ids = {Line: line_id, LocalLine: local_id}
+    assert all(ids[type(line)](line) == name for name, line in catalogue.lines.items())
+    assert {type(line) for line in catalogue.lines.values()} == ids.keys()
+    assert all(partition_id(line) == name for name, line in catalogue.partitions.items())
+    assert all(participation_id(line) == name for name, line in catalogue.plans.items())
+    assert all(data_id(data) == name for name, data in catalogue.data.items())
+    assert all(
+        initial_id(start.data, start.model, start.seed) == name
+        for name, start in catalogue.initial.items()
+    )
+
+
+def test_names_of_all_that_lines_depend_on_are_known(catalogue):
+    for run in every_run(catalogue):
+        line = run.line
+        assert partition_id(line) in catalogue.partitions
+        assert data_id(line.data) in catalogue.data
+        assert initial_id(line.data, line.model, line.seed) in catalogue.initial
+        if isinstance(line, Line):
+            assert participation_id(line) in catalogue.plans
+
+
+def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
+    # A rule is called with the line of a folder, and asks for the files of that line's owner.
+    lines = federated(catalogue)
+    for name, line in lines.items():
+        assert artefacts.line_folder(line) == f"results/training/{name}"
+        for round in (1, 2, 3):
+            for group in range(line.global_models):
+                assert artefacts.round_folder(line, round, group).split("/")[2] in lines
+
+
+def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
+    names = {data.name for data in catalogue.data.values()}
+    assert names == {"digits", "svhn"}
+    lines = federated(catalogue).values()
+    (public,) = {line.public for line in lines if line.public.name == "svhn"}
+    assert data_id(public) in catalogue.data
+
+
+def test_data_that_no_line_reads_is_not_there(tmp_path):
+    unread = experiment(base={**BASE, "public": "svhn"}, grid={"method": ["fedavg"], "seed": [0]})
+    catalogue = load(tmp_path, experiments={"a": unread})
+    assert [data.name for data in catalogue.data.values()] == ["digits"]
+
+
+def test_methods_share_what_they_can(tmp_path):
+    catalogue = load(tmp_path)
+    runs = [run for run in catalogue.runs["a", "mini"] if isinstance(run.line, Line)]
+    assert len(runs) == 6
+    assert len({partition_id(run.line) for run in catalogue.runs["a", "mini"]}) == 1
+    assert len({participation_id(run.line) for run in runs}) == 1
+    # The undistilled lines of feddf and fedsdd are fedavg and fed_ensemble.
+    lines = {name for name, line in federated(catalogue).items() if line.seed == 0}
+    assert lines == {line_id(run.line) for run in runs}
+
+
+def test_shipped_configuration_and_experiments_are_valid():
+    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    catalogue = load_catalogue(config, REPOSITORY / "workflow")
+    files = {path.stem for path in (REPOSITORY / "workflow").glob("**/experiments/*.yaml")}
+    assert set(catalogue.experiments) == {*config["experiments"], *files}
+    for experiment, scale in catalogue.runs:
+        assert describe_runs(catalogue, experiment, scale)["runs"]
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("quickstart", ("quickstart", "default")),
+        ("table/mini", ("table", "mini")),
+        ("table/", ("table", "default")),
+    ],
+)
+def test_target_names_an_experiment_and_a_scale(target, expected):
+    assert split_target(target) == expected
+
+
+def test_unknown_target_lists_the_known_ones(tmp_path):
+    with pytest.raises(FedstageError) as caught:
+        load(tmp_path, targets=["a", "a/maxi"])
+    assert str(caught.value) == ("config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini")
+
+
+def test_targets_may_be_files_of_the_folder(tmp_path):
+    catalogue = load(tmp_path, {"b": experiment()}, targets=["b/mini", "a"])
+    assert catalogue.config.targets == ["b/mini", "a"]
+
+
+def test_unknown_folder_says_what_it_is(catalogue):
+    line = next(iter(catalogue.lines))
+    assert find(catalogue.lines, line, "line") is catalogue.lines[line]
+    with pytest.raises(FedstageError, match="line digits-x: no experiment of this configuration"):
+        find(catalogue.lines, "digits-x", "line")
+
+
+# --- runs and rounds ------------------------------------------------------------------------------
+
+
+def run_of(catalogue, method, scale="mini"):
+    (run,) = [r for r in catalogue.runs["a", scale] if r.axes == {"method": method, "seed": 0}]
+    return run
+
+
+def test_metrics_of_runs(catalogue):
+    fedavg, local = run_of(catalogue, "fedavg"), run_of(catalogue, "local_only")
+    ensemble = run_of(catalogue, "fed_ensemble")
+    assert metrics_of(fedavg) == (
+        f"results/training/{line_id(fedavg.line)}/metrics/global_model-test/"
+        "rounds_0003_every_1.parquet"
+    )
+    assert metrics_of(ensemble) == (
+        f"results/training/{line_id(ensemble.line)}/metrics/aggregated_1-test/"
+        "rounds_0003_every_1.parquet"
+    )
+    assert metrics_of(local) == (
+        f"results/local_models/{local_id(local.line)}/metrics/fp32/"
+        "each_client-test-rounds_0003.parquet"
+    )
+
+
+def test_names_of_metrics_fit_the_workflow(catalogue):
+    # The constraints of the wildcards in workflow/rules/evaluation.smk.
+    federated = r"results/training/[^/]+/metrics/\w+-(test|validation)/rounds_\d{4}_every_\d+"
+    local = (
+        r"results/local_models/[^/]+/metrics/fp32/(each_client|pooled)-(test|validation)"
+        r"-rounds_\d{4}"
+    )
+    for run in every_run(catalogue):
+        assert re.fullmatch(rf"(?:{federated}|{local})\.parquet", metrics_of(run))
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "name"),
+    [
+        ("global_model", "global_model"),
+        ("clients", "clients"),
+        ({"clients": {"weights": "samples"}}, "clients_by_samples"),
+        ({"aggregated": {"checkpoints": 3}}, "aggregated_3"),
+    ],
+    ids=str,
+)
+def test_what_is_evaluated_is_in_the_name_of_the_metrics(tmp_path, evaluate, name):
+    base = {**BASE, "evaluate": evaluate, "role": "validation", "validation": 0.1}
+    content = experiment(base=base, grid={"seed": [0]})
+    (run,) = load(tmp_path, experiments={"a": content}).runs["a", "mini"]
+    assert f"/metrics/{name}-validation/" in metrics_of(run)
+    if name != "global_model":
+        assert parse_evaluated(name) == run.length.evaluate
+        assert evaluated_name(parse_evaluated(name)) == name
+
+
+def test_role_of_unfederated_models_is_in_the_name_of_their_metrics(tmp_path):
+    base = {**BASE, "role": "validation", "validation": 0.1}
+    content = experiment(base=base, grid={"method": ["centralised"], "seed": [0]})
+    (run,) = load(tmp_path, experiments={"a": content}).runs["a", "mini"]
+    assert metrics_of(run).endswith("/metrics/fp32/pooled-validation-rounds_0003.parquet")
+
+
+def test_description_of_runs_is_json_and_complete(tmp_path):
+    table = {"rows": ["method"], "columns": ["partition.alpha"]}
+    grid = {"method": ["fedavg", "local_only"], "partition.alpha": [0.1, 1.0], "seed": [0]}
+    catalogue = load(tmp_path, experiments={"a": experiment(table=table, grid=grid)})
+    described = json.loads(json.dumps(describe_runs(catalogue, "a", "mini")))
+    runs = described.pop("runs")
+    assert described == {
+        "experiment": "a",
+        "scale": "mini",
+        "title": "A table",
+        "rows": ["method"],
+        "columns": ["partition.alpha"],
+        "metric": "top1_accuracy",
+        "also": [],
+        "simulation": {},
+        "labels": {"fedavg": "FedAvg", "local_only": "Local training"},
+    }
+    assert [run["settings"] for run in runs] == [
+        {"method": method, "seed": 0, "partition.alpha": alpha}
+        for method in grid["method"]
+        for alpha in grid["partition.alpha"]
+    ]
+    for description, run in zip(runs, catalogue.runs["a", "mini"], strict=True):
+        assert description["metrics"] == metrics_of(run)
+        assert description["partition"] == artefacts.label_histogram(run.line)
+    read = ExperimentRuns.model_validate(described | {"runs": runs})
+    for described_run, run in zip(read.runs, catalogue.runs["a", "mini"], strict=True):
+        ((part,),) = (candidate.parts for candidate in described_run.candidates)
+        assert (part.line, part.length) == (run.line, run.length)
+
+
+def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
+    catalogue = load(tmp_path, state_every=4)
+    assert state_rounds(catalogue) == [3, 4, 8]
+
+
+def test_state_is_kept_in_last_rounds_only_where_runs_are_short(tmp_path):
+    assert state_rounds(load(tmp_path)) == [3, 8]
+
+
+def test_catalogue_can_be_loaded_twice_with_the_same_result(tmp_path):
+    one, other = (load(tmp_path / name) for name in "ab")
+    assert one == other
+    assert list(one.lines) != []
+
+
+# --- the workflow ---------------------------------------------------------------------------------
+
+HEAVY = "'torch', 'torchvision', 'numpy', 'pandas', 'pyarrow', 'matplotlib', 'sklearn', 'scipy'"
+
+
+def loaded_by(code):
+    report = f"{code}\nimport sys; print(sorted({{{HEAVY}}} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", report], capture_output=True, text=True, cwd=REPOSITORY, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_catalogue_imports_no_heavy_package():
+    assert loaded_by("import fedstage.experiments.catalogue") == "[]"
+
+
+def test_parsing_the_workflow_imports_no_heavy_package():
+    rules = "".join(path.read_text() for path in (REPOSITORY / "workflow/rules").glob("*.smk"))
+    imports = re.findall(r"^from fedstage.*$", rules, flags=re.MULTILINE)
+    assert len(imports) >= 5
+    code = "import yaml, pathlib\n" + "\n".join(imports) + "\n"
+    code += "config = yaml.safe_load(pathlib.Path('config.yaml').read_text())\n"
+    code += "catalogue = load_catalogue(config, pathlib.Path('workflow'))\n"
+    code += "[describe(catalogue, *key, 'runs') for key in catalogue.runs]"
+    assert loaded_by(code) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [
+        (["fedsdd_table?/smoke"], [f"fedsdd_table{n}/smoke" for n in (2, 4, 5, 6, 7, 8, 9)]),
+        (["fedsdd_table2/*"], ["fedsdd_table2/smoke", "fedsdd_table2/mini", "fedsdd_table2/paper"]),
+        (["fedsdd_table8/mini", "fedsdd_table8/m*"], ["fedsdd_table8/mini"]),
+    ],
+)
+def test_targets_can_be_patterns(targets, found):
+    listed = load_catalogue({"targets": targets}, WORKFLOW).config.targets
+    others = ("fedsdd_table1/", "fedsdd_table3/")  # of properties and of seconds
+    assert sorted(name for name in listed if not name.startswith(others)) == sorted(found)
+
+
+def test_a_pattern_names_something():
+    with pytest.raises(FedstageError, match=r"targets = '\*/nonsuch': unknown; use one of "):
+        load_catalogue({"targets": ["*/nonsuch"]}, WORKFLOW)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("results", "trained"),
+    [
+        (["table"], True),
+        (["figures"], True),
+        (["round_times"], True),
+        (["properties", "simulation"], False),
+        (["simulation", "table"], True),
+    ],
+)
+def test_runs_are_trained_for_results_that_read_metrics(tmp_path, results, trained):
+    grid = {"method": ["fedavg", "fed_ensemble"], "seed": [0, 1]}
+    catalogue = load(tmp_path, {"b": experiment(grid=grid, results=results)})
+    found = trained_runs(catalogue, "b/mini")
+    assert found == (catalogue.runs["b", "mini"] if trained else [])
+    assert trained_runs(catalogue, "a") == catalogue.runs["a", "default"]

@@ -1,0 +1,147 @@
+"""The library of methods: each is a valid run, and is what its paper says."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from fedstage.experiments.resolution import resolve
+from fedstage.plan.identity import line_id
+from fedstage.plan.sharing import group_slots, students
+from fedstage.settings.experiments import Experiment
+from fedstage.storage.yaml_files import load_yaml
+
+LIBRARY = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+BASE = {
+    "data": {"digits": {"server_validation": 100}},
+    "clients": 20,
+    "validation": 0.1,
+    "aggregator_fraction": 0.1,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "rounds": 100,
+    "client": {"epochs": 40, "batch_size": 64, "learning_rate": 0.8},
+    "server": {"steps": 5000, "batch_size": 256, "learning_rate": 0.1},
+    "seed": 0,
+}
+
+
+def runs(**grid):
+    experiment = Experiment(
+        title="All", base=BASE, grid={**grid, "seed": [0]}, table={"rows": list(grid)},
+        scales={"default": None},
+    )  # fmt: skip
+    return resolve("all", experiment, "default", LIBRARY)
+
+
+def run(method, **point):
+    (one,) = runs(method=[method], **{axis: [value] for axis, value in point.items()})
+    return one
+
+
+def line(method, **point):
+    return run(method, **point).line
+
+
+@pytest.mark.parametrize("method", LIBRARY)
+def test_every_method_is_a_run_of_the_papers_base(method):
+    assert run(method).axes["method"] == method
+
+
+GLOBAL_MODELS, CHECKPOINTS = (2, 3, 4, 7, 8), (1, 2, 4)
+
+
+@pytest.mark.parametrize("method", ["fedsdd", "fedsdd_fedprox", "fedsdd_scaffold", "fedeed"])
+def test_k_and_r_are_axes(method):
+    grid = {"method": [method], "global_models": list(GLOBAL_MODELS)}
+    found = runs(**grid, **{"ensemble.checkpoints": list(CHECKPOINTS)})
+    shapes = [(one.line.global_models, one.line.ensemble.checkpoints) for one in found]
+    assert shapes == list(product(GLOBAL_MODELS, CHECKPOINTS))
+    assert all(students(one.line) == (0,) for one in found)
+    assert len({line_id(one.line) for one in found}) == len(shapes)
+
+
+@pytest.mark.parametrize(
+    ("participants", "groups", "shares"), [(14, 7, [2] * 7), (20, 10, [2] * 10)]
+)
+def test_more_participants_allow_more_global_models(participants, groups, shares):
+    one = line("fedsdd", participants=participants, global_models=groups)
+    assert [len(group_slots(one, group)) for group in range(groups)] == shares
+
+
+def test_the_local_trainer_is_an_axis():
+    found = runs(method=["fedsdd"], local=["fedavg", {"fedprox": {"mu": 0.001}}, "scaffold"])
+    assert [one.line.local.name for one in found] == ["fedavg", "fedprox", "scaffold"]
+    assert found[1].line == line("fedsdd_fedprox")
+
+
+def test_warm_up_is_an_axis():
+    found = runs(method=["basic_distillation"], **{"global.warm_up": [0, 20, 40]})
+    assert [one.line.global_trainer.warm_up for one in found] == [0, 20, 40]
+    assert found[1].line == line("basic_distillation_warm_up")
+    assert students(found[0].line) == (0, 1, 2, 3)
+
+
+def test_samples_and_distribution_of_fedbe_are_axes():
+    found = runs(method=["fedbe_gaussian"], **{"ensemble.samples": [5, 10]})
+    assert [one.line.ensemble.samples for one in found] == [5, 10]
+    dirichlet = line("fedbe_gaussian", **{"ensemble.distribution": "dirichlet"})
+    assert dirichlet == line("fedbe_dirichlet")
+
+
+def test_names_for_the_same_method_are_the_same_line():
+    assert line("fedeed") == line("fedsdd")
+
+
+def test_steps_from_feddf_to_fedsdd():
+    """FedSDD, Table 10: the server's own settings, then its optimiser, then neither trick."""
+    original, first, second = (
+        line(name).server for name in ("feddf_original", "feddf_improved", "feddf")
+    )
+    assert (original.optimiser, original.schedule.name) == ("adam", "cosine")
+    assert (original.learning_rate, original.temperature) == (0.001, 1.0)
+    for server in (original, first):
+        assert server.drop_worst == "as_released"
+        assert server.early_stopping.patience == 1000
+    tricks = {"drop_worst", "early_stopping"}
+    assert first.model_dump(exclude=tricks) == second.model_dump(exclude=tricks)
+    assert (second.drop_worst, second.early_stopping) == ("none", None)
+    assert line("feddf_original").model_copy(update={"server": second}) == line("feddf")
+
+
+def test_fedbe_averages_probabilities_and_weights():
+    for name in ("fedbe_gaussian", "fedbe_dirichlet", "fedbe_as_released"):
+        one = line(name)
+        assert one.ensemble.average == "probabilities"
+        assert one.ensemble.samples == 10
+        assert one.server.swa is not None
+    assert line("fedbe_as_released").ensemble.variant == "as_released"
+    assert line("fedbe_as_released").server.sharpening == 2.0
+
+
+def test_variants_of_server_optimizers_are_those_of_their_sources():
+    """FENS's code weights by samples and starts v at 0; FLamby's differs from it by two values."""
+    for name in ("adam", "yogi"):
+        published, released, flamby = (
+            line(f"fed{name}{variant}").aggregation for variant in ("", "_as_released", "_flamby")
+        )
+        assert {how.server_optimizer.name for how in (published, released, flamby)} == {name}
+        assert (published.weights, published.server_optimizer.v_start) == (
+            "uniform", "epsilon_squared",
+        )  # fmt: skip
+        assert (released.weights, released.server_optimizer.v_start) == ("samples", "zero")
+        theirs = {"beta2": 0.999, "epsilon": 1e-8}
+        optimiser = released.server_optimizer.model_copy(update=theirs)
+        assert flamby == released.model_copy(update={"server_optimizer": optimiser})
+
+
+def test_fednova_has_momentum_on_both_sides():
+    one = line("fednova")
+    optimiser = one.aggregation.server_optimizer
+    assert (one.client.momentum, optimiser.beta, optimiser.learning_rate) == (0.9, 0.9, 1.0)
+
+
+def test_fedavg_stc_is_fens_s_half_in_16_bits():
+    how = line("fedavg_stc").compression
+    assert (how.sparsity, how.bits, how.residuals, how.downstream) == (0.5, 16, True, True)

@@ -1,0 +1,681 @@
+from itertools import product
+
+import pytest
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.library import load_experiments
+from fedstage.experiments.resolution import resolve
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.identity import line_id
+from fedstage.settings.config_file import Config
+from fedstage.settings.experiments import Experiment, Table
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 8,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+    "seed": 0,
+}
+LIBRARY = {
+    "fedavg": {"local": "fedavg"},
+    "fedprox": {"local": {"fedprox": {"mu": 0.001}}},
+    "feddf": {"ensemble": "clients", "global": "basic"},
+    "local_only": {"training": "alone"},
+    "centralised": {"training": "pooled"},
+    "fens": {
+        "training": "one_shot",
+        "rounds": 1,
+        "aggregator": "mlp",
+        "aggregator_training": {"federated": {"rounds": 5}},
+    },
+}
+
+
+def experiment(base=None, scales=None, **changes):
+    axes = [axis for axis in changes.get("grid", ()) if axis not in ("method", "seed")]
+    raw = {
+        "title": "A",
+        "table": {"rows": ["method"], "columns": axes},
+        "base": {**BASE, **(base or {})},
+        "scales": {"default": None} if scales is None else scales,
+        **changes,
+    }
+    return validate(Experiment, raw, "here")
+
+
+def runs(scale="default", library=LIBRARY, **changes):
+    return resolve("a", experiment(**changes), scale, library)
+
+
+# --- grids ----------------------------------------------------------------------------------------
+
+
+def test_without_a_grid_there_is_one_run_of_fedavg():
+    (run,) = runs()
+    assert run.axes == {"method": "fedavg", "seed": 0}
+    assert run.line.local.name == "fedavg"
+    assert run.length.rounds == 8
+
+
+def test_method_and_seed_can_stand_in_the_base():
+    (run,) = runs(base={"method": "fedprox", "seed": 3})
+    assert run.axes == {"method": "fedprox", "seed": 3}
+    assert run.line.local.name == "fedprox"
+
+
+def test_grid_is_every_combination_in_order():
+    grid = {"method": ["fedavg", "feddf"], "partition.alpha": [1.0, 0.1], "seed": [1, 0]}
+    found = [tuple(run.axes[axis] for axis in grid) for run in runs(grid=grid)]
+    assert found == list(product(*grid.values()))
+    for run, (method, alpha, seed) in zip(runs(grid=grid), found, strict=True):
+        assert (run.line.global_trainer is not None) == (method == "feddf")
+        assert (run.line.partition.alpha, run.line.seed) == (alpha, seed)
+
+
+def test_axes_are_settings_at_dotted_paths():
+    grid = {"client.schedule": ["constant", "cosine"], "evaluate_every": [1, 2], "rounds": [3]}
+    found = runs(grid=grid)
+    assert [run.line.client.schedule.name for run in found] == ["constant"] * 2 + ["cosine"] * 2
+    assert [run.length.evaluate_every for run in found] == [1, 2, 1, 2]
+    assert {run.length.rounds for run in found} == {3}
+
+
+def test_settings_are_laid_over_one_another_base_scale_method_grid_point():
+    def mu(**changes):
+        library = {"fedprox": {"local": {"fedprox": {"mu": 0.3}}}}
+        (run,) = runs(library=library, **changes)
+        return run.line.local.mu
+
+    base = {"local": {"fedprox": {"mu": 0.1}}, "method": "fedprox"}
+    library_without = {"fedprox": {}}
+    assert runs(base=base, library=library_without)[0].line.local.mu == 0.1
+    scales = {"default": {"base": {"local": {"fedprox": {"mu": 0.2}}}}}
+    assert runs(base=base, scales=scales, library=library_without)[0].line.local.mu == 0.2
+    assert mu(base=base, scales=scales) == 0.3
+    assert mu(base=base, scales=scales, grid={"local.mu": [0.4]}) == 0.4
+
+
+def test_a_method_replaces_a_choice_of_the_base():
+    (run,) = runs(base={"local": {"fedprox": {"mu": 0.1}}}, grid={"method": ["fedavg"]})
+    assert run.line.local.name == "fedavg"
+
+
+def test_a_choice_as_axis():
+    grid = {"partition": ["iid", {"dirichlet": {"alpha": 1.0}}]}
+    found = runs(grid=grid)
+    assert [run.line.partition.name for run in found] == ["iid", "dirichlet"]
+    assert [run.axes["partition"] for run in found] == ["iid", "dirichlet alpha 1.0"]
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        {"partition": ["iid", {"dirichlet": {"alpha": 1.0, "min_samples": 2}}]},
+        {"client.clip_norm": [None, 1.0]},
+        {"client.schedule": ["constant", {"step": {"milestones": [0.5, 0.75]}}]},
+        {"client.nesterov": [False]},
+        {"data": [{"digits": None}]},
+    ],
+    ids=str,
+)
+def test_values_of_axes_are_plain_so_that_tables_can_take_them(axis):
+    (name,) = axis
+    labels = [run.axes[name] for run in runs(grid=axis)]
+    assert all(label is None or isinstance(label, str | int | float) for label in labels)
+    assert len(set(labels)) == len(labels)
+
+
+def test_values_of_a_list_axis_are_plain_too():
+    base = {"client": {**BASE["client"], "schedule": {"step": {"milestones": [0.5]}}}}
+    found = runs(base=base, grid={"client.schedule.milestones": [[0.5], [0.3, 0.6]]})
+    assert [run.line.client.schedule.milestones for run in found] == [(0.5,), (0.3, 0.6)]
+    labels = [run.axes["client.schedule.milestones"] for run in found]
+    assert all(isinstance(label, str) for label in labels)
+    assert len(set(labels)) == 2
+
+
+def test_values_of_axes_may_have_names():
+    half = {"parquet": {"folder": "cifar10", "train_size": 25000}}
+    found = runs(
+        grid={"data": {"half": half, "digits": "digits"}, "seed": [0, 1]},
+        implies={"data": {"half": {"public": "cifar100"}, "digits": {"public": "held_out"}}},
+        scales={
+            "default": {
+                "cells": [
+                    {"at": {"data": "half"}, "settings": {"server": {"steps": 7}}},
+                    {"at": {"data": "parquet"}, "settings": {"client": {"epochs": 3}}},
+                ]
+            }
+        },
+    )
+    assert [run.axes["data"] for run in found] == ["half", "half", "digits", "digits"]
+    assert [run.line.data.name for run in found[1:3]] == ["parquet", "digits"]
+    assert [run.line.public.name for run in found[1:3]] == ["cifar100", "held_out"]
+    assert [run.line.server.steps for run in found[1:3]] == [7, 20]
+    assert [run.line.client.epochs for run in found[1:3]] == [3, 1]
+    unnamed = runs(grid={"data": [half], "seed": [0]}, base={"public": "cifar100"})
+    assert unnamed[0].axes["data"] == "parquet folder cifar10 train_size 25000"
+    # What comes with a choice comes with it under any name.
+    implied = {"data": {"parquet": {"public": "cifar100"}}}
+    (named,) = runs(grid={"data": {"half": half}}, implies=implied)
+    assert named.line == unnamed[0].line
+
+
+@pytest.mark.parametrize("axis", ["method", "seed"])
+def test_methods_and_seeds_have_no_other_names(axis):
+    with pytest.raises(FedstageError, match=f"^a/default: grid.{axis}: must be a list; names are"):
+        runs(grid={axis: {"ours": {"method": "fedavg", "seed": 0}[axis]}})
+
+
+def test_number_with_an_exponent_is_a_number_in_settings_and_axes():
+    raw = yaml.safe_load("{client.learning_rate: [1e-3, 0.01]}")
+    found = runs(grid=raw)
+    assert [run.line.client.learning_rate for run in found] == [0.001, 0.01]
+    assert [run.axes["client.learning_rate"] for run in found] == [0.001, 0.01]
+
+
+# --- scales ---------------------------------------------------------------------------------------
+
+
+def test_scale_changes_the_base_and_replaces_axes():
+    scales = {
+        "full": None,
+        "mini": {"base": {"rounds": 2, "client": {"epochs": 3}}, "grid": {"seed": [7]}},
+    }
+    definition = experiment(grid={"seed": [0, 1], "participants": [3, 4]}, scales=scales)
+    full = resolve("a", definition, "full", LIBRARY)
+    mini = resolve("a", definition, "mini", LIBRARY)
+    assert [run.axes["seed"] for run in full] == [0, 0, 1, 1]
+    assert [(run.axes["seed"], run.axes["participants"]) for run in mini] == [(7, 3), (7, 4)]
+    assert {(run.length.rounds, run.line.client.epochs) for run in full} == {(8, 1)}
+    assert {(run.length.rounds, run.line.client.epochs) for run in mini} == {(2, 3)}
+    assert {run.line.client.batch_size for run in mini} == {16}
+
+
+def test_empty_scale_changes_nothing():
+    definition = experiment(scales={"a": None, "b": {}})
+    assert resolve("x", definition, "a", LIBRARY) == resolve("x", definition, "b", LIBRARY)
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+def test_an_experiment_changes_a_method_of_the_library_for_itself():
+    methods = {"feddf": {"global": {"basic": {"warm_up": 3}}}}
+    (run,) = runs(grid={"method": ["feddf"]}, methods=methods)
+    assert run.line.global_trainer.warm_up == 3
+    assert run.line.ensemble.name == "clients"
+    assert LIBRARY["feddf"]["global"] == "basic"
+
+
+def test_an_experiment_adds_a_method():
+    methods = {"own": {"local": {"fedprox": {"mu": 0.5}}, "aggregation": {"weights": "uniform"}}}
+    (run,) = runs(grid={"method": ["own"]}, methods=methods)
+    assert run.line.local.mu == 0.5
+    assert run.line.aggregation.weights == "uniform"
+
+
+@pytest.mark.parametrize("name", ["local", "global", "data", "ensemble"])
+def test_a_method_may_be_named_like_a_setting(name):
+    methods = {name: {"client": {"epochs": 5}}}
+    (run,) = runs(grid={"method": [name]}, methods=methods)
+    assert run.line.client.epochs == 5
+
+
+def test_unknown_method_lists_the_known_ones():
+    with pytest.raises(FedstageError) as caught:
+        runs(grid={"method": ["fedavg", "fedsgd"]}, methods={"own": {}})
+    assert str(caught.value) == (
+        "a/default: method = 'fedsgd': unknown; use one of "
+        "centralised, fedavg, feddf, fedprox, fens, local_only, own"
+    )
+
+
+def test_every_run_is_checked_not_only_the_first():
+    with pytest.raises(FedstageError, match="a/default, method fedprox: participants = 11"):
+        runs(grid={"participants": [4, 11], "method": ["fedprox"]})
+
+
+# --- experiments like another one -----------------------------------------------------------------
+
+
+def family(tmp_path, **children):
+    """Load experiment `a` of the configuration and the given files."""
+    (tmp_path / "experiments").mkdir(exist_ok=True)
+    for name, content in children.items():
+        text = yaml.safe_dump({"title": name, "scales": {"default": None}, **content})
+        (tmp_path / f"experiments/{name}.yaml").write_text(text)
+    methods = {"fedprox": {"local": {"fedprox": {"mu": 0.5}}}, "own": {"local": "fedavg"}}
+    config = Config(targets=["a"], experiments={"a": experiment(methods=methods)})
+    return load_experiments(config, tmp_path)
+
+
+def test_experiment_starts_from_base_and_methods_of_the_one_that_it_is_like(tmp_path):
+    changes = {
+        "like": "a",
+        "base": {"rounds": 3, "partition": {"dirichlet": {"alpha": 5.0}}},
+        "methods": {"fedprox": {"aggregation": {"weights": "uniform"}}},
+        "grid": {"method": ["fedprox", "own"]},
+    }
+    child = family(tmp_path, b=changes)["b"]
+    prox, own = resolve("b", child, "default", LIBRARY)
+    assert (prox.line.local.mu, prox.line.aggregation.weights) == (0.5, "uniform")
+    assert own.line.aggregation.weights == "samples"
+    assert {run.length.rounds for run in (prox, own)} == {3}
+    assert {run.line.partition.alpha for run in (prox, own)} == {5.0}
+    assert {run.line.clients for run in (prox, own)} == {10}
+
+
+def test_experiment_like_another_shares_its_lines_and_not_its_grid(tmp_path):
+    found = family(tmp_path, b={"like": "a", "base": {"rounds": 3}})
+    (one,), (other,) = (resolve(name, found[name], "default", LIBRARY) for name in "ab")
+    assert line_id(one.line) == line_id(other.line)
+    assert found["b"].grid == {}
+    assert found["b"].title == "b"
+
+
+def test_experiments_like_one_that_is_not_there_are_left_out(tmp_path):
+    assert set(family(tmp_path, b={"like": "a"}, c={"like": "nonsuch"})) == {"a", "b"}
+
+
+def test_likeness_has_one_step(tmp_path):
+    with pytest.raises(FedstageError, match="c: like = 'b': must be one of a"):
+        family(tmp_path, b={"like": "a"}, c={"like": "b"})
+
+
+# --- federated or not -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "pooled"), [("local_only", False), ("centralised", True)])
+def test_unfederated_methods_become_local_lines_of_the_whole_length(method, pooled):
+    (run,) = runs(grid={"method": [method]})
+    assert isinstance(run.line, LocalLine)
+    assert run.line.pooled == pooled
+    assert run.line.client.epochs == 8
+    assert run.length.rounds == 8
+
+
+def test_length_and_evaluation_are_not_in_the_line():
+    base = {"validation": 0.1}
+    changes = {
+        "rounds": 100,
+        "evaluate_every": 5,
+        "evaluate": {"aggregated": {"checkpoints": 2}},
+        "role": "validation",
+    }
+    (plain,), (other,) = runs(base=base), runs(base=base | changes)
+    assert other.length != plain.length
+    assert other.line == plain.line
+    assert line_id(other.line) == line_id(plain.line)
+    assert not set(RunLength.model_fields) & set(Line.model_fields)
+
+
+PATIENTS = {"data": "heart_disease", "model": "logistic_regression", "partition": "natural"}
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [({}, "top1_accuracy"), ({"metric": "auc"}, "auc")], ids=str
+)
+def test_published_numbers_are_of_the_tables_metric(named, expected):
+    published = {"paper": "fens", "table": "table12"}
+    assert Table.model_validate({**named, "published": published}).published.metric == expected
+    other = {**published, "metric": "accuracy"}
+    assert Table.model_validate({**named, "published": other}).published.metric == "accuracy"
+
+
+def test_how_test_samples_are_prepared_is_not_in_the_line():
+    pooled, own = runs(base=PATIENTS, grid={"role": ["test", "test_own"]}, table={"rows": ["role"]})
+    assert (pooled.length.role, own.length.role) == ("test", "test_own")
+    assert line_id(pooled.line) == line_id(own.line)
+
+
+def test_test_samples_of_images_are_prepared_in_one_way():
+    with pytest.raises(FedstageError) as caught:
+        runs(base={"role": "test_own"})
+    message = "role = 'test_own': only for data = heart_disease, and here data = digits"
+    assert message in str(caught.value)
+
+
+def test_by_default_the_global_model_is_evaluated_on_test_data_in_every_round():
+    (run,) = runs()
+    assert run.length == RunLength(rounds=8)
+    assert (run.length.evaluate_every, run.length.role) == (1, "test")
+    assert run.length.evaluate.name == "global_model"
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def test_by_default_an_experiment_makes_a_table_and_figures():
+    assert experiment().results == ["table", "figures"]
+
+
+@pytest.mark.parametrize("result", ["properties", "simulation", "round_times"])
+@pytest.mark.parametrize(
+    ("method", "training"), [("local_only", "alone"), ("centralised", "pooled")]
+)
+def test_results_about_rounds_refuse_methods_without_rounds(result, method, training):
+    grid = {"method": ["fedavg", method]}
+    with pytest.raises(FedstageError) as caught:
+        runs(grid=grid, results=["table", result])
+    assert str(caught.value) == (
+        f"a/default: results = {result!r}: method {method} has training = {training!r}; "
+        "only federated"
+    )
+    assert len(runs(grid={"method": ["fedavg"]}, results=["table", result])) == 1
+
+
+def test_an_unknown_result_is_told_with_the_known_ones():
+    with pytest.raises(FedstageError, match=r"results\.0 = 'tables': must be 'table', 'figures', "):
+        experiment(results=["tables"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"local_training": -1},
+            "simulation.local_training.constant = -1: must be greater than or",
+        ),
+        ({"logits": {"mean": 1}}, "simulation.logits.varying.variation: missing, a value"),
+        ({"availability": {"share": 1.0, "interval": 5}}, "share = 1.0: must be less than 1"),
+        ({"servers": 0}, "simulation.servers = 0: must be greater than or equal to 1"),
+    ],
+)
+def test_faults_of_a_simulation_are_told_in_one_line(settings, told):
+    with pytest.raises(FedstageError) as caught:
+        experiment(simulation=settings)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_yaml_is_read(tmp_path):
+    (tmp_path / "a.yaml").write_text("a: {b: [1, 2.5, null, true]}\n")
+    assert load_yaml(tmp_path / "a.yaml") == {"a": {"b": [1, 2.5, None, True]}}
+
+
+def test_experiments_of_config_and_folders_are_read(tmp_path):
+    for folder, name in (("papers/p/experiments", "b"), ("experiments", "c")):
+        content = {"title": name, "base": BASE, "scales": {"default": None}}
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+        (tmp_path / folder / "notes.txt").write_text("none")
+    config = Config(targets=["a"], experiments={"a": experiment()})
+    found = load_experiments(config, tmp_path)
+    assert {name: content.title for name, content in found.items()} == {
+        "a": "A",
+        "b": "b",
+        "c": "c",
+    }
+    assert list(config.experiments) == ["a"]
+
+
+def test_there_need_not_be_a_folder_of_experiments(tmp_path):
+    config = Config(targets=["a"], experiments={"a": experiment()})
+    assert list(load_experiments(config, tmp_path / "none")) == ["a"]
+
+
+def test_a_scale_starts_from_the_scale_of_the_same_name(tmp_path):
+    scales = {
+        "smoke": {
+            "base": {"rounds": 2},
+            "methods": {"feddf": {"rounds": 1}},
+            "grid": {"seed": [5]},
+        },
+        "unused": None,
+    }
+    parent = {"scales": scales}
+    child = {"like": "parent", "scales": {"smoke": {"base": {"participants": 3}}, "own": None}}
+    found = family(tmp_path, parent=parent, b=child)["b"]
+    assert set(found.scales) == {"smoke", "own"}
+    assert found.scales["smoke"].base == {"rounds": 2, "participants": 3}
+    assert found.scales["smoke"].methods == {"feddf": {"rounds": 1}}
+    assert found.scales["smoke"].grid == {}  # of axes, each experiment has its own
+    assert found.scales["own"].base == {}
+
+
+# --- methods of a scale, and what values imply ----------------------------------------------------
+
+
+def test_a_scale_can_change_methods():
+    scales = {"default": None, "small": {"methods": {"fedprox": {"local": {"mu": 0.5}}}}}
+    changes = {"grid": {"method": ["fedprox", "fedavg"]}, "scales": scales}
+    assert runs(**changes)[0].line.local.mu == 0.001
+    changed, other = runs("small", **changes)
+    assert changed.line.local.mu == 0.5
+    assert other.line.local.name == "fedavg"
+
+
+def test_a_value_of_an_axis_can_imply_settings():
+    grid = {"data": ["digits", "cifar10", {"cifar100": {"train_size": 500}}], "seed": [0]}
+    implies = {"data": {"cifar10": {"public": "svhn"}, "cifar100": {"public": "cifar10"}}}
+    method = {"fedavg": {"ensemble": "clients", "global": "basic"}}
+    found = [run.line.public.name for run in runs(grid=grid, implies=implies, library=method)]
+    assert found == ["held_out", "svhn", "cifar10"]
+
+
+def test_the_value_itself_is_above_what_it_implies():
+    grid = {"participants": [4, 6], "global_models": [3]}
+    implies = {"participants": {6: {"global_models": 2, "rounds": 5}}}
+    found = runs(grid=grid, implies=implies)
+    assert [(run.line.global_models, run.length.rounds) for run in found] == [(3, 8), (3, 5)]
+
+
+def test_only_values_of_axes_imply_something():
+    with pytest.raises(FedstageError, match=r"a: implies.data: must be an axis of the grid"):
+        runs(implies={"data": {"digits": {"rounds": 3}}})
+
+
+def test_what_an_axis_implies_is_inherited_where_there_is_this_axis(tmp_path):
+    grid = {"data": ["digits"]}
+    parent = {"grid": grid, "implies": {"data": {"digits": {}}}}
+    children = {"b": {"like": "parent"}, "c": {"like": "parent", "grid": grid}}
+    found = family(tmp_path, parent=parent, **children)
+    assert [found[name].implies for name in "bc"] == [{}, {"data": {"digits": {}}}]
+
+
+def at_cells(*cells):
+    found = [{"at": at, "settings": {"client": {"learning_rate": rate}}} for at, rate in cells]
+    return {"default": {"cells": found}}
+
+
+def rates(**changes):
+    return [run.line.client.learning_rate for run in runs(**changes)]
+
+
+METHODS_AND_ALPHAS = {"method": ["fedavg", "fedprox"], "partition.alpha": [1.0, 0.1]}
+
+
+def test_settings_can_depend_on_several_axes():
+    cells = at_cells(
+        ({"method": "fedavg", "partition.alpha": 0.1}, 0.4), ({"method": ["fedprox"]}, 0.3)
+    )
+    assert rates(grid=METHODS_AND_ALPHAS, scales=cells) == [0.05, 0.4, 0.3, 0.3]
+
+
+def test_later_cells_are_above_earlier_ones_and_all_above_methods_and_what_axes_imply():
+    grid = {**METHODS_AND_ALPHAS, "partition.alpha": [0.1]}
+    changes = {
+        "methods": {"fedavg": {"client": {"learning_rate": 0.7}}},
+        "implies": {"partition.alpha": {0.1: {"client": {"learning_rate": 0.8}}}},
+        "grid": grid,
+    }
+    assert rates(**changes) == [0.8, 0.8]
+    cells = at_cells(({"partition.alpha": 0.1}, 0.2), ({"method": "fedavg"}, 0.4))
+    assert rates(scales=cells, **changes) == [0.4, 0.2]
+    grid["client.learning_rate"] = [0.6]
+    assert rates(scales=cells, **changes) == [0.6, 0.6]
+
+
+def test_settings_of_cells_are_inherited_and_may_be_of_those_who_inherit_them(tmp_path):
+    cells = at_cells(({"method": "fedprox"}, 0.3), ({"method": "fedavg"}, 0.2))
+    parent = {"grid": {"method": ["fedavg"]}, "scales": cells}
+    own = at_cells(({"method": "fedprox"}, 0.4))
+    children = {
+        "b": {"like": "parent", "grid": {"method": ["fedavg"]}},
+        "c": {"like": "parent", "grid": {"method": ["fedprox"]}, "scales": own},
+    }
+    found = family(tmp_path, parent=parent, **children)
+    rates = [
+        cell.settings["client"]["learning_rate"] for cell in found["c"].scales["default"].cells
+    ]
+    assert rates == [0.3, 0.2, 0.4]
+    (tmp_path / "experiments/c.yaml").unlink()
+    del children["c"]
+    with pytest.raises(
+        FedstageError,
+        match=r"parent/default: cells\.0\.at: method = 'fedprox': no cell of parent; use one of",
+    ):
+        family(tmp_path, parent=parent, **children)
+
+
+# --- one-shot runs --------------------------------------------------------------------------------
+
+
+def test_a_base_may_hold_settings_of_one_shot_and_federated_runs():
+    base = {"aggregator_fraction": 0.1, "initialisation": "own", "global_models": 2}
+    federated, one_shot, alone = runs(
+        base=base, grid={"method": ["fedavg", "fens", "local_only"]}, table={}
+    )
+    assert isinstance(federated.line, Line)
+    assert (federated.line.global_models, federated.line.clients) == (2, 10)
+    assert isinstance(one_shot.line, OneShotLine)
+    assert (one_shot.line.aggregator.name, one_shot.line.initialisation) == ("mlp", "own")
+    assert one_shot.length.rounds == 1
+    assert isinstance(alone.line, LocalLine)
+    assert (alone.line.aggregator_fraction, alone.line.initialisation) == (0.1, "own")
+
+
+def test_a_rule_and_who_is_forgotten_are_axes():
+    grid = {
+        "method": ["fens"],
+        "aggregator": ["averaging", {"mlp": {"hidden": 8}}],
+        "forget": [[], [2, 5]],
+    }
+    found = runs(base={"aggregator_fraction": 0.1}, grid=grid)
+    assert [(one.line.aggregator.name, one.line.forget) for one in found] == [
+        ("averaging", ()), ("averaging", (2, 5)), ("mlp", ()), ("mlp", (2, 5)),
+    ]  # fmt: skip
+    assert [one.axes["forget"] for one in found] == ["", "2 5", "", "2 5"]
+    assert found[2].axes["aggregator"] == "mlp hidden 8"
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+def chosen(among, **changes):
+    library = LIBRARY | {"tuned": {"choose": {"among": among}, **changes}}
+    (run,) = runs(library=library, base={"validation": 0.1}, grid={"method": ["tuned"]})
+    return run
+
+
+def test_a_run_that_chooses_has_a_candidate_for_every_combination():
+    run = chosen({"client.epochs": [1, 4], "client.learning_rate": [0.1, 0.2, 1e-3]})
+    values = [(one.line.client.epochs, one.line.client.learning_rate) for one in run.candidates]
+    assert values == list(product((1, 4), (0.1, 0.2, 0.001)))
+    assert run.candidates[1].axes == {"client.epochs": 1, "client.learning_rate": 0.2}
+    assert (run.line, run.axes["method"]) == (run.candidates[0].line, "tuned")
+    assert not any(one.candidates for one in run.candidates)
+
+
+def test_candidates_are_scored_on_validation_and_on_what_is_asked_for():
+    run = chosen({"client.epochs": [1, 4]})
+    assert [(one.length.role, one.line.client.epochs) for one in run.evaluated()] == [
+        ("validation", 1), ("validation", 4), ("test", 1), ("test", 4),
+    ]  # fmt: skip
+    validated = chosen({"client.epochs": [1, 4]}, role="validation")
+    assert [one.length.role for one in validated.evaluated()] == ["validation"] * 2
+    (plain,) = runs()
+    assert plain.evaluated() == [plain]
+
+
+def test_one_shot_runs_choose_too():
+    rates = "aggregator_training.federated.learning_rate"
+    run = chosen(
+        {"aggregator_training.learning_rate": [0.1, 1.0]},
+        **LIBRARY["fens"],
+        aggregator_fraction=0.1,
+    )
+    assert [one.line.aggregator_training.learning_rate for one in run.candidates] == [0.1, 1.0]
+    with pytest.raises(FedstageError, match=r"aggregator_training\.federated = .*unknown key"):
+        chosen({rates: [1]}, **LIBRARY["fens"], aggregator_fraction=0.1)
+
+
+# --- runs that go on from others ------------------------------------------------------------------
+
+KD = {"training": "one_shot", "rounds": 1, "aggregator": "weighted", "distillation": "l1"}
+FOLLOWING = LIBRARY | {
+    "kd": KD,
+    "kd_first": {"local": "fedavg", "rounds": 3, "start": "kd"},
+    "kd_last": KD | {"start": {"method": "fedavg", "rounds": 3}},
+    "twice": {"local": "fedavg", "rounds": 2, "start": "kd_last"},
+}
+
+
+def following(*names, **changes):
+    return runs(library=FOLLOWING, grid={"method": list(names), **changes})
+
+
+def test_a_run_that_starts_from_a_student_shares_all_of_it():
+    alone, after = following("kd", "kd_first")
+    assert after.before.line == alone.line
+    assert after.line.start == one_shot_artefacts.student_file(alone.line)
+    assert artefacts.global_model(after.line, 0, 0) == after.line.start
+    assert [one.length.rounds for one in after.chain()] == [1, 3]
+
+
+def test_a_run_that_starts_from_federated_rounds_shares_those_of_the_method():
+    federated, after = following("fedavg", "kd_last")
+    assert after.before.line == federated.line
+    assert after.before.length.rounds == 3
+    assert after.line.start == artefacts.global_model(federated.line, 3, 0)
+
+
+def test_runs_may_follow_one_another():
+    (run,) = following("twice")
+    assert [one.length.rounds for one in run.chain()] == [3, 1, 2]
+    assert run.evaluated() == [run]
+    assert run.trained() == run.chain()
+
+
+def test_a_start_is_at_the_same_point_of_the_grid():
+    rates = {"client.learning_rate": [0.1, 0.2]}
+    for run in following("kd_first", **rates):
+        assert run.before.line.client.learning_rate == run.axes["client.learning_rate"]
+
+
+def test_a_start_may_be_an_axis():
+    starts = {"start": [None, "kd"], "method": ["fedavg"]}
+    without, after = runs(library=FOLLOWING, grid=starts)
+    assert without.line.start is None
+    assert after.line.start == one_shot_artefacts.student_file(following("kd")[0].line)
+
+
+def test_candidates_start_from_the_same():
+    chosen = {"choose": {"among": {"rounds": [1, 2]}}}
+    tried = FOLLOWING | {"kd_first": FOLLOWING["kd_first"] | chosen}
+    (run,) = runs(library=tried, base={"validation": 0.1}, grid={"method": ["kd_first"]})
+    assert len({one.line.start for one in run.candidates}) == 1
+    assert len(run.trained()) == 2 * len(run.evaluated()) == 8
+
+
+def test_clients_may_train_alone_from_a_federated_model():
+    tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
+    (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
+    assert one_shot_artefacts.local_start(run.line, 2) == artefacts.global_model(
+        run.before.line, 3, 0
+    )

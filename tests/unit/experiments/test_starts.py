@@ -1,0 +1,78 @@
+"""What a run starts from, and which lines may follow one another."""
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.starts import check_start, ended_in, named_start
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import alone
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
+
+SHARED = {
+    "data": "digits",
+    "clients": 4,
+    "partition": "iid",
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "seed": 0,
+}
+TAUGHT = {"distillation": "l1", "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
+
+
+def federated(**changes):
+    return Line.model_validate(SHARED | {"participants": 4} | changes)
+
+
+def one_shot(**changes):
+    return OneShotLine.model_validate(SHARED | TAUGHT | changes)
+
+
+def test_a_start_is_a_method_or_one_with_changes():
+    assert named_start("e", "fedkd") == ("fedkd", {})
+    changed = {"method": "fedavg", "rounds": 3, "client": {"epochs": 2}}
+    assert named_start("e", changed) == ("fedavg", {"rounds": 3, "client": {"epochs": 2}})
+
+
+def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student():
+    distilled = federated(ensemble="clients", server=TAUGHT["server"], **{"global": "basic"})
+    assert ended_in("e", distilled, 3) == artefacts.global_model(distilled, 3, 0)
+    assert ended_in("e", distilled, 3).endswith("round_0003/group_0/distilled.safetensors")
+    assert ended_in("e", one_shot(), 1) == one_shot_artefacts.student_file(one_shot())
+
+
+@pytest.mark.parametrize(
+    "line", [one_shot(distillation=None), alone(federated(), 3, pooled=True)], ids=["many", "none"]
+)
+def test_what_ends_in_several_models_or_was_not_federated_is_no_start(line):
+    with pytest.raises(FedstageError, match="must be federated, or one_shot with distillation"):
+        ended_in("e", line, 1)
+
+
+def test_the_settings_of_training_may_differ():
+    check_start("e", federated(client=SHARED["client"] | {"epochs": 9}), one_shot())
+    check_start("e", one_shot(), federated(participants=2))
+    check_start("e", alone(federated(), 3, pooled=True), federated())
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "told"),
+    [
+        (federated(), one_shot(clients=5), "clients = 5: must be that of the run, 4"),
+        (federated(), one_shot(seed=1), "seed = 1"),
+        (federated(), one_shot(validation=0.1), "validation = 0.1"),
+        (federated(), one_shot(student="resnet8"), "model = 'resnet8': must be the run's"),
+        (
+            federated(global_models=2, architectures=["cnn_small", "resnet8"]),
+            one_shot(),
+            "model = 'cnn_small': must be the run's, 'resnet8'",
+        ),
+        (one_shot(architectures=["cnn_small", "resnet8"]), federated(), "the run's, 'resnet8'"),
+        (one_shot(initialisation="own"), federated(), "initialisation = 'own'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_does_not_fit_is_refused(line, before, told):
+    with pytest.raises(FedstageError) as caught:
+        check_start("e", line, before)
+    assert told in str(caught.value)

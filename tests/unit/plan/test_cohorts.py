@@ -1,0 +1,61 @@
+"""Cohorts: which participants train in one job."""
+
+import pytest
+
+from fedstage.experiments.targets import cohorts_of
+from fedstage.plan.identity import line_id
+from fedstage.plan.one_shot_sharing import alone
+from fedstage.plan.runs import Run
+from fedstage.plan.sharing import cohorts, group_slots, undistilled
+from fedstage.settings.config_file import Execution
+from fedstage.settings.lines import Line
+from fedstage.settings.runs import RunLength
+
+BASE = {
+    "data": "digits", "clients": 8, "partition": "iid", "participants": 7, "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1}, "seed": 0,
+}  # fmt: skip
+
+
+def line(**changes):
+    return Line.model_validate(BASE | changes)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (1, [(0,), (1,), (2,), (3,)]),
+        (3, [(0, 1, 2), (3,)]),
+        (4, [(0, 1, 2, 3)]),
+        (9, [(0, 1, 2, 3)]),
+        (None, [(0, 1, 2, 3)]),
+    ],
+)
+def test_the_slots_of_a_group_are_cut_in_their_order(size, expected):
+    assert cohorts(line(global_models=2), 0, size) == expected
+
+
+def test_every_slot_is_in_one_cohort():
+    for group in range(3):
+        found = [slot for cohort in cohorts(line(global_models=3), group, 2) for slot in cohort]
+        assert found == list(group_slots(line(global_models=3), group))
+
+
+def test_lines_with_the_same_cohort_share_its_rule():
+    basic = line(ensemble="clients", **{"global": "basic"})
+    two = line(global_models=2)
+    runs = [Run({}, each, RunLength(rounds=1)) for each in (basic, two)]
+    runs.append(Run({}, alone(two, 1, pooled=True), RunLength(rounds=1, training="pooled")))
+    found = cohorts_of(runs, "all")
+    assert found == {
+        (0, tuple(range(7))): [line_id(basic), line_id(undistilled(basic))],
+        (0, (0, 1, 2, 3)): [line_id(two)],
+        (1, (4, 5, 6)): [line_id(two)],
+    }
+
+
+@pytest.mark.parametrize("granularity", ["round", "segment"])
+def test_cohorts_are_for_jobs_of_participants(granularity):
+    with pytest.raises(ValueError, match="clients_per_job = 2: only with granularity"):
+        Execution(granularity=granularity, clients_per_job=2)

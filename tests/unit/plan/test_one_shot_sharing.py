@@ -1,0 +1,410 @@
+"""Which settings of a one-shot line reach which of its files."""
+
+import pytest
+
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.edges import as_lists
+from fedstage.plan.identity import (
+    aggregator_id,
+    local_id,
+    partition_id,
+    partition_settings,
+    quantisation_id,
+    student_id,
+)
+from fedstage.plan.one_shot_edges import aggregator_reads
+from fedstage.plan.one_shot_sharing import (
+    aggregating,
+    alone,
+    client_model,
+    local_line,
+    members,
+    teaching,
+    unquantised,
+)
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShot, OneShotLine
+
+CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
+ROUNDS = {"federated": {"rounds": 5}}
+BASE = {
+    "data": {"digits": {"server_validation": 20}},
+    "clients": 4,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "validation": 0.1,
+    "aggregator_fraction": 0.1,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "aggregator": "mlp",
+    "aggregator_training": ROUNDS,
+    "seed": 0,
+}
+
+
+def one_shot(**changes):
+    return OneShotLine.model_validate({**BASE, **changes})
+
+
+IDS = {
+    "partition": lambda line: partition_id(local_line(line)),
+    "models": lambda line: local_id(local_line(line)),
+    "aggregator": aggregator_id,
+    "student": student_id,
+}
+ALL, FITTED, TAUGHT = set(IDS), {"aggregator", "student"}, {"student"}
+TRAINED = {"models", "aggregator", "student"}
+#: Each field, a changed value, and the ids that must change with it; no other may.
+REACH = {
+    "data": ({"digits": {"test": 300, "server_validation": 20}}, ALL),
+    "clients": (5, ALL),
+    "partition": ("iid", ALL),
+    "validation": (0.2, ALL),
+    "aggregator_fraction": (0.2, ALL),
+    "local_fraction": (0.9, set()),  # what is meant without it
+    "model": ("logistic_regression", TRAINED),
+    "architectures": (["cnn_small", "logistic_regression"], TRAINED),
+    "initialisation": ("own", TRAINED),
+    "start": ("results/training/a/round_0003/group_0/aggregated.safetensors", TRAINED),
+    "client": ({**CLIENT, "momentum": 0.5}, TRAINED),
+    "quantisation": ("int8", FITTED),
+    "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
+    "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),
+    "forget": ([2], FITTED),
+    "distillation": ("l1", TAUGHT),
+    "student": ("resnet8", TAUGHT),
+    "server": ({**SERVER, "steps": 4}, TAUGHT),
+    "public": ("cifar10", TAUGHT),
+    "numerics": ({"threads": 2}, TRAINED),
+    "seed": (1, ALL),
+}
+
+
+@pytest.mark.parametrize("field", REACH)
+def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
+    value, expected = REACH[field]
+    taught = {"distillation": "kl", "server": SERVER}
+    if field == "start":  # which an aggregator that needs unseen samples may not have
+        taught["aggregator"] = "weighted"
+    before, after = one_shot(**taught), one_shot(**taught | {field: value})
+    assert before != after
+    assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
+
+
+def test_every_field_is_in_the_table_above():
+    assert set(OneShotLine.model_fields) == set(REACH)
+
+
+@pytest.mark.parametrize("aggregator", ["averaging", "weighted", "confidence", "voting"])
+def test_how_an_aggregator_is_trained_does_not_reach_one_that_is_not(aggregator):
+    trained = one_shot(aggregator=aggregator)
+    assert aggregator_id(trained) == aggregator_id(
+        one_shot(aggregator=aggregator, aggregator_training=None)
+    )
+
+
+def test_all_rules_have_the_same_clients():
+    rules = ("averaging", "weighted", "linear", "per_class", "mlp", "voting", "moe")
+    lines = [one_shot(aggregator=rule) for rule in rules]
+    assert len({local_id(local_line(line)) for line in lines}) == 1
+    assert len({aggregator_id(line) for line in lines}) == 7
+
+
+def test_training_on_all_samples_is_training_without_a_part_for_the_aggregator():
+    whole = one_shot(aggregator="averaging", local_fraction=1.0)
+    plain = one_shot(aggregator="averaging", aggregator_fraction=0.0)
+    assert local_line(whole) == local_line(plain)
+    assert aggregator_id(whole) == aggregator_id(plain)
+    assert local_id(local_line(whole)) != local_id(local_line(one_shot()))
+    assert "aggregator_fraction" not in partition_settings(local_line(whole))
+
+
+def test_clients_of_an_ensemble_are_the_clients_that_train_alone():
+    settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
+    federated = Line.model_validate(settings | {"participants": 2})
+    whole = one_shot(aggregator="averaging", local_fraction=1.0)
+    assert local_line(whole) == alone(federated, 1, pooled=False)
+    own = OneShot(aggregator_fraction=0.1, initialisation="own")
+    apart = alone(federated, 1, pooled=False, own=own)
+    assert apart == local_line(one_shot(initialisation="own"))
+    assert alone(federated, 1, pooled=True, own=own) == alone(federated, 1, pooled=True)
+
+
+def test_a_federated_line_of_groups_trains_its_clients_alone_with_its_model():
+    groups = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}
+    settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
+    line = Line.model_validate(settings | groups | {"participants": 2})
+    assert alone(line, 1, pooled=False).architectures == ()
+
+
+@pytest.mark.parametrize("setting", [{"round_decay": 0.9}, {"batches": "continued"}], ids=str)
+def test_what_is_about_rounds_does_not_reach_clients(setting):
+    client = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
+    plain, changed = one_shot(client=client), one_shot(client=client | setting)
+    assert local_line(plain) == local_line(changed)
+    assert aggregator_id(plain) == aggregator_id(changed)
+
+
+# --- architectures --------------------------------------------------------------------------------
+
+SMALL, LINEAR = {"name": "cnn_small"}, {"name": "logistic_regression"}
+
+
+def test_architectures_are_dealt_out_in_turn():
+    line = one_shot(architectures=[SMALL, LINEAR], clients=5)
+    names = [client_model(line, client).name for client in range(5)]
+    assert names == [SMALL["name"], LINEAR["name"]] * 2 + [SMALL["name"]]
+    assert names == [client_model(local_line(line), client).name for client in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([SMALL, LINEAR], [SMALL, LINEAR, SMALL, LINEAR]),
+        ([SMALL, LINEAR, SMALL, LINEAR], [SMALL, LINEAR] * 3),
+        ([SMALL], []),
+        ([SMALL] * 4, []),
+    ],
+    ids=["repeated", "too many", "one", "all the same"],
+)
+def test_the_same_models_are_the_same_files_however_they_are_listed(one, other):
+    ids = {local_id(local_line(one_shot(architectures=models))) for models in (one, other)}
+    assert len(ids) == 1
+
+
+def test_a_model_that_no_client_has_does_not_reach_clients():
+    ids = {
+        local_id(local_line(one_shot(architectures=[LINEAR], model=model)))
+        for model in (SMALL, LINEAR, {"name": "resnet8"})
+    }
+    assert len(ids) == 1
+
+
+# --- initial weights ------------------------------------------------------------------------------
+
+
+def test_clients_start_from_one_model_or_each_from_its_own():
+    common, own = (local_line(one_shot(initialisation=kind)) for kind in ("common", "own"))
+    starts = {
+        kind: [one_shot_artefacts.local_start(kind, n) for n in range(4)] for kind in (common, own)
+    }
+    assert len(set(starts[common])) == 1
+    assert len(set(starts[own])) == 4
+    assert starts[own][0] == starts[common][0]
+    assert one_shot_artefacts.local_start(common, None) == starts[common][0]
+
+
+def test_clients_of_one_architecture_start_from_its_common_weights():
+    line = local_line(one_shot(architectures=[SMALL, LINEAR]))
+    starts = [one_shot_artefacts.local_start(line, client) for client in range(4)]
+    assert starts[:2] == starts[2:]
+    assert starts[0] != starts[1]
+
+
+START = "results/training/a/round_0003/group_0/aggregated.safetensors"
+
+
+def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained_before():
+    taught = {"aggregator": "weighted", "distillation": "l1", "server": SERVER, "start": START}
+    line = one_shot(**taught)
+    assert {one_shot_artefacts.local_start(local_line(line), client) for client in range(4)} == {
+        START
+    }
+    assert one_shot_artefacts.student_start(line) == START
+    other = one_shot(**taught, student="logistic_regression")
+    assert "initial_models" in one_shot_artefacts.student_start(other)
+
+
+# --- forgetting -----------------------------------------------------------------------------------
+
+
+def test_forgotten_clients_are_no_members():
+    line = one_shot(forget=[2, 0])
+    assert members(line) == [1, 3]
+    assert [
+        path.rpartition("/")[2] for path in one_shot_artefacts.members_logits(line, "test")
+    ] == [
+        "client_1-test.safetensors",
+        "client_3-test.safetensors",
+    ]
+    assert aggregator_id(line) == aggregator_id(one_shot(forget=[0, 2, 2]))
+    assert "-mlp-without_0_2-seed0-" in aggregator_id(line)
+
+
+def test_an_aggregator_that_forgets_has_the_same_clients():
+    assert local_line(one_shot(forget=[1])) == local_line(one_shot())
+
+
+def test_the_settings_of_an_aggregators_file_name_it():
+    line = one_shot(architectures=[SMALL, LINEAR], local_fraction=0.9, forget=[3, 1])
+    assert aggregating(aggregating(line)) == aggregating(line)
+    assert aggregator_id(aggregating(line)) == aggregator_id(line)
+    assert local_line(aggregating(line)) == local_line(line)
+
+
+def test_many_forgotten_clients_leave_a_name_that_is_short():
+    line = one_shot(clients=300, forget=list(range(0, 300, 2)))
+    assert "-without_150_clients-" in aggregator_id(line)
+    assert len(aggregator_id(line)) < 120
+
+
+# --- students -------------------------------------------------------------------------------------
+
+
+def taught(**changes):
+    return one_shot(**{"distillation": "kl", "server": SERVER, **changes})
+
+
+def test_a_student_has_the_architecture_of_the_model_unless_something_else_is_said():
+    assert student_id(taught(student="cnn_small")) == student_id(taught())
+    mixed = taught(architectures=[LINEAR], model="cnn_small")
+    assert teaching(mixed).student.name == "cnn_small"
+    assert student_id(mixed) != student_id(taught(architectures=[LINEAR], model=LINEAR))
+    assert aggregator_id(mixed) == aggregator_id(one_shot(model=LINEAR))
+
+
+@pytest.mark.parametrize(("transfer", "read"), [("kl", True), ("l1", False), ("fedet", False)])
+@pytest.mark.parametrize(
+    "setting", [{"temperature": 2.0}, {"tau_squared": False}, {"sharpening": 2.0}], ids=str
+)
+def test_temperatures_reach_what_learns_probabilities(transfer, read, setting):
+    one, other = (
+        student_id(taught(distillation=transfer, server=SERVER | changes))
+        for changes in ({}, setting)
+    )
+    assert (one != other) == read
+
+
+def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
+    for changes in ({}, {"forget": [2]}, {"architectures": [SMALL, LINEAR]}):
+        line, plain = taught(**changes), one_shot(**changes)
+        for one in (line, teaching(line)):
+            assert aggregator_id(one) == aggregator_id(plain)
+            assert local_line(one) == local_line(plain)
+        assert student_id(teaching(line)) == student_id(line)
+        assert one_shot_artefacts.one_shot_metrics_file(line, "test") != (
+            one_shot_artefacts.one_shot_metrics_file(plain, "test")
+        )
+
+
+def test_students_of_a_seed_start_from_one_model():
+    starts = {
+        one_shot_artefacts.student_start(taught(distillation=kind))
+        for kind in ("kl", "l1", "fedet")
+    }
+    assert starts == {one_shot_artefacts.local_start(local_line(one_shot()), 0)}
+
+
+def test_images_are_whole_sets_or_training_samples_of_a_role():
+    line = local_line(one_shot())
+    of_sets = {
+        name: artefacts.data_file(line.data, name)
+        for name in ("test", "test_own", "held_out", "server_validation")
+    }
+    of_roles = dict.fromkeys(("validation", "aggregator"), artefacts.data_file(line.data, "train"))
+    for images, expected in (of_sets | of_roles).items():
+        assert artefacts.samples_file(line.data, images) == expected
+    assert (
+        artefacts.samples_file(line.data, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
+    )
+
+
+# --- what an aggregator reads ---------------------------------------------------------------------
+
+
+STOPPED = {"federated": {"rounds": 5, "early_stopping": {}}}
+PROXY = {"proxy": {"steps": 5}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "images"),
+    [
+        ({"aggregator": "averaging"}, []),
+        ({"aggregator": "weighted"}, []),
+        ({"aggregator": "voting"}, ["aggregator"]),
+        ({"aggregator": "voting", "aggregator_training": PROXY}, ["aggregator"]),
+        ({}, ["aggregator"]),
+        ({"aggregator_training": STOPPED}, ["aggregator", "validation"]),
+        ({"aggregator_training": PROXY}, ["server_validation"]),
+    ],
+    ids=str,
+)
+def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images):
+    read = as_lists(aggregator_reads(one_shot(**changes)))
+    every = [path for paths in read.values() for path in paths]
+    spoken = [path for path in every if "/logits/" in path]
+    assert {path.rpartition("-")[2] for path in spoken} == {
+        f"{name}.safetensors" for name in images
+    }
+    assert len(spoken) == 4 * len(images)
+    assert not [path for path in every if "test" in path.rpartition("/")[2]]
+
+
+# --- quantised models -----------------------------------------------------------------------------
+
+
+def test_each_precision_has_its_own_logits_of_the_same_models():
+    plain, rough = one_shot(), one_shot(quantisation="int8")
+    folder = one_shot_artefacts.local_folder(local_line(plain))
+    assert local_line(plain) == local_line(rough)
+    assert one_shot_artefacts.members_quantised(plain) == []
+    for client, (logits, model) in enumerate(
+        zip(
+            one_shot_artefacts.members_logits(rough, "test"),
+            one_shot_artefacts.members_quantised(rough),
+            strict=True,
+        )
+    ):
+        precision = quantisation_id(rough.quantisation)
+        assert precision.startswith("int8-")
+        assert logits == f"{folder}/logits/{precision}/client_{client}-test.safetensors"
+        assert model == f"{folder}/quantised/{precision}/client_{client}.safetensors"
+    assert "/logits/fp32/" in one_shot_artefacts.members_logits(plain, "test")[0]
+
+
+def test_of_forgotten_clients_no_quantised_model_is_read():
+    rough = one_shot(quantisation="int8")
+    left = one_shot(quantisation="int8", forget=[1])
+    every = one_shot_artefacts.members_quantised(rough)
+    assert one_shot_artefacts.members_quantised(left) == [every[0], *every[2:]]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"weights": "per_tensor"}, {"reduce_range": False}, {"calibration": {"samples": 9}}],
+    ids=str,
+)
+def test_how_models_are_quantised_is_in_the_names_of_what_is_made_of_them(changed):
+    lines = [one_shot(quantisation={"int8": how}) for how in ({}, changed)]
+    assert len({one_shot_artefacts.members_quantised(line)[0] for line in lines}) == 2
+    assert len({aggregator_id(line) for line in lines}) == 2
+    assert len({local_id(local_line(line)) for line in lines}) == 1
+
+
+def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
+    settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
+    federated = Line.model_validate(settings | {"participants": 2})
+    rough = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": "int8"})
+    plain, quantised = (
+        alone(federated, 1, pooled=False, own=own)
+        for own in (OneShot(aggregator_fraction=0.1), rough)
+    )
+    assert local_id(plain) == local_id(quantised)
+    assert unquantised(quantised) == plain == local_line(one_shot())
+    assert one_shot_artefacts.models_in_precision(plain) == one_shot_artefacts.local_models(
+        quantised
+    )
+    assert one_shot_artefacts.models_in_precision(
+        quantised
+    ) == one_shot_artefacts.members_quantised(one_shot(quantisation="int8"))
+    precision = quantisation_id(quantised.quantisation)
+    for client in (None, 3):
+        files = [
+            one_shot_artefacts.local_metrics_file(one, "test", 1, client)
+            for one in (plain, quantised)
+        ]
+        assert files[1] == files[0].replace("/metrics/fp32/", f"/metrics/{precision}/")
+    models = one_shot_artefacts.models_in_precision(quantised)
+    scored = one_shot_artefacts.scored_models(quantised)
+    assert (scored["each_client"], scored["client_3"]) == (models, [models[3]])
+    assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)

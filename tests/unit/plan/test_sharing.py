@@ -1,0 +1,1153 @@
+import re
+from functools import cache
+from importlib import import_module
+from itertools import chain, product
+from typing import get_args
+
+import pytest
+from pydantic import BaseModel
+
+from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical, digest
+from fedstage.plan.identity import (
+    data_id,
+    initial_id,
+    is_stateful_name,
+    line_id,
+    local_id,
+    participation_id,
+    partition_id,
+)
+from fedstage.plan.one_shot_sharing import alone
+from fedstage.plan.sharing import (
+    binding,
+    clients_keep_state,
+    first_distillation,
+    group_slots,
+    is_distilled,
+    keeps_state,
+    keeps_statistics,
+    model_of,
+    normalised,
+    owner,
+    students,
+    undistilled,
+)
+from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.data import Digits, ParquetData
+from fedstage.settings.lines import Line, LocalLine
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "seed": 0,
+}
+DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def distilled_line(**changes):
+    return line(**{**DISTILLED, **changes})
+
+
+# --- which distillation reaches what --------------------------------------------------------------
+
+ROUNDS = range(1, 7)
+TRAINERS = [None, *product(("basic", "designated"), range(4))]
+BAYESIAN = {"as_published": "bayesian", "as_released": {"bayesian": {"variant": "as_released"}}}
+ENSEMBLES = ["clients", *BAYESIAN, *range(1, 5)]
+
+
+def combination(groups, trainer, ensemble, control="per_model"):
+    local = {"scaffold": {"control": control}}
+    changes = {"global_models": groups, "ensemble": "clients", "server": SERVER, "local": local}
+    if ensemble in BAYESIAN:
+        changes["ensemble"] = BAYESIAN[ensemble]
+    elif ensemble != "clients":
+        changes["ensemble"] = {"aggregated": {"checkpoints": ensemble}}
+    if trainer is not None:
+        changes["global"] = {trainer[0]: {"warm_up": trainer[1]}}
+    return line(**changes)
+
+
+def nodes_read(node, groups, trainer, ensemble, control="per_model"):
+    """Name what a file of an unshared run is made from, by the definitions of the method alone."""
+    kind, t, k = node
+    if kind == "initial":
+        return []
+    if kind == "global" and t == 0:
+        return [("initial", 0, k)]
+    if kind == "global":
+        student = trainer is not None and (trainer[0] == "basic" or k == 0) and t > trainer[1]
+        return [("distillation" if student else "aggregated", t, k)]
+    if kind == "update":
+        variates = range(groups) if control == "shared" else [k]
+        return [("global", t - 1, k), *(("state", t - 1, j) for j in variates if t > 1)]
+    if kind == "aggregated":
+        return [("update", t, k), ("global", t - 1, k)]
+    if kind == "state":
+        return [("update", t, k), *([("state", t - 1, k)] if t > 1 else [])]
+    assert kind == "distillation"
+    if ensemble == "clients":
+        members = [("update", t, j) for j in range(groups)]
+    elif ensemble in BAYESIAN:
+        kinds = [("update", t), ("aggregated", t)]
+        kinds += [("global", t - 1)] if ensemble == "as_released" else []
+        members = [(*kind, j) for kind in kinds for j in range(groups)]
+    else:
+        members = [
+            ("aggregated", s, j) for s in range(1, t + 1) if s > t - ensemble for j in range(groups)
+        ]
+    return [("aggregated", t, k), *members]
+
+
+def reached_by_distillation(*method):
+    @cache
+    def reached(node):
+        parents = nodes_read(node, *method)
+        return any(parent[0] == "distillation" or reached(parent) for parent in parents)
+
+    return reached
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+@pytest.mark.parametrize("trainer", TRAINERS, ids=str)
+@pytest.mark.parametrize("ensemble", ENSEMBLES, ids=lambda e: e if isinstance(e, str) else f"R{e}")
+@pytest.mark.parametrize("control", ["per_model", "shared"])
+def test_owner_is_undistilled_exactly_where_no_distillation_is_an_ancestor(
+    groups, trainer, ensemble, control
+):
+    settings = combination(groups, trainer, ensemble, control)
+    reached = reached_by_distillation(groups, trainer, ensemble, control)
+    for t, k in product(ROUNDS, range(groups)):
+        expected = settings if reached(("aggregated", t, k)) else undistilled(settings)
+        assert owner(settings, t, k) == normalised(expected), (t, k)
+        # A stateful trainer's round state, and the updates, stand in the same folder.
+        assert reached(("aggregated", t, k)) == reached(("state", t, k)), (t, k)
+        assert reached(("aggregated", t, k)) == reached(("update", t, k)), (t, k)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+@pytest.mark.parametrize("trainer", TRAINERS, ids=str)
+def test_is_distilled_exactly_where_the_global_model_comes_from_a_distillation(groups, trainer):
+    settings = combination(groups, trainer, 1)
+    for t, k in product(range(7), range(groups)):
+        (source, *_), *_ = nodes_read(("global", t, k), groups, trainer, 1)
+        assert is_distilled(settings, t, k) == (source == "distillation"), (t, k)
+
+
+def test_reachability_of_this_test_sees_what_it_should():
+    # FedSDD, K = 2: group 1 is never reached; group 0 is from round 2 on.
+    reached = reached_by_distillation(2, ("designated", 0), 2)
+    assert [reached(("aggregated", t, 0)) for t in ROUNDS] == [False, *[True] * 5]
+    assert not any(reached(("aggregated", t, 1)) for t in ROUNDS)
+    # With shared control variates group 1 is from round 3 on: what group 0 sent in round 2 counts.
+    reached = reached_by_distillation(2, ("designated", 0), 2, "shared")
+    assert [reached(("aggregated", t, 1)) for t in ROUNDS] == [False, False, *[True] * 4]
+
+
+def test_students():
+    assert students(line(global_models=3)) == ()
+    assert students(distilled_line(global_models=3)) == (0, 1, 2)
+    assert students(distilled_line(global_models=3, **{"global": "designated"})) == (0,)
+
+
+def test_first_distillation_follows_the_warm_up():
+    assert first_distillation(distilled_line()) == 1
+    assert first_distillation(distilled_line(**{"global": {"basic": {"warm_up": 3}}})) == 4
+
+
+def test_undistilled_line_has_nothing_of_the_distillation_and_keeps_all_else():
+    changed = distilled_line(global_models=2, public="cifar10", local="scaffold")
+    assert undistilled(changed) == line(global_models=2, local="scaffold")
+    assert undistilled(undistilled(changed)) == undistilled(changed)
+
+
+def test_normalised_keeps_a_distilled_line_and_clears_what_an_undistilled_one_does_not_read():
+    assert normalised(distilled_line(public="svhn")) == distilled_line(public="svhn")
+    unread = {"ensemble": "clients", "server": SERVER, "public": "svhn"}
+    assert normalised(line(**unread)) == line()
+
+
+# --- slots ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("remainder", ["spread", "main"])
+def test_every_slot_is_in_one_group(remainder):
+    for participants in range(1, 21):
+        for groups in range(1, participants + 1):
+            settings = line(
+                clients=20, participants=participants, global_models=groups, remainder=remainder
+            )
+            slots = [list(group_slots(settings, group)) for group in range(groups)]
+            assert list(chain(*slots)) == list(range(participants))
+            sizes = [len(group) for group in slots]
+            assert sizes == sorted(sizes, reverse=True)
+            if remainder == "spread":
+                assert max(sizes) - min(sizes) <= 1
+            else:
+                assert set(sizes[1:]) <= {participants // groups}
+
+
+@pytest.mark.parametrize(
+    ("remainder", "groups"),
+    [("spread", [[0, 1, 2], [3, 4, 5], [6, 7]]), ("main", [[0, 1, 2, 3], [4, 5], [6, 7]])],
+)
+def test_eight_participants_in_three_groups(remainder, groups):
+    settings = line(participants=8, global_models=3, remainder=remainder)
+    assert [list(group_slots(settings, group)) for group in range(3)] == groups
+
+
+# --- digests: what they depend on -----------------------------------------------------------------
+
+
+def reversed_keys(content):
+    if isinstance(content, dict):
+        return {key: reversed_keys(content[key]) for key in reversed(content)}
+    return content
+
+
+def written_out(settings):
+    return settings.model_dump(mode="json", by_alias=True)
+
+
+def test_defaults_written_out_or_left_out_are_the_same_line():
+    for settings in (line(), distilled_line(global_models=2)):
+        full = Line.model_validate(written_out(settings))
+        assert full == settings
+        assert full.model_fields_set != settings.model_fields_set
+        assert line_id(full) == line_id(settings)
+        assert partition_id(full) == partition_id(settings)
+        assert data_id(full.data) == data_id(settings.data)
+        assert initial_id(full.data, full.model, 0) == initial_id(settings.data, settings.model, 0)
+        assert canonical(full) == canonical(settings)
+
+
+@pytest.mark.parametrize(
+    ("whole", "real"),
+    [
+        ({"partition": {"dirichlet": {"alpha": 1}}}, {"partition": {"dirichlet": {"alpha": 1.0}}}),
+        ({"validation": 0}, {"validation": 0.0}),
+        ({"client": {**CLIENT, "learning_rate": 1}}, {"client": {**CLIENT, "learning_rate": 1.0}}),
+        ({"client": {**CLIENT, "clip_norm": 2}}, {"client": {**CLIENT, "clip_norm": 2.0}}),
+        ({"local": {"fedprox": {"mu": 1}}}, {"local": {"fedprox": {"mu": 1.0}}}),
+        (
+            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1, "class_weights": [2, 3]}}}},
+            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1.0, "class_weights": [2.0, 3.0]}}}},
+        ),
+    ],
+    ids=str,
+)
+def test_one_equals_one_point_zero(whole, real):
+    # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
+    assert as_json(canonical(line(**whole))) == as_json(canonical(line(**real)))
+    assert line_id(line(**whole)) == line_id(line(**real))
+    assert partition_id(line(**whole)) == partition_id(line(**real))
+
+
+def test_order_of_keys_is_irrelevant():
+    raw = {**BASE, **DISTILLED, "partition": {"name": "dirichlet", "alpha": 1, "min_samples": 3}}
+    turned = reversed_keys(raw)
+    assert list(turned) != list(raw)
+    one, other = Line.model_validate(raw), Line.model_validate(turned)
+    assert digest(canonical(one)) == digest(canonical(other))
+    assert digest({"a": 1, "b": {"c": 2, "d": 3}}) == digest({"b": {"d": 3, "c": 2}, "a": 1})
+
+
+def test_short_and_full_form_of_a_choice_are_the_same_line():
+    full = line(
+        data={"name": "digits"},
+        partition={"name": "dirichlet", "alpha": 0.1},
+        model={"cnn_small": None},
+        local={"name": "fedavg"},
+    )
+    assert line_id(full) == line_id(line())
+
+
+def test_settings_that_nothing_reads_are_not_in_the_id():
+    assert line_id(line(ensemble="clients", server=SERVER, public="svhn")) == line_id(line())
+
+
+def test_canonical_settings_can_be_read_back():
+    for settings in (line(), distilled_line(global_models=2, public={"svhn": {"held_out": 1}})):
+        assert Line.model_validate(canonical(settings)) == settings
+    local = alone(line(), 5, pooled=True)
+    assert LocalLine.model_validate(canonical(local)) == local
+
+
+def test_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(monkeypatch):
+    before = digest({"a": 1})
+    assert re.fullmatch("[0-9a-f]{10}", before)
+    monkeypatch.setattr("fedstage.plan.digests.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    assert digest({"a": 1}) != before
+
+
+IDS = {
+    "data": lambda line: data_id(line.data),
+    "partition": partition_id,
+    "participation": participation_id,
+    "initial": lambda line: initial_id(line.data, line.model, line.seed),
+    "line": line_id,
+    "undistilled": lambda line: line_id(undistilled(line)),
+    "alone": lambda line: local_id(alone(line, 3, pooled=False)),
+    "pooled": lambda line: local_id(alone(line, 3, pooled=True)),
+}
+LOCAL = {"alone", "pooled"}
+TRAINED = {"line", "undistilled"}
+#: Each field of a line, a changed value, and the ids that must change with it; no other may.
+REACH = {
+    "data": ({"digits": {"test": 300}}, {"data", "partition", "initial", *TRAINED, *LOCAL}),
+    "clients": (20, {"partition", "participation", *TRAINED, *LOCAL}),
+    "partition": ("iid", {"partition", *TRAINED, *LOCAL}),
+    "validation": (0.1, {"partition", *TRAINED, *LOCAL}),
+    "participants": (7, {"participation", *TRAINED}),
+    "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
+    "start": ("results/distilled_models/a/model.safetensors", {*TRAINED, *LOCAL}),
+    "global_models": (2, TRAINED),
+    "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
+    "client_architectures": ([{"model": "cnn_small", "clients": 5}], set()),  # the only one
+    "remainder": ("main", set()),  # of one group; see below
+    "local": ("fedprox", TRAINED),
+    "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
+    "compression": ({"stc": {"downstream": False}}, TRAINED),
+    "aggregation": ({"weights": "uniform"}, TRAINED),
+    "ensemble": ("aggregated", {"line"}),
+    "global": ({"basic": {"warm_up": 1}}, {"line"}),
+    "server": ({**SERVER, "temperature": 2.0}, {"line"}),
+    "public": ("cifar10", {"line"}),
+    "on_divergence": ("drop", TRAINED),
+    "numerics": ({"threads": 2}, {*TRAINED, *LOCAL}),
+    "seed": (1, {"partition", "participation", "initial", *TRAINED, *LOCAL}),
+}
+
+
+@pytest.mark.parametrize("field", REACH)
+def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
+    value, expected = REACH[field]
+    before, after = distilled_line(), distilled_line(**{field: value})
+    assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
+
+
+MIXED = {"global_models": 4, "architectures": ["cnn_small", "logistic_regression"] * 2}
+PER_ARCHITECTURE = {"global": {"designated": {"main": "per_architecture"}}}
+
+
+def test_architectures_of_groups_change_the_lines_that_have_them():
+    before, after = distilled_line(global_models=4), distilled_line(**MIXED)
+    assert {name for name, of in IDS.items() if of(before) != of(after)} == TRAINED
+    assert "-cnn_small_and_others-" in line_id(after)
+    assert [model_of(after, group).name for group in range(3)] == [
+        "cnn_small", "logistic_regression", "cnn_small",
+    ]  # fmt: skip
+    assert Line.model_validate(canonical(after)) == after
+
+
+def test_architectures_that_are_all_the_model_are_no_others():
+    same = distilled_line(global_models=2, architectures=["cnn_small"] * 2, **PER_ARCHITECTURE)
+    plain = distilled_line(global_models=2, **{"global": "designated"})
+    assert normalised(same) == plain
+    assert line_id(same) == line_id(plain)
+    assert students(same) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [("aaaa", (0,)), ("abab", (0, 1)), ("aabb", (0, 2)), ("abca", (0, 1, 2)), ("a", (0,))],
+)
+def test_one_main_model_of_each_architecture_is_a_student(names, expected):
+    widths = {"a": 4, "b": 8, "c": 12}
+    models = [{"cnn_small": {"width": widths[name]}} for name in names]
+    settings = {"global_models": len(names), "architectures": models, "model": models[0]}
+    assert students(distilled_line(**settings | PER_ARCHITECTURE)) == expected
+    assert students(distilled_line(**settings, **{"global": "designated"})) == (0,)
+    assert students(distilled_line(**settings)) == tuple(range(len(names)))
+    assert students(line(**settings)) == ()
+
+
+# --- clients bound to architectures ---------------------------------------------------------------
+
+TWO = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}
+
+
+def bound(*parts, **changes):
+    """Return a line of two architectures, with clients bound to them: c, l, or - for any."""
+    models = {"c": "cnn_small", "l": "logistic_regression", "-": None}
+    runs = [{"model": models[part[-1]], "clients": int(part[:-1])} for part in parts]
+    return line(**TWO | {"client_architectures": runs} | changes)
+
+
+def test_a_binding_says_who_may_be_which_slot():
+    rule = binding(bound("3c", "2-", "3l"))
+    assert rule.slots == (0,) * 4 + (1,) * 4
+    assert rule.clients == (0,) * 3 + (None,) * 2 + (1,) * 3 + (None,) * 2
+    assert binding(line(**TWO)) is None
+
+
+def test_a_binding_reaches_participants_and_what_they_train_but_nothing_of_local_lines():
+    before, after = line(**TWO), bound("3c", "3l")
+    changed = {name for name, of in IDS.items() if of(before) != of(after)}
+    assert changed == {"participation", *TRAINED}
+    assert Line.model_validate(canonical(after)) == after
+    assert re.fullmatch(r"8_of_10-bound-seed0-[0-9a-f]{10}", participation_id(after))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [["5c", "2l"], ["2c", "3c", "2l"], ["5c", "2l", "3-"], ["5c", "2l", "1-", "2-"]],
+    ids=" ".join,
+)
+def test_a_binding_has_one_form(parts):
+    assert normalised(bound(*parts)) == bound("5c", "2l")
+    assert line_id(bound(*parts)) == line_id(bound("5c", "2l"))
+    assert line_id(bound("5c", "1-", "2l")) != line_id(bound("5c", "2l"))
+
+
+@pytest.mark.parametrize("changes", [{}, TWO | {"architectures": ["cnn_small"] * 2}], ids=str)
+def test_clients_bound_to_the_only_architecture_are_bound_to_nothing(changes):
+    runs = [{"model": "cnn_small", "clients": 4}, {"clients": 2}]
+    one = line(**changes, client_architectures=runs)
+    assert line_id(one) == line_id(line(**changes))
+    assert participation_id(one) == "8_of_10-seed0"
+    assert line_id(bound("3-")) == line_id(line(**TWO))
+
+
+def test_plans_are_shared_where_slots_and_clients_go_together():
+    plan = participation_id(bound("3c", "3l"))
+    method = {"local": "scaffold", "client": {**CLIENT, "epochs": 7}, **DISTILLED}
+    assert participation_id(bound("3c", "3l", **method)) == plan
+    assert participation_id(undistilled(bound("3c", "3l", **method))) == plan
+    more = {"global_models": 4, "architectures": ["cnn_small"] * 2 + ["logistic_regression"] * 2}
+    assert participation_id(bound("3c", "3l", **more)) == plan
+    others = ["resnet8", "cnn_small"]
+    runs = [{"model": model, "clients": 3} for model in others]
+    same = {"model": "resnet8", "architectures": others, "client_architectures": runs}
+    assert participation_id(line(**TWO | same)) == plan
+    turned = {"architectures": ["cnn_small", "logistic_regression"] * 2, "global_models": 4}
+    for different in (
+        bound("3c", "3l", **turned), bound("3c", "2l"), bound("3l", "3c"),
+        bound("3c", "3l", seed=1), bound("3c", "3l", participants=7),
+    ):  # fmt: skip
+        assert participation_id(different) != plan
+
+
+def test_every_field_of_a_line_is_in_the_table_above():
+    fields = {field.alias or name for name, field in Line.model_fields.items()}
+    assert set(REACH) == fields
+
+
+BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
+SHARED = {"local": {"scaffold": {"control": "shared"}}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed", "reaches"),
+    [
+        # Of eight participants, as far as nothing else is said.
+        ({"global_models": 3}, {"remainder": "main"}, True),
+        ({"global_models": 4}, {"remainder": "main"}, False),
+        ({"global_models": 4, "participants": 9}, {"remainder": "main"}, False),
+        ({"global_models": 4, "participants": 10}, {"remainder": "main"}, True),
+        ({"local": "scaffold"}, SHARED, False),
+        ({"local": "scaffold", "global_models": 2}, SHARED, True),
+        (BATCH_NORM, {"aggregation": {"batch_norm": "local"}}, True),
+        (BATCH_NORM, {"aggregation": {"batch_norm": "re_estimate"}}, True),
+        ({}, {"aggregation": {"batch_norm": "local"}}, False),
+        ({}, {"aggregation": {"batch_norm": "re_estimate"}}, False),
+        ({"model": "logistic_regression"}, {"aggregation": {"batch_norm": "local"}}, False),
+        ({"model": "resnet8"}, {"aggregation": {"batch_norm": "local"}}, True),
+        (
+            {"model": {"resnet8": {"norm": "group"}}},
+            {"aggregation": {"batch_norm": "local"}},
+            False,
+        ),
+        ({**BATCH_NORM, "aggregation": {"batch_norm": "re_estimate"}}, {"public": "svhn"}, True),
+        ({**BATCH_NORM, "aggregation": {"batch_norm": "local"}}, {"public": "svhn"}, False),
+        ({"aggregation": {"batch_norm": "re_estimate"}}, {"public": "svhn"}, False),
+    ],
+    ids=str,
+)
+def test_settings_count_where_they_can_reach_anything(settings, changed, reaches):
+    one, other = line(**settings), line(**settings | changed)
+    assert (line_id(one) != line_id(other)) == reaches
+    distilled = [settings | DISTILLED, settings | changed | DISTILLED]
+    ids = {line_id(line(**changes)) for changes in distilled}
+    assert (len(ids) == 2) == (reaches or "public" in changed)
+    bases = {undistilled(line(**changes)) for changes in distilled}
+    assert (len(bases) == 2) == reaches
+
+
+MODULES = [
+    f"fedstage.settings.{name}"
+    for name in (
+        "aggregation", "aggregators", "data", "ensembles", "lines", "local_training", "models",
+        "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
+    )
+]  # fmt: skip
+
+
+def settings_classes():
+    """Return what lines are made of, without classes that say of what kind a choice is only."""
+    for name in MODULES:
+        import_module(name)
+    found = {kind.__name__: kind for kind in subclasses(Settings) if kind.__module__ in MODULES}
+    return {name: kind for name, kind in found.items() if not is_kind_only(kind)}
+
+
+def is_kind_only(settings):
+    return issubclass(settings, Choice) and not settings.names() and len(settings.model_fields) == 1
+
+
+REQUIRED = {
+    "BoundClients": {"clients": 2},
+    "Pretrained": {"file": "a", "sha256": "1" * 8},
+    "ParquetData": {"folder": "a"},
+    "Dirichlet": {"alpha": 0.5},
+    "DirichletEqual": {"alpha": 0.5},
+    "Step": {"milestones": [0.5]},
+    "Cyclical": {"cycle": 2},
+    "Optimiser": {"learning_rate": 0.1, "batch_size": 8},
+    "Client": {"learning_rate": 0.1, "batch_size": 8, "epochs": 2},
+    "Server": {"learning_rate": 0.1, "batch_size": 8, "steps": 2},
+    "FederatedRounds": {"rounds": 2},
+    "ProxySet": {"steps": 2},
+}
+OPTIMISER = {
+    "optimiser": "adam",
+    "learning_rate": 0.2,
+    "schedule": "cosine",
+    "momentum": 0.9,
+    "nesterov": True,
+    "weight_decay": 0.001,
+    "clip_norm": 1.0,
+    "batch_size": 4,
+    "augmentation": "flip",
+}
+SIZES = {
+    "train_size": 50, "train_fraction": 0.5, "test_size": 50, "held_out": 50,
+    "server_validation": 5, "split_seed": 1,
+}  # fmt: skip
+ADAPTIVE = {
+    "learning_rate": 0.5,
+    "beta1": 0.5,
+    "beta2": 0.5,
+    "epsilon": 0.5,
+    "epsilon_in_root": True,
+    "bias_correction": True,
+    "v_start": "epsilon_squared",
+}
+#: For each class, each field with a value that is neither its default nor the one above.
+OTHER = {
+    "Digits": {"test": 300, "held_out": 300, "server_validation": 5, "split_seed": 1},
+    "Sized": SIZES,
+    "TorchvisionData": SIZES | {"extra": True},
+    "ParquetData": SIZES
+    | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
+    "HeartDisease": {"folder": "b"},
+    "Isic2019": SIZES | {"folder": "b", "crop": 64},
+    "Camelyon16": {"folder": "b", "max_tiles": 10},
+    "AgNews": SIZES | {"folder": "b", "length": 64, "vocabulary": "b", "vocabulary_size": 900},
+    "HeldOut": {},
+    "Iid": {},
+    "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
+    "DirichletEqual": {"alpha": 0.6, "max_draws": 10},
+    "Shards": {"classes_per_client": 3},
+    "Natural": {},
+    "CnnSmall": {"width": 8, "hidden": 32, "norm": "group"},
+    "LogisticRegression": {"outputs": 1},
+    "DeepMil": {"width": 8, "outputs": None},
+    "Pretrained": {"file": "b", "sha256": "0" * 8},
+    "EfficientNet": {"weights": {"file": "b", "sha256": "0" * 8}},
+    "DistilBert": {
+        "vocabulary": 900,
+        "positions": 64,
+        "layers": 2,
+        "heads": 2,
+        "width": 12,
+        "hidden": 8,
+        "weights": {"file": "b", "sha256": "0" * 8},
+    },
+    "ResNet": {"norm": "group", "shortcut": "B"},
+    "WideResNet": {"norm": "group"},
+    "ResNetWide": {"norm": "group", "width": 28},
+    "Constant": {},
+    "Step": {"milestones": [0.5, 0.7], "factor": 0.2},
+    "Cosine": {"final": 0.1},
+    "Cyclical": {"cycle": 3, "final": 0.1},
+    "Optimiser": OPTIMISER,
+    "Client": OPTIMISER
+    | {"epochs": 3, "steps": 3, "round_decay": 0.99, "last_batch": "keep", "batches": "continued"}
+    | {"loss": "focal"},
+    "CrossEntropy": {},
+    "Focal": {"gamma": 1.0, "class_weights": [1.0, 2.0]},
+    "Server": OPTIMISER
+    | {
+        "steps": 3,
+        "temperature": 2.0,
+        "tau_squared": False,
+        "sharpening": 2.0,
+        "swa": {"every": 1},
+        "early_stopping": {},
+        "drop_worst": "as_published",
+    },
+    "WeightAverage": {"start": 1, "every": 1},
+    "EarlyStopping": {"every": 1, "patience": 1},
+    "FedAvg": {},
+    "FedProx": {"mu": 0.01},
+    "Scaffold": {"option": "I", "control": "shared", "weights": "samples"},
+    "FedNova": {},
+    "Uncompressed": {},
+    "Stc": {
+        "sparsity": 0.9,
+        "bits": 32,
+        "residuals": False,
+        "downstream": False,
+        "count": "published",
+    },
+    "Aggregation": {
+        "weights": "uniform",
+        "learning_rate": 0.5,
+        "server_optimizer": "adam",
+        "batch_norm": "local",
+    },
+    "ServerAverage": {},
+    "ServerMomentum": {"learning_rate": 0.5, "beta": 0.5, "form": "damped"},
+    "Adaptive": ADAPTIVE,
+    "ServerAdam": ADAPTIVE,
+    "ServerYogi": ADAPTIVE,
+    "Ensemble": {"average": "probabilities"},
+    "Clients": {"weights": "samples", "average": "probabilities"},
+    "Aggregated": {"checkpoints": 2, "average": "probabilities"},
+    "Bayesian": {
+        "distribution": "dirichlet",
+        "samples": 3,
+        "variant": "as_released",
+        "concentration": 0.5,
+        "average": "probabilities",
+    },
+    "Basic": {"warm_up": 1},
+    "Designated": {"warm_up": 1, "main": "per_architecture"},
+    "BoundClients": {"model": "cnn_small", "clients": 3},
+    "Averaging": {},
+    "Weighted": {"unheld": "zero"},
+    "Confidence": {},
+    "Linear": {"variant": "as_released"},
+    "PerClass": {},
+    "Mlp": {"hidden": 3, "biases": True},
+    "Voting": {
+        "estimate": "as_published",
+        "smoothing": 0.5,
+        "prior": [0.5, 0.5],
+        "benefit": [[1.0, 0.0], [0.0, 2.0]],
+    },
+    "Moe": {
+        "channels": [2, 3],
+        "kernel": 3,
+        "padding": 1,
+        "hidden": [4, 5],
+        "output": "sigmoid",
+    },
+    "AggregatorStopping": {"every": 1, "patience": 2, "on": "validation"},
+    "FederatedRounds": {
+        "rounds": 3,
+        "participants": 2,
+        "steps": 2,
+        "batch_size": 4,
+        "learning_rate": 0.5,
+        "server_optimizer": "average",
+        "weights": "samples",
+        "early_stopping": {},
+    },
+    "KlTransfer": {},
+    "L1Transfer": {},
+    "FedEtTransfer": {"diversity": 0.5},
+    "ProxySet": {
+        "steps": 3,
+        "batch_size": 4,
+        "optimiser": "sgd",
+        "learning_rate": 0.5,
+        "early_stopping": {},
+    },
+    "NotQuantised": {},
+    "Calibration": {"on": "train", "samples": 8},
+    "Int8": {"calibration": {"samples": 8}, "weights": "per_tensor", "reduce_range": False},
+    "Numerics": {
+        "device": "cpu",
+        "threads": 2,
+        "precision": "bf16",
+        "memory_format": "channels_last",
+        "compile": True,
+        "cuda_graphs": True,
+        "logits": "fp16",
+    },
+}
+#: Fields that have one value only: there so that another is refused.
+ONE_VALUE = {("AggregatorStopping", "on"), ("Calibration", "on")}
+CHANGES = [
+    (kind, field) for kind in OTHER for field in OTHER[kind] if (kind, field) not in ONE_VALUE
+]
+
+
+@pytest.mark.parametrize(("kind", "field"), CHANGES, ids=map(".".join, CHANGES))
+def test_every_setting_of_every_part_is_in_the_digest(kind, field):
+    required = dict(REQUIRED.get(kind, {}))
+    name = settings_classes()[kind].model_fields.get("name")
+    if name is not None:
+        required["name"] = next(iter(get_args(name.annotation)), "any")
+    changed = required | {field: OTHER[kind][field]}
+    if field == "steps" and kind == "Client":
+        del changed["epochs"]
+    if field == "extra":
+        required["name"] = changed["name"] = "svhn"
+    if field == "batches":
+        del required["epochs"], changed["epochs"]
+        required["steps"] = changed["steps"] = 2
+    if field == "concentration":
+        required["distribution"] = changed["distribution"] = "dirichlet"
+    if field == "nesterov":
+        required["momentum"] = changed["momentum"] = 0.9
+    if field == "cuda_graphs":
+        required["device"] = changed["device"] = "cuda"
+    build = settings_classes()[kind].model_validate
+    assert digest(canonical(build(required))) != digest(canonical(build(changed)))
+
+
+def test_every_field_of_every_part_is_in_the_table_above():
+    whole_lines = {"Line", "LocalLine", "OneShot", "OneShotLine", "GlobalModel"}
+    parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings"}
+    expected = {
+        kind: set(settings.model_fields) - {"name"}
+        for kind, settings in settings_classes().items()
+        if kind not in whole_lines | parts_of_lines
+    }
+    assert {kind: set(fields) for kind, fields in OTHER.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "other"),
+    [
+        ("model", "resnet20", "resnet32"),
+        ("data", "cifar10", "cifar100"),
+        ("partition", "iid", "natural"),
+        ("local", "fedavg", "scaffold"),
+        ("local", "fedavg", "fednova"),
+        ("global", "basic", "designated"),
+    ],
+)
+def test_choices_without_settings_differ_by_name(field, one, other):
+    public = {"public": "svhn"}
+    ids = {line_id(distilled_line(**public | {field: name})) for name in (one, other)}
+    assert len(ids) == 2
+
+
+# --- digests: what they are -----------------------------------------------------------------------
+
+#: The defaults that digests of this schema version stand for.
+PINNED_VERSION = 1
+NUMERICS = {
+    "device": "auto",
+    "threads": 1,
+    "precision": "fp32",
+    "memory_format": "contiguous",
+    "compile": False,
+    "cuda_graphs": False,
+    "logits": "fp32",
+}
+SERVER_ADAM = {
+    "name": "adam",
+    "learning_rate": 0.01,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "epsilon": 0.001,
+    "epsilon_in_root": False,
+    "bias_correction": False,
+    "v_start": "zero",
+}
+PINNED_DEFAULTS = {
+    "Digits.test": 360,
+    "Digits.held_out": 360,
+    "Digits.server_validation": 0,
+    "Digits.split_seed": 0,
+    "Sized.train_size": None,
+    "Sized.train_fraction": None,
+    "Sized.test_size": None,
+    "Sized.held_out": 0,
+    "Sized.server_validation": 0,
+    "Sized.split_seed": 0,
+    "TorchvisionData.extra": False,
+    "ParquetData.label": "label",
+    "ParquetData.client_column": None,
+    "ParquetData.image_size": None,
+    "HeartDisease.folder": "heart_disease",
+    "Isic2019.folder": "fed_isic2019",
+    "Isic2019.crop": 200,
+    "Camelyon16.folder": "fed_camelyon16",
+    "Camelyon16.max_tiles": 10_000,
+    "AgNews.folder": "ag_news",
+    "AgNews.length": 128,
+    "AgNews.vocabulary": None,
+    "AgNews.vocabulary_size": 30_522,
+    "Dirichlet.min_samples": 10,
+    "Dirichlet.max_draws": 1000,
+    "Dirichlet.mask": True,
+    "DirichletEqual.max_draws": 1000,
+    "Shards.classes_per_client": 2,
+    "PartitionSettings.aggregator_fraction": 0.0,
+    "CnnSmall.width": 16,
+    "CnnSmall.hidden": 64,
+    "CnnSmall.norm": "none",
+    "LogisticRegression.outputs": None,
+    "DeepMil.width": 128,
+    "DeepMil.outputs": 1,
+    "EfficientNet.weights": None,
+    "DistilBert.vocabulary": 30_522,
+    "DistilBert.positions": 512,
+    "DistilBert.layers": 6,
+    "DistilBert.heads": 12,
+    "DistilBert.width": 768,
+    "DistilBert.hidden": 3072,
+    "DistilBert.weights": None,
+    "ResNet.norm": "batch",
+    "ResNet.shortcut": "A",
+    "WideResNet.norm": "batch",
+    "ResNetWide.norm": "batch",
+    "ResNetWide.width": 128,
+    "Step.factor": 0.1,
+    "Cosine.final": 0.0,
+    "Cyclical.final": 0.0,
+    "Optimiser.optimiser": "sgd",
+    "Optimiser.schedule": {"name": "constant"},
+    "Optimiser.momentum": 0.0,
+    "Optimiser.nesterov": False,
+    "Optimiser.weight_decay": 0.0,
+    "Optimiser.clip_norm": None,
+    "Optimiser.augmentation": "none",
+    "Client.epochs": None,
+    "Client.steps": None,
+    "Client.round_decay": 1.0,
+    "Client.last_batch": "merge_single",
+    "Client.batches": "anew",
+    "Client.loss": {"name": "cross_entropy"},
+    "Focal.gamma": 2.0,
+    "Focal.class_weights": None,
+    "Server.temperature": 4.0,
+    "Server.tau_squared": True,
+    "Server.sharpening": 1.0,
+    "Server.swa": None,
+    "Server.early_stopping": None,
+    "Server.drop_worst": "none",
+    "WeightAverage.start": 0,
+    "WeightAverage.every": 25,
+    "EarlyStopping.every": 100,
+    "EarlyStopping.patience": 1000,
+    "FedProx.mu": 0.001,
+    "Scaffold.option": "II",
+    "Scaffold.control": "per_model",
+    "Scaffold.weights": "uniform",
+    "Aggregation.weights": "samples",
+    "Aggregation.learning_rate": 1.0,
+    "Aggregation.server_optimizer": {"name": "average"},
+    "Aggregation.batch_norm": "average",
+    "ServerMomentum.learning_rate": 1.0,
+    "ServerMomentum.beta": 0.9,
+    "ServerMomentum.form": "heavy_ball",
+    "Adaptive.learning_rate": 0.01,
+    "Adaptive.beta1": 0.9,
+    "Adaptive.beta2": 0.99,
+    "Adaptive.epsilon": 0.001,
+    "Adaptive.epsilon_in_root": False,
+    "Adaptive.bias_correction": False,
+    "Adaptive.v_start": "zero",
+    "Stc.sparsity": 0.5,
+    "Stc.bits": 16,
+    "Stc.residuals": True,
+    "Stc.downstream": True,
+    "Stc.count": "encoded",
+    "Ensemble.average": "logits",
+    "Clients.weights": "uniform",
+    "Aggregated.checkpoints": 1,
+    "Bayesian.distribution": "gaussian",
+    "Bayesian.samples": 10,
+    "Bayesian.variant": "as_published",
+    "Bayesian.concentration": 1.0,
+    "Basic.warm_up": 0,
+    "Designated.warm_up": 0,
+    "Designated.main": "first",
+    "Numerics.device": "auto",
+    "Numerics.threads": 1,
+    "Numerics.precision": "fp32",
+    "Numerics.memory_format": "contiguous",
+    "Numerics.compile": False,
+    "Numerics.cuda_graphs": False,
+    "Numerics.logits": "fp32",
+    "Line.start": None,
+    "Line.validation": 0.0,
+    "Line.global_models": 1,
+    "Line.architectures": (),
+    "Line.client_architectures": (),
+    "BoundClients.model": None,
+    "Line.local": {"name": "fedavg"},
+    "Line.remainder": "spread",
+    "Line.compression": {"name": "none"},
+    "Line.aggregation": {
+        "weights": "samples",
+        "learning_rate": 1.0,
+        "server_optimizer": {"name": "average"},
+        "batch_norm": "average",
+    },
+    "Line.ensemble": None,
+    "Line.global_trainer": None,
+    "Line.server": None,
+    "Line.public": {"name": "held_out"},
+    "Line.on_divergence": "stop",
+    "Line.numerics": NUMERICS,
+    "Weighted.unheld": "mean",
+    "Linear.variant": "as_published",
+    "Mlp.hidden": 40,
+    "Mlp.biases": False,
+    "Voting.estimate": "smoothed",
+    "Voting.smoothing": 1.0,
+    "Voting.prior": "uniform",
+    "Voting.benefit": None,
+    "Moe.channels": (6, 16),
+    "Moe.kernel": 5,
+    "Moe.padding": 0,
+    "Moe.hidden": (120, 84),
+    "Moe.output": "softmax",
+    "AggregatorStopping.every": 10,
+    "AggregatorStopping.patience": 100,
+    "AggregatorStopping.on": "validation",
+    "FederatedRounds.participants": None,
+    "FederatedRounds.steps": 1,
+    "FederatedRounds.batch_size": 128,
+    "FederatedRounds.learning_rate": 1.0,
+    "FederatedRounds.server_optimizer": SERVER_ADAM | {"learning_rate": 0.001},
+    "FederatedRounds.weights": "uniform",
+    "FederatedRounds.early_stopping": None,
+    "ProxySet.batch_size": 128,
+    "ProxySet.optimiser": "adam",
+    "ProxySet.learning_rate": 0.001,
+    "ProxySet.early_stopping": None,
+    "OneShot.aggregator_fraction": 0.0,
+    "OneShot.local_fraction": None,
+    "OneShot.initialisation": "common",
+    "OneShot.aggregator": {"name": "averaging"},
+    "OneShot.aggregator_training": None,
+    "OneShot.quantisation": {"name": "none"},
+    "OneShot.forget": (),
+    "OneShot.distillation": None,
+    "OneShot.student": None,
+    "FedEtTransfer.diversity": 0.05,
+    "OneShotLine.validation": 0.0,
+    "OneShotLine.architectures": (),
+    "OneShotLine.start": None,
+    "OneShotLine.server": None,
+    "OneShotLine.public": {"name": "held_out"},
+    "OneShotLine.numerics": NUMERICS,
+    "LocalLine.validation": 0.0,
+    "LocalLine.aggregator_fraction": 0.0,
+    "LocalLine.architectures": (),
+    "LocalLine.initialisation": "common",
+    "LocalLine.start": None,
+    "LocalLine.quantisation": {"name": "none"},
+    "Calibration.on": "train",
+    "Calibration.samples": 256,
+    "Int8.calibration": {"on": "train", "samples": 256},
+    "Int8.weights": "per_channel",
+    "Int8.reduce_range": True,
+    "LocalLine.pooled": False,
+    "LocalLine.numerics": NUMERICS,
+}
+
+
+def all_defaults():
+    """Return the default of each field, under the class that defines or redefines it."""
+    found = {}
+    for kind, settings in settings_classes().items():
+        for name, field in settings.model_fields.items():
+            default = field.default
+            inherited = settings.__base__.__dict__.get("__pydantic_fields__", {}).get(name)
+            if field.is_required() or (inherited is not None and inherited.default == default):
+                continue
+            found[f"{kind}.{name}"] = (
+                default.model_dump(mode="json") if isinstance(default, BaseModel) else default
+            )
+    return found
+
+
+def test_defaults_and_schema_version_are_pinned_together():
+    assert (SCHEMA_VERSION, all_defaults()) == (PINNED_VERSION, PINNED_DEFAULTS), (
+        "A default is left out of digests: with another default, files that are there already "
+        "would be taken for what they are not. Where a default changed or went, raise "
+        "SCHEMA_VERSION in plan/digests.py, then pin the new version and defaults here. Only a "
+        "new field, whose default is what was done before it, may be pinned under the old version."
+    )
+
+
+PINNED_IDS = [
+    "digits-90d05e60fa",
+    "digits-dirichlet0.1-seed0-acaee309d9",
+    "8_of_10-seed0",
+    "digits-cnn_small-seed0-0d2049dc06",
+    "digits-dirichlet0.1-cnn_small-fedavg-seed0-d347dc9a63",
+    "digits-dirichlet0.1-cnn_small-fedavg-K2-designated-seed0-292807dac0",
+    "digits-dirichlet0.1-cnn_small-alone-seed0-ca854cf358",
+    "digits-dirichlet0.1-cnn_small-pooled-seed0-d176b20f0e",
+]
+
+
+def test_ids_do_not_change_between_versions_of_python_and_packages():
+    full = distilled_line(global_models=2, **{"global": "designated"})
+    assert SCHEMA_VERSION == PINNED_VERSION, "pin the ids of the new schema version below"
+    assert [
+        data_id(full.data),
+        partition_id(full),
+        participation_id(full),
+        initial_id(full.data, full.model, full.seed),
+        line_id(line()),
+        line_id(full),
+        local_id(alone(full, 8, pooled=False)),
+        local_id(alone(full, 8, pooled=True)),
+    ] == PINNED_IDS, "an id changed: results that are there would be made anew under other names"
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_names_are_readable():
+    full = distilled_line(global_models=4, **{"global": "designated"}, seed=3)
+    assert line_id(full).startswith("digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-")
+    assert line_id(line(local="scaffold", partition="iid")).startswith(
+        "digits-iid-cnn_small-scaffold-seed0-"
+    )
+    assert partition_id(full).startswith("digits-dirichlet0.1-seed3-")
+    assert participation_id(full) == "8_of_10-seed3"
+    assert data_id(ParquetData(name="parquet", folder="flowers")).startswith("flowers-")
+
+
+@pytest.mark.parametrize("folder", ["a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"])
+def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard(folder):
+    settings = line(data={"parquet": {"folder": folder}})
+    for name in (data_id(settings.data), partition_id(settings), line_id(settings)):
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
+
+
+def test_data_of_different_folders_have_different_names_even_if_they_read_the_same():
+    one, other = (ParquetData(name="parquet", folder=folder) for folder in ("a/b", "a_b"))
+    assert data_id(one) != data_id(other)
+
+
+@pytest.mark.parametrize("extra", [{}, DISTILLED, {"global_models": 3}], ids=str)
+@pytest.mark.parametrize("trainer", ["fedavg", "fedprox", "scaffold"])
+def test_pattern_of_stateful_lines_fits_their_ids_only(extra, trainer):
+    fits = re.fullmatch(is_stateful_name(), line_id(line(**extra, local=trainer)))
+    assert bool(fits) == (trainer == "scaffold")
+
+
+@pytest.mark.parametrize("trainer", ["fedavg", "scaffold"])
+@pytest.mark.parametrize("norm", ["batch", "group"])
+@pytest.mark.parametrize("kind", ["average", "local", "re_estimate"])
+def test_lines_with_statistics_of_their_clients_are_named_as_stateful(trainer, norm, kind):
+    settings = line(
+        local=trainer, model={"cnn_small": {"norm": norm}}, aggregation={"batch_norm": kind}
+    )
+    own = (norm, kind) == ("batch", "local")
+    assert (keeps_statistics(settings), keeps_state(settings)) == (own, own or trainer != "fedavg")
+    assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == keeps_state(settings)
+    name = f"digits-dirichlet0.1-cnn_small-{trainer}{'-local_bn' if own else ''}-seed0-"
+    assert line_id(settings).startswith(name)
+
+
+MOMENTS = [{"aggregation": {"server_optimizer": name}} for name in ("momentum", "adam", "yogi")]
+ONE_WAY = {"downstream": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named", "of_clients", "of_server"),
+    [
+        *((one, one["aggregation"]["server_optimizer"], False, True) for one in MOMENTS),
+        ({"local": "scaffold", **MOMENTS[1]}, "adam", True, True),
+        ({"compression": "stc"}, "stc", True, True),
+        ({"compression": {"stc": ONE_WAY}}, "stc", True, True),
+        ({"compression": {"stc": {"residuals": False}}}, "stc", False, True),
+        ({"compression": {"stc": {"residuals": False} | ONE_WAY}}, "stc_memoryless", False, False),
+        ({"compression": "stc", **MOMENTS[0]}, "stc-momentum", True, True),
+        ({"local": "fednova"}, "", False, False),
+    ],
+    ids=str,
+)
+def test_lines_whose_server_or_compression_remembers_are_named_as_stateful(
+    changes, named, of_clients, of_server
+):
+    settings = line(**changes)
+    assert (clients_keep_state(settings), keeps_state(settings)) == (of_clients, of_server)
+    assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == of_server
+    name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
+    assert line_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-")
+
+
+def test_pattern_of_stateful_lines_is_not_misled_by_the_name_of_a_data_folder():
+    settings = line(data={"parquet": {"folder": "images-scaffold-new"}}, local="fedavg")
+    assert not re.fullmatch(is_stateful_name(), line_id(settings))
+
+
+# --- unfederated counterparts ---------------------------------------------------------------------
+
+
+def test_alone_trains_for_as_many_epochs_as_all_rounds_together():
+    client = {**CLIENT, "epochs": 3, "round_decay": 0.9, "momentum": 0.5, "schedule": "cosine"}
+    local = alone(line(client=client), 7, pooled=False)
+    assert (local.client.epochs, local.client.steps) == (21, None)
+    assert local.client.round_decay == 1.0
+    assert (local.client.momentum, local.client.schedule.name) == (0.5, "cosine")
+    assert not local.pooled
+
+
+def test_alone_multiplies_steps():
+    client = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
+    local = alone(line(client=client), 4, pooled=True)
+    assert (local.client.epochs, local.client.steps) == (None, 44)
+    assert local.pooled
+
+
+def test_alone_has_no_rounds_that_batches_go_on_from():
+    client = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
+    settings = [
+        line(client=client | {"batches": how}, participants=10) for how in ("anew", "continued")
+    ]
+    assert line_id(settings[0]) != line_id(settings[1])
+    assert len({local_id(alone(one, 4, pooled=False)) for one in settings}) == 1
+
+
+def test_alone_keeps_data_partition_model_numerics_and_seed():
+    settings = line(validation=0.2, numerics={"threads": 2}, seed=5)
+    local = alone(settings, 2, pooled=False)
+    for name in ("data", "clients", "partition", "validation", "model", "numerics", "seed"):
+        assert getattr(local, name) == getattr(settings, name), name
+    assert partition_id(local) == partition_id(settings)
+
+
+def test_training_without_a_federation_stores_no_logits():
+    narrow = alone(line(numerics={"precision": "bf16", "logits": "fp16"}), 2, pooled=False)
+    assert narrow == alone(line(numerics={"precision": "bf16"}), 2, pooled=False)
+    assert narrow.numerics.precision == "bf16"
+
+
+def test_local_ids_tell_lengths_and_kinds_apart_but_not_how_a_length_is_made_up():
+    ids = {local_id(alone(line(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
+    assert len(ids) == 4
+    twice = line(client={**CLIENT, "epochs": 2})
+    assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(line(), 6, pooled=False))
+
+
+def test_seeds_give_data_of_their_own_ids_but_share_the_data_set():
+    one, other = line(seed=0), line(seed=1)
+    assert data_id(one.data) == data_id(other.data)
+    assert data_id(Digits(name="digits", split_seed=1)) != data_id(one.data)

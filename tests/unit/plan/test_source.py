@@ -1,0 +1,892 @@
+import ast
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import Initial
+from fedstage.plan.members import parse_evaluated, parse_sampled
+from fedstage.plan.source import (
+    DECLARING,
+    called,
+    chosen_modules,
+    optional_modules,
+    reachable,
+    source_of,
+    stage_fingerprint,
+)
+from fedstage.plan.stages import STAGES
+from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules
+from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.data import DataOption
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.models import EfficientNet
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.partitions import PartitionSettings
+from fedstage.settings.quantisation import Int8
+
+SERVER = {"steps": 5, "batch_size": 32, "learning_rate": 0.05}
+DISTILLED = {
+    "global_models": 2,
+    "ensemble": {"aggregated": {"checkpoints": 2}},
+    "global": "designated",
+    "server": SERVER,
+}
+
+
+def a_line(**changes):
+    settings = {
+        "data": {"digits": {"held_out": 100}},
+        "clients": 4,
+        "partition": {"dirichlet": {"alpha": 1.0}},
+        "participants": 2,
+        "model": "cnn_small",
+        "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+        "seed": 0,
+    }
+    return Line.model_validate(settings | changes)
+
+
+def alone(line):
+    shared = [name for name in LocalLine.model_fields if name in Line.model_fields]
+    return LocalLine(**{name: getattr(line, name) for name in shared})
+
+
+LINES = {
+    "fedavg": a_line(),
+    "fedprox": a_line(local="fedprox"),
+    "scaffold": a_line(local="scaffold"),
+    "fednova": a_line(local="fednova"),
+    "focal": a_line(client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05, "loss": "focal"}),
+    "adam": a_line(aggregation={"server_optimizer": "adam"}),
+    "yogi": a_line(aggregation={"server_optimizer": "yogi"}),
+    "sparse": a_line(compression="stc"),
+    "resnet20": a_line(model="resnet20"),
+    "wrn16_2": a_line(model="wrn16_2"),
+    "iid": a_line(partition="iid"),
+    "distilled": a_line(**DISTILLED),
+    "taught_by_clients": a_line(**DISTILLED | {"ensemble": "clients"}),
+    "bayesian": a_line(**DISTILLED | {"ensemble": "bayesian"}),
+    "averaged": a_line(**DISTILLED | {"server": SERVER | {"swa": {"every": 1}}}),
+    "judged": a_line(
+        **DISTILLED
+        | {
+            "data": {"digits": {"held_out": 100, "server_validation": 10}},
+            "ensemble": "clients",
+            "server": SERVER | {"drop_worst": "as_published", "early_stopping": {}},
+        }
+    ),
+}
+
+
+def one_shot(**changes):
+    kept = ("data", "clients", "partition", "model", "client", "seed")
+    settings = {name: getattr(LINES["fedavg"], name) for name in kept}
+    return OneShotLine.model_validate(settings | {"aggregator_fraction": 0.1} | changes)
+
+
+ROUNDS = {"federated": {"rounds": 2}}
+YOGI = {"federated": {"rounds": 2, "server_optimizer": "yogi"}}
+ONE_SHOT = {
+    "averaging": one_shot(),
+    "mlp": one_shot(aggregator="mlp", aggregator_training=ROUNDS),
+    "mlp by yogi": one_shot(aggregator="mlp", aggregator_training=YOGI),
+    "linear on a proxy": one_shot(
+        data={"digits": {"server_validation": 10}},
+        aggregator="linear",
+        aggregator_training={"proxy": {"steps": 2}},
+    ),
+}
+STUDENTS = {
+    "fedkd": one_shot(
+        data={"digits": {"held_out": 10}}, aggregator="weighted", distillation="l1", server=SERVER,
+        student="resnet8",
+    ),
+    "fedet_os": one_shot(
+        data={"digits": {"held_out": 10}}, aggregator="confidence", distillation="fedet",
+        server=SERVER,
+    ),
+}  # fmt: skip
+#: The stages of one-shot lines.
+OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
+#: The stages of one-shot lines with a student.
+OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
+#: The stages that make of metrics what people read.
+RESULTS = {"tables", "figures", "comparison", "sweep", "claims", "communication"}
+#: What only some lines have: the stages that a line without distillation does not run.
+OF_DISTILLED = ("distillation",)
+
+
+def reach(settings, stage, *more):
+    """The modules and stages that a stage has of settings."""
+    chosen = frozenset().union(*map(chosen_modules, (settings, *more)))
+    return chosen, called(stage, settings)
+
+
+def fingerprint(settings, stage, package, *more):
+    return stage_fingerprint(stage, *reach(settings, stage, *more), package)
+
+
+def jobs(package):
+    """Fingerprints of all stages of all lines, and of evaluated ensembles."""
+    found = {}
+    for name, line in LINES.items():
+        for stage in STAGES:
+            if stage in (*OF_ONE_SHOT, *OF_STUDENTS):
+                continue
+            if stage not in OF_DISTILLED or line.global_trainer:
+                found[stage, name] = fingerprint(line, stage, package)
+    for name, line in ONE_SHOT.items():
+        for stage in OF_ONE_SHOT:
+            found[stage, name] = fingerprint(line, stage, package)
+    for name, line in STUDENTS.items():
+        for stage in OF_STUDENTS:
+            found[stage, name] = fingerprint(line, stage, package)
+    for evaluated in ("clients", "aggregated_2"):
+        more = parse_evaluated(evaluated)
+        found["evaluation", evaluated] = fingerprint(LINES["fedavg"], "evaluation", package, more)
+    for members in ("clients", "aggregated", "gaussian_3", "dirichlet_3"):
+        more = [drawn] if (drawn := parse_sampled(members)) else []
+        for name in ("fedavg", "distilled"):
+            found["logits", f"{name} {members}"] = fingerprint(
+                LINES[name], "logits", package, *more
+            )
+    for name in ("cifar10", {"parquet": {"folder": "x"}}):
+        option = DataOption.model_validate({"data": name})
+        found["dataset", option.data.name] = fingerprint(option, "dataset", package)
+    return found
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package in a folder of its own, for fingerprints are kept by folder."""
+    copy = tmp_path / "fedstage"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture
+def changed(package):
+    """A function that edits the copy and returns the (stage, line) whose fingerprint is another."""
+
+    def edit(file, old, new):
+        path = package / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        before, after = jobs(PACKAGE), jobs(package)
+        return {job for job in before if before[job] != after[job]}
+
+    return edit
+
+
+DRAWN = ("gaussian_3", "dirichlet_3")
+
+
+def stages_of(changes):
+    return {stage for stage, _ in changes}
+
+
+def lines_of(changes):
+    return {line for _, line in changes}
+
+
+# --- what changes nothing -------------------------------------------------------------------------
+
+
+def test_a_copy_has_the_fingerprints_of_the_package(package):
+    assert jobs(package) == jobs(PACKAGE)
+
+
+def test_a_comment_changes_nothing(changed):
+    old = "    model.train()\n"
+    assert changed("training/loop.py", old, f"    # Batch norms average.\n{old}") == set()
+
+
+def test_a_docstring_changes_nothing(changed):
+    assert changed("training/loop.py", "one step a batch.", "a step for each batch.") == set()
+
+
+def test_a_docstring_that_goes_away_changes_nothing(changed):
+    old = '    """Return the mean cross entropy of logits [n, classes] against labels [n]."""\n'
+    assert changed("training/inference.py", old, "") == set()
+
+
+def test_formatting_changes_nothing(changed):
+    old = "return float(nn.functional.cross_entropy(logits, labels))"
+    new = "return (float(\n        nn.functional.cross_entropy( logits,labels, )))"
+    assert changed("training/inference.py", old, new) == set()
+
+
+def test_no_comment_docstring_or_formatting_of_any_module_counts(package):
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if hasattr(node, "body") and isinstance(node.body, list) and node.body:
+                first = node.body[0]
+                if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                    first.value.value = "Other words."
+        path.write_text("# A comment.\n" + ast.unparse(tree))
+    assert jobs(package) == jobs(PACKAGE)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("settings/partitions.py", "mask: bool = True\n", "mask: bool = True\n    more: int = 0\n"),
+        ("__init__.py", "0.1.0", "0.1.1"),
+        ("plan/stages.py", "average the updates", "take the mean of the updates"),
+        ("execution/cli.py", "return 0\n", "return 3\n"),
+        ("execution/pool.py", "IDLE_SECONDS = 300.0", "IDLE_SECONDS = 30.0"),
+        ("execution/timings.py", "1024", "1000"),
+        ("settings/experiments.py", "like: str | None", "alike: str | None"),
+        ("settings/validation.py", "unknown key", "no such key"),
+        ("plan/source.py", "[:12]", "[:16]"),
+    ],
+)  # fmt: skip
+def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
+    assert changed(file, old, new) == set()
+
+
+# --- what changes what ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("plan/artefacts.py", "clients.parquet", "who.parquet"),
+        ("plan/sharing.py", "return (0,)\n", "return (1,)\n"),
+    ],
+)
+def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):
+    assert stages_of(changed(file, old, new)) == {
+        "communication", "properties", "simulation", "round_times",
+    }  # fmt: skip
+
+
+def test_distillation_reaches_distilled_lines_only(changed):
+    changes = changed("algorithm/global_trainers/distillation.py", "tau**2", "tau**3")
+    assert stages_of(changes) == {"distillation", "segment"}
+    assert lines_of(changes) == {name for name, line in LINES.items() if line.global_trainer}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "line"),
+    [
+        ("swa.py", "count += 1", "averaged"),
+        ("drop_worst.py", "MARGIN, DEVIATIONS = 1.2, 1.5", "judged"),
+        ("early_stopping.py", "right: int = -1", "judged"),
+    ],
+)
+def test_what_only_some_students_do_reaches_their_lines_only(changed, file, old, line):
+    changes = changed(f"algorithm/global_trainers/{file}", old, old.replace("1", "2"))
+    assert changes == {("distillation", line), ("segment", line)}
+
+
+@pytest.mark.parametrize("file", ["draw.py", "gaussian.py", "dirichlet.py"])
+def test_how_models_are_drawn_reaches_what_is_drawn_only(changed, file):
+    changes = changed(
+        f"algorithm/ensemble_trainers/sampling/{file}",
+        "from collections.abc import",
+        "from typing import",
+    )
+    drawn = {("logits", f"{name} {kind}") for name in ("fedavg", "distilled") for kind in DRAWN}
+    # The logits of this line are made with the fingerprint of its segments, which draw.
+    stages = ("logits", "logits_segment", "segment")
+    assert changes == drawn | {(stage, "bayesian") for stage in stages}
+
+
+@pytest.mark.parametrize("name", ["fedprox", "scaffold"])
+def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
+    new = "def gradient_term(\n    settings: object,"
+    old = {"fedprox": "FedProx", "scaffold": "Scaffold"}[name]
+    changes = changed(
+        f"algorithm/local_trainers/{name}.py", f"def gradient_term(\n    settings: {old},", new
+    )
+    stages = ("local_training", "aggregation", "segment")
+    assert changes == {(stage, name) for stage in stages}
+
+
+def test_a_loss_reaches_its_own_lines_only(changed):
+    changes = changed("training/losses/focal.py", "missed**gamma", "missed*gamma")
+    stages = ("local_training", "segment", "local_model")
+    assert changes == {(stage, "focal") for stage in stages}
+
+
+def test_normalised_averaging_reaches_its_own_lines_only(changed):
+    changes = changed("algorithm/local_trainers/fednova.py", "effective / mass", "effective * mass")
+    stages = ("local_training", "aggregation", "segment")
+    assert changes == {(stage, "fednova") for stage in stages}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "lines"),
+    [
+        ("adam.py", "beta2 * v", "beta2 / v", {"adam"}),
+        ("yogi.py", "beta2: v -", "beta2: v +", {"yogi"}),
+        ("adaptive.py", "beta1 * first", "beta1 / first", {"adam", "yogi"}),
+    ],
+)
+def test_a_server_optimizer_reaches_its_own_lines_only(changed, file, old, new, lines):
+    changes = changed(f"algorithm/aggregation/server_optimizers/{file}", old, new)
+    trained = {"adam": "mlp", "yogi": "mlp by yogi"}
+    assert changes == {
+        *((stage, line) for stage in ("aggregation", "segment") for line in lines),
+        *(("aggregator", trained[line]) for line in lines),
+    }
+
+
+def test_an_aggregation_rule_reaches_its_own_aggregators_only(changed):
+    changes = changed("algorithm/one_shot/aggregators/mlp.py", ".relu()", ".tanh()")
+    lines = ("mlp", "mlp by yogi")
+    assert changes == {(stage, line) for stage in OF_ONE_SHOT for line in lines}
+
+
+def test_votes_are_counted_in_the_stage_of_all_aggregators(changed):
+    changes = changed("algorithm/one_shot/fitting.py", "argmax(2)", "argmin(2)")
+    assert changes == {("aggregator", line) for line in ONE_SHOT}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "lines"),
+    [
+        ("federated.py", "number = min(", "number = max(", ("mlp", "mlp by yogi")),
+        ("proxy.py", "(own,) = ", "own, *_ = ", ("linear on a proxy",)),
+    ],
+)
+def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, lines):
+    changes = changed(f"algorithm/one_shot/aggregator_training/{file}", old, new)
+    assert changes == {("aggregator", line) for line in lines}
+
+
+def test_a_transfer_reaches_its_own_students_only(changed):
+    changes = changed(
+        "algorithm/one_shot/transfers/fedet.py", "shares(members) * disagree", "shares(members)"
+    )
+    assert changes == {("distilled_model", "fedet_os")}
+
+
+def test_how_students_are_taught_reaches_students_of_rounds_and_of_one_shot(changed):
+    changes = changed(
+        "algorithm/global_trainers/student.py", "outcome = train(", "outcome = 1 and train("
+    )
+    assert stages_of(changes) == {"distillation", "segment", "distilled_model"}
+
+
+def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
+    changes = changed(
+        "algorithm/one_shot/aggregators/__init__.py",
+        "import Any, Protocol, cast",
+        "import Any, Protocol, TypeVar, cast",
+    )
+    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS}
+
+
+def test_compression_reaches_what_is_compressed_only(changed):
+    changes = changed("algorithm/exchange/compression.py", "return above | (equal", "return (equal")
+    stages = ("local_training", "aggregation", "segment")
+    assert changes == {(stage, "sparse") for stage in stages}
+
+
+def test_the_training_loop_reaches_what_trains(changed):
+    changes = changed("training/loop.py", "rate_sum += rates", "rate_sum += 2 * rates")
+    # Aggregation imports the types of the loop with the local trainers.
+    trains = {"local_model", "distillation", "segment", "aggregation", "local_training"}
+    assert stages_of(changes) == trains | {"distilled_model"}
+    assert {("local_training", name) for name in LINES} <= changes
+
+
+def test_a_model_reaches_its_own_lines_only(changed):
+    changes = changed(
+        "models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block"
+    )
+    assert lines_of(changes) == {"resnet20", "fedkd"}
+    assert stages_of(changes) == {
+        *OF_STUDENTS,
+        "initial_model", "local_training", "aggregation", "segment", "logits",
+        "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
+        "quantised_model",
+    }  # fmt: skip
+
+
+def test_what_all_models_share_reaches_all_that_use_it(changed):
+    changes = changed("models/layers.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
+    assert lines_of(changes) >= LINES.keys()
+    assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
+
+
+def test_quantisation_reaches_what_is_quantised_only():
+    line = alone(LINES["fedavg"])
+    quantised = line.model_copy(update={"quantisation": Int8(name="int8")})
+    for stage in ("quantised_model", "client_logits", "local_evaluation"):
+        assert "fedstage.models.int8" in reachable(stage, *reach(quantised, stage))
+        assert "fedstage.models.int8" not in reachable(stage, *reach(line, stage))
+    assert "fedstage.models.int8" not in reachable("local_model", *reach(quantised, "local_model"))
+
+
+def test_a_scheme_reaches_its_own_partitions_only(changed):
+    changes = changed("data/partitions/iid.py", "def assign", "SHARES = 1\n\n\ndef assign")
+    assert changes == {("partition", "iid")}
+
+
+def test_an_ensemble_reaches_those_that_it_teaches_and_its_evaluations(changed):
+    file = "algorithm/ensemble_trainers/clients.py"
+    changes = changed(file, "def shares", "HALF = 2\n\n\ndef shares")
+    # What is scored and asked of taught lines was made from students in any case.
+    stages = ("distillation", "segment", "logits", "logits_segment", "evaluation")
+    lines = ("taught_by_clients", "judged")
+    taught = {(stage, line) for stage in stages for line in lines}
+    assert changes == taught | {("evaluation", "clients")}
+
+
+def test_a_data_module_reaches_its_own_data_sets_only(changed):
+    changes = changed("data/datasets/torchvision_data.py", "import numpy as np\n", "import numpy\n")
+    assert changes == {("dataset", "cifar10")}
+
+
+def test_tables_and_figures_reach_no_training(changed):
+    changes = changed("results/tables/runs.py", "def read_runs(", "RUNS = 1\n\n\ndef read_runs(")
+    assert stages_of(changes) == RESULTS
+
+
+def test_how_metrics_are_scored_reaches_evaluations_only(changed):
+    changes = changed("results/scores.py", "def score(", "def scored(")
+    assert stages_of(changes) == {"evaluation", "local_evaluation", "one_shot_evaluation"}
+
+
+def test_files_reach_everything(changed):
+    changes = changed("storage/files.py", "import os\n", "import os\n\nTRIES = 3\n")
+    assert changes == jobs(PACKAGE).keys()
+
+
+# --- reachable modules ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """The fedstage modules that a process has after importing each stage."""
+    code = """
+import importlib, json, sys
+loaded = {}
+for stage in sys.argv[1:]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fedstage"]:
+        del sys.modules[name]
+    importlib.import_module(f"fedstage.stages.{stage}")
+    loaded[stage] = [name for name in sys.modules if name.partition(".")[0] == "fedstage"]
+print(json.dumps(loaded))
+"""
+    command = [sys.executable, "-c", code, *STAGES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {stage: set(names) for stage, names in json.loads(done.stdout).items()}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen(loaded, stage):
+    reached = reachable(stage)
+    declaring = {name for name in loaded[stage] if name.startswith(DECLARING) or name == "fedstage"}
+    assert loaded[stage] - reached - declaring <= optional_modules() | behind_optional()
+    assert reached <= loaded[stage]
+
+
+def behind_optional():
+    """What modules that nobody chose import."""
+    waiting, found = set(optional_modules()), set()
+    while waiting:
+        module = waiting.pop()
+        found.add(module)
+        waiting |= imports(module) - found
+    return found
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_nothing_that_runs_stages_is_reachable(stage, line):
+    rooms = {name.split(".")[1] for name in reachable(stage, *reach(line, stage))}
+    assert not rooms & {"experiments", "execution", "errors", "settings"}
+    assert STAGES[stage].about_plan or "plan" not in rooms
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stages_reach_no_other_stage_except_those_that_they_call(stage):
+    others = {name for name in reachable(stage) if name.startswith("fedstage.stages.")}
+    # How stages read what they begin with stands in a module of its own.
+    assert others - {"fedstage.stages.inputs"} == {f"fedstage.stages.{stage}"}
+
+
+def test_segments_reach_the_stages_that_they_call_for_a_line():
+    def stages(name, stage):
+        reached = reachable(stage, *reach(LINES[name], stage))
+        found = {one.split(".")[2] for one in reached if one.startswith("fedstage.stages.")}
+        return found - {"inputs"}
+
+    assert stages("fedavg", "segment") == {"segment", "local_training", "aggregation"}
+    taught = {"segment", "local_training", "aggregation", "logits", "distillation"}
+    assert stages("distilled", "segment") == taught
+    assert stages("fedavg", "logits_segment") == {"logits_segment", "logits"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_modules_found_by_name_are_in_rooms_that_lines_choose_from(stage):
+    rooms = {f"fedstage.{kind.room}" for kind in choices()}
+    finders = {
+        name
+        for name in reachable(stage)
+        if "implementation(" in modules()[name].read_text()
+        and "settings.base" in str(imports(name))
+    }
+    assert finders <= rooms | {"fedstage.models.build"}
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+def choices():
+    return [kind for kind in subclasses(Choice) if kind.names()]
+
+
+@pytest.mark.parametrize("kind", choices())
+def test_every_choice_of_the_settings_is_a_module(kind):
+    for name in kind.modules():
+        assert f"fedstage.{name}" in modules()
+        assert f"fedstage.{name}" in optional_modules()
+
+
+def test_every_kind_of_choice_has_several():
+    rooms = [kind.room for kind in choices()]
+    assert len(set(rooms)) == 10
+    assert all(rooms.count(room) >= 2 for room in rooms)
+
+
+def test_what_settings_use_is_a_field_and_a_module():
+    using = [kind for kind in subclasses(Settings) if kind.uses]
+    assert len(using) >= 7
+    for kind in using:
+        for field, name in kind.uses.items():
+            assert field in kind.model_fields
+            assert f"fedstage.{name}" in modules()
+
+
+def names(*settings):
+    found = {name.removeprefix("fedstage.") for one in settings for name in chosen_modules(one)}
+    return {name for name in found if name != "data.datasets.digits"}
+
+
+def test_weights_of_a_file_are_read_for_models_that_have_them_only():
+    weights = {"file": "a.pth", "sha256": "0" * 8}
+    with_file = EfficientNet.model_validate({"name": "efficientnet_b0", "weights": weights})
+    without = EfficientNet(name="efficientnet_b0")
+    reached = [
+        reachable("initial_model", chosen_modules(Initial(a_line().data, model, 0).settings))
+        for model in (without, with_file)
+    ]
+    assert "fedstage.models.architectures.efficientnet" in reached[0]
+    assert reached[1] - reached[0] == {"fedstage.models.pretrained"}
+
+
+def test_a_line_chooses_what_its_settings_name():
+    line = a_line(local="scaffold", model="resnet20", **DISTILLED)
+    assert names(line) == {
+        "data.partitions.dirichlet",
+        "models.architectures.resnet",
+        "algorithm.local_trainers.scaffold",
+        "training.losses.cross_entropy",
+        "algorithm.aggregation.server_optimizers.average",
+        "algorithm.ensemble_trainers.aggregated",
+    }
+
+
+def test_a_line_chooses_the_models_of_all_its_groups():
+    mixed = a_line(global_models=2, architectures=["cnn_small", "resnet20"])
+    models = {name for name in names(mixed) if name.startswith("models.")}
+    assert models == {"models.architectures.cnn_small", "models.architectures.resnet"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("line", set()),
+        ("participation", set()),
+        ("tables", set()),
+        ("dataset", {"data.datasets.digits"}),
+        ("partition", {"data.partitions.dirichlet"}),
+        ("initial_model", {"models.architectures.resnet"}),
+        (
+            "logits",
+            {"models.architectures.resnet", "algorithm.ensemble_trainers.aggregated"},
+        ),
+        (
+            "local_training",
+            {
+                "models.architectures.resnet",
+                "algorithm.local_trainers.scaffold",
+                "training.losses.cross_entropy",
+            },
+        ),
+        (
+            "aggregation",
+            {
+                "models.architectures.resnet",
+                "algorithm.local_trainers.scaffold",
+                "algorithm.aggregation.server_optimizers.average",
+            },
+        ),
+    ],
+)
+def test_a_stage_reaches_the_choices_that_its_code_depends_on(stage, expected):
+    line = a_line(local="scaffold", model="resnet20", **DISTILLED)
+    chosen, calls = reach(line, stage)
+    assert chosen & reachable(stage, chosen, calls) == {f"fedstage.{name}" for name in expected}
+
+
+def test_the_compiler_is_part_of_what_is_trained_by_compiled_code():
+    compiled, plain = a_line(numerics={"compile": True}), a_line()
+    for stage in ("local_training", "segment"):
+        assert "fedstage.training.compiled" in reachable(stage, *reach(compiled, stage))
+        assert "fedstage.training.compiled" not in reachable(stage, *reach(plain, stage))
+    for stage in ("dataset", "partition", "tables"):
+        assert "fedstage.training.compiled" not in reachable(stage, *reach(compiled, stage))
+
+
+def test_what_a_server_may_do_is_chosen_by_its_settings():
+    def of_server(name):
+        return {name for name in names(LINES[name]) if ".global_trainers." in name}
+
+    rooms = "algorithm.global_trainers"
+    assert of_server("distilled") == set()
+    assert of_server("averaged") == {f"{rooms}.swa"}
+    assert of_server("judged") == {f"{rooms}.drop_worst", f"{rooms}.early_stopping"}
+
+
+def test_a_drawn_kind_has_one_source_however_its_logits_are_made():
+    for name in ("fedavg", "distilled", "bayesian"):
+        sources = [
+            source_of(LINES[name], stage, members="gaussian_10")
+            for stage in ("logits", "logits_segment")
+        ]
+        assert len(set(sources)) == 1
+    assert source_of(LINES["fedavg"], "logits", members="gaussian_10") != source_of(
+        LINES["fedavg"], "logits", members="clients"
+    )
+    # The segment of this line draws them itself.
+    line = LINES["bayesian"]
+    assert source_of(line, "logits", members="gaussian_10") == source_of(line, "segment")
+
+
+def test_other_settings_than_lines_choose():
+    line = LINES["resnet20"]
+    divided = PartitionSettings(clients=2, partition=line.partition, validation=0.0, seed=0)
+    assert names(divided) == {"data.partitions.dirichlet"}
+    assert names(Initial(line.data, line.model, line.seed).settings) == {
+        "models.architectures.resnet"
+    }
+
+
+def test_a_stage_that_does_not_exist_is_named():
+    with pytest.raises(FedstageError, match=r"fedstage\.stages\.trian: no such module"):
+        stage_fingerprint("trian")
+
+
+# --- what rules carry -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+def test_a_file_has_one_source_however_its_round_is_made(line):
+    segment = source_of(line, "segment")
+    assert source_of(line, "local_training") == source_of(line, "aggregation") == segment
+    if line.global_trainer:
+        assert source_of(line, "distillation") == source_of(line, "logits") == segment
+    else:
+        assert source_of(line, "logits") == source_of(line, "logits_segment") != segment
+
+
+def test_other_rules_carry_the_fingerprint_of_their_stage():
+    line = LINES["fedavg"]
+    of_segments = {name for stage in STAGES.values() for name in stage.calls}
+    assert of_segments == {"local_training", "aggregation", "distillation", "logits"}
+    for stage in set(STAGES) - of_segments:
+        assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)
+    expected = fingerprint(line, "evaluation", PACKAGE, parse_evaluated("clients"))
+    assert source_of(line, "evaluation", "clients") == expected
+
+
+def test_a_fingerprint_is_12_hexadecimal_digits_and_differs_between_stages():
+    found = [stage_fingerprint(stage) for stage in STAGES]
+    assert len(set(found)) == len(found)
+    assert all(len(digits) == 12 and int(digits, 16) >= 0 for digits in found)
+
+
+# --- a module -------------------------------------------------------------------------------------
+
+
+def written(folder, files):
+    """A package of the given files."""
+    for name, text in {"__init__.py": "", **files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def imported(folder, text, name="user"):
+    """What a module of a small package imports, beside the package itself."""
+    others = ("a.py", "b.py", "kind/__init__.py", "kind/one.py", "kind/two.py")
+    files = {**dict.fromkeys(others, ""), f"{name.replace('.', '/')}.py": text}
+    package = written(folder / "fedstage", files)
+    return {found.removeprefix("fedstage.") for found in imports(f"fedstage.{name}", package)} - {
+        "fedstage"
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import json, torch, fedstages.a", set()),
+        ("import fedstage.a", {"a"}),
+        ("import fedstage.kind.one as x", {"kind", "kind.one"}),
+        ("from fedstage import a, b", {"a", "b"}),
+        ("from fedstage.a import f, g", {"a"}),
+        ("from fedstage.kind import one, f", {"kind", "kind.one"}),
+        ("from fedstage.kind.two import f", {"kind", "kind.two"}),
+        ("def f():\n    from fedstage.a import g", {"a"}),
+        ("class C:\n    async def f(self):\n        import fedstage.a", {"a"}),
+        ("try:\n    import fedstage.a\nexcept ImportError:\n    import fedstage.b", {"a", "b"}),
+        ("match 1:\n    case 1:\n        import fedstage.a", {"a"}),
+        ("with f():\n    for x in y:\n        import fedstage.a", {"a"}),
+        ("if x: pass\nelif y:\n    import fedstage.a\nelse: import fedstage.b", {"a", "b"}),
+        ("if TYPE_CHECKING:\n    import fedstage.a", set()),
+        ("if typing.TYPE_CHECKING:\n    from fedstage.a import f", set()),
+        ("if TYPE_CHECKING:\n    import fedstage.a\nelse:\n    import fedstage.b", {"b"}),
+        ("if TYPE_CHECKING:\n    import fedstage.a\nimport fedstage.a", {"a"}),
+        ("if not TYPE_CHECKING:\n    import fedstage.a", {"a"}),
+    ],
+)  # fmt: skip
+def test_imports_of_a_module(tmp_path, text, expected):
+    assert imported(tmp_path, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("kind.user", "from . import one", {"kind", "kind.one"}),
+        ("kind.user", "from .one import f", {"kind", "kind.one"}),
+        ("kind.user", "from ..a import f", {"a"}),
+    ],
+)
+def test_relative_imports_of_a_module(tmp_path, name, text, expected):
+    assert imported(tmp_path, text, name) - {"kind"} == expected - {"kind"}
+
+
+def test_relative_imports_of_a_package(tmp_path):
+    files = {"kind/__init__.py": "from .one import f", "kind/one.py": ""}
+    package = written(tmp_path / "fedstage", files)
+    assert imports("fedstage.kind", package) >= {"fedstage.kind.one"}
+
+
+def test_a_module_may_import_in_circles(tmp_path):
+    files = {"stages/__init__.py": "", "stages/x.py": "import fedstage.a"}
+    files |= {"a.py": "import fedstage.b", "b.py": "import fedstage.a"}
+    package = written(tmp_path / "fedstage", files)
+    assert reachable("x", package=package) == {"fedstage.stages.x", "fedstage.a", "fedstage.b"}
+
+
+def test_what_only_declarations_import_is_not_reachable(tmp_path):
+    files = {"stages/__init__.py": "import fedstage.a", "stages/x.py": "import fedstage.settings"}
+    files |= {"a.py": "", "b.py": "", "settings.py": "import fedstage.b"}
+    package = written(tmp_path / "fedstage", files)
+    assert reachable("x", package=package) == {"fedstage.stages.x"}
+
+
+def test_a_room_of_choices_is_reached_with_the_modules_that_are_chosen_there(tmp_path):
+    room = "fedstage.data.partitions"
+    files = {"stages/__init__.py": "", "stages/x.py": f"import {room}", "a.py": ""}
+    files |= {f"data/{name}": "" for name in ("__init__.py", "partitions/__init__.py")}
+    files |= {"data/partitions/iid.py": "import fedstage.a", "data/partitions/shards.py": ""}
+    package = written(tmp_path / "fedstage", files)
+    found = {"fedstage.stages.x", "fedstage.data", room}
+    assert reachable("x", package=package) == found
+    chosen = frozenset({f"{room}.iid"})
+    assert reachable("x", chosen, package=package) == found | {f"{room}.iid", "fedstage.a"}
+
+
+def test_what_only_some_lines_choose_is_reached_by_these_only(tmp_path):
+    (chosen,) = EfficientNet.uses.values()
+    name = f"fedstage.{chosen}"
+    files = {"stages/__init__.py": "", "stages/x.py": f"import {name}"}
+    files |= {"models/__init__.py": "", "models/pretrained.py": ""}
+    package = written(tmp_path / "fedstage", files)
+    found = {"fedstage.stages.x", "fedstage.models"}
+    assert reachable("x", package=package) == found
+    assert reachable("x", frozenset({name}), package=package) == found | {name}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x = 1", "x = 2"),
+        ("x = 1", "x = 1.0"),
+        ("x = 1", "x = True"),
+        ("x = None", "x = ()"),
+        ("return_ = f()", "return_ = f(None)"),
+        ("def f():\n    return", "def f():\n    return None"),
+        ("'a docstring'\nx = 'b'", "'a docstring'\nx = 'c'"),
+        ("def f(a, b=1): ...", "def f(a, *, b=1): ...",),
+        ("x = a if b else c", "x = c if b else a"),
+        ("x = f'{a}'", "x = f'{a!r}'"),
+        ("x = -1", "x = 1"),
+        ("x = {**a}", "x = {None: a}"),
+        ("for x in y:\n    'not a docstring'", "for x in y:\n    'nor this one'"),
+    ],
+)  # fmt: skip
+def test_code_that_differs_has_another_digest(tmp_path, one, other):
+    package = written(tmp_path / "fedstage", {"one.py": one, "other.py": other})
+    assert module_digest("fedstage.one", package) != module_digest("fedstage.other", package)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x = 1", "# A comment\nx  =  1  # and another"),
+        ("x = 'a' 'b'", 'x = ("ab")'),
+        ("'doc'\nx = 1", "x = 1"),
+        ("class C:\n    'doc'\n    x = 1", "class C:\n    'other'\n    x = 1"),
+        ("async def f():\n    'doc'\n    return 1", "async def f():\n    return 1"),
+        ("def f(a, b): return a", "def f(\n    a,\n    b,\n):\n    return a"),
+        ("x = 1_000", "x = 1000"),
+    ],
+)
+def test_code_that_is_the_same_has_the_same_digest(tmp_path, one, other):
+    package = written(tmp_path / "fedstage", {"one.py": one, "other.py": other})
+    assert module_digest("fedstage.one", package) == module_digest("fedstage.other", package)
+
+
+CODE = '''
+"""A module."""
+import json
+class C(list):
+    """A class."""
+    async def f(self, a, /, b: int = 0, *args, c=None, **kwargs) -> f"{1!r:>3}":
+        """A method."""
+        match a:
+            case {"x": [1, *_], **rest} if b: return -1.5e3 + 2j
+        with open(a) as file: x: int = file if not b else lambda: {**a, "y": b"z"}
+        try: del x
+        except* OSError: pass
+        return (yield)
+'''
+
+
+def test_the_digest_does_not_depend_on_the_version_of_python(tmp_path):
+    # Were it another, all results of earlier versions would be made anew.
+    package = written(tmp_path / "fedstage", {"one.py": CODE})
+    assert module_digest("fedstage.one", package).startswith("d8ca77fd49196626")
+
+
+def test_fingerprints_need_no_torch():
+    code = (
+        "import sys, fedstage.plan.source; print(*{'torch', 'pyarrow', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

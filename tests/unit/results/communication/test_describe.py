@@ -1,0 +1,127 @@
+"""What is known of communication before anything is trained, with what a paper reports."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import (
+    describe_runs,
+    files_of,
+    tables_read,
+    validation_of,
+)
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.settings.validation import validate
+
+WORKFLOW = Path(__file__).parents[4] / "workflow"
+METHODS = ["fens", "fedadam", "fedkd_4r_fedkd_then_fedavg"]
+BASE = {
+    "data": "digits",
+    "clients": 4,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "validation": 0.1,
+    "aggregator_fraction": 0.1,
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 5,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+    "seed": 0,
+}
+MEMORY = {
+    "paper": "fens",
+    "table": "table4",
+    "where": {"model": "resnet8"},
+    "axes": {"method": "method"},
+    "match": {
+        "partition.alpha": {0.1: {}},
+        "method": {"fedkd_4r_fedkd_then_fedavg": None},
+    },
+}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """A function that resolves an experiment with the library of methods and papers."""
+    (tmp_path / "experiments").mkdir()
+    shutil.copy(WORKFLOW / "methods.yaml", tmp_path)
+    shutil.copytree(
+        WORKFLOW / "papers",
+        tmp_path / "papers",
+        ignore=shutil.ignore_patterns("experiments", "claims.yaml"),
+    )
+
+    def resolved(**changes):
+        experiment = {
+            "title": "E",
+            "base": BASE,
+            "grid": {"method": METHODS, "partition.alpha": [0.1]},
+            "table": {"columns": ["partition.alpha"]},
+            "results": ["communication"],
+            "communication": {"published": MEMORY},
+            "scales": {"default": None},
+        }
+        config = {"targets": ["e"], "experiments": {"e": experiment | changes}}
+        return load_catalogue(config, tmp_path)
+
+    return resolved
+
+
+def described(catalogue):
+    return validate(ExperimentRuns, describe_runs(catalogue, "e", "default"), "here")
+
+
+def test_each_run_has_its_parts_and_the_published_memory(load):
+    found = described(load())
+    assert [run.memory_mib for run in found.runs] == [377.03, 18.85, None]
+    assert found.memory == "FENS, Table 4"
+    lengths = [[part.length.rounds for part in run.candidates[0].parts] for run in found.runs]
+    assert lengths == [[1], [5], [1, 3]]
+    kinds = [part.one_shot is not None for part in found.runs[2].candidates[0].parts]
+    assert kinds == [True, False]
+
+
+def test_the_run_to_keep_up_with_is_passed_on(load):
+    assert described(load()).reach is None
+    assert described(load(communication={"reach": {"method": "fens"}})).reach == {"method": "fens"}
+
+
+@pytest.mark.parametrize(
+    ("reach", "told"),
+    [
+        ({"method": "fedprox"}, "method = 'fedprox': no cell of e; use one of fens, fedadam"),
+        ({"seed": 0}, "seed: no axis of e; use one of method"),
+    ],
+    ids=str,
+)
+def test_a_run_to_keep_up_with_that_is_not_there_is_told(load, reach, told):
+    with pytest.raises(FedstageError, match=f"^e: communication.reach: {told}"):
+        load(communication={"reach": reach})
+
+
+def test_only_runs_with_rounds_and_validation_samples_have_a_best_round(load):
+    paths = validation_of(load(), "e", "default")
+    assert len(paths) == 2
+    assert all("-validation/" in path for path in paths)
+    without = load(base=BASE | {"validation": 0.0})
+    assert validation_of(without, "e", "default") == []
+
+
+def test_tables_of_all_rounds_are_read_where_communication_is_asked_for(load):
+    catalogue = load()
+    tables = [path for path in tables_read(catalogue) if path.endswith("participants.parquet")]
+    assert len(tables) == 5 + 3
+    assert set(tables) < set(files_of(catalogue, "e", "default"))
+    assert list(tables_read(load(results=["table"]))) == []
+
+
+def test_of_a_choice_all_candidates_are_read_and_one_is_named(load):
+    own = {"own": {"local": "fedavg", "choose": {"among": {"client.epochs": [1, 2]}}}}
+    catalogue = load(methods=own, grid={"method": ["own"]}, table={}, communication={})
+    (run,) = described(catalogue).runs
+    assert [one.values for one in run.candidates] == [{"client.epochs": 1}, {"client.epochs": 2}]
+    assert run.chosen in files_of(catalogue, "e", "default")
+    assert len(run.validation) == 2

@@ -1,0 +1,127 @@
+"""Which files say what a run communicates, and what its predictor consists of."""
+
+from collections import Counter
+
+import pytest
+
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import alone, local_line, quantised_line
+from fedstage.results.communication.files import (
+    client_models,
+    held_files,
+    holds_one,
+    read_files,
+    traffic_files,
+)
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.runs import RunLength
+
+SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
+SHARED = {
+    "data": "digits",
+    "clients": 6,
+    "partition": "iid",
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "seed": 0,
+}
+GROUPS = Line.model_validate(SHARED | {"participants": 5, "global_models": 2})
+
+
+def one_shot(**changes):
+    return OneShotLine.model_validate(SHARED | {"aggregator": "weighted"} | changes)
+
+
+def held(evaluate, rounds=3):
+    return Counter(held_files(GROUPS, RunLength(rounds=rounds, evaluate=evaluate)))
+
+
+def test_a_federated_run_is_read_round_by_round_and_group_by_group():
+    files = traffic_files(GROUPS, 3)
+    assert files == [artefacts.participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
+    assert client_models(GROUPS, RunLength(rounds=3)) == [
+        artefacts.aggregated_model(GROUPS, 3, k) for k in (0, 1)
+    ]
+
+
+def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
+    taught = one_shot(distillation="l1", server=SERVER)
+    for line in (one_shot(), taught):
+        assert traffic_files(line, 1) == [one_shot_artefacts.aggregator_rounds(one_shot())]
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "of_group", "rounds"),
+    [
+        ("clients", [3, 2], [3]),
+        ({"aggregated": {"checkpoints": 2}}, [1, 1], [2, 3]),
+        ({"bayesian": {"samples": 4}}, [1 + 3 + 4, 1 + 2 + 4], [3]),
+    ],
+    ids=str,
+)
+def test_an_ensemble_is_all_of_its_members(evaluate, of_group, rounds):
+    expected = {
+        artefacts.aggregated_model(GROUPS, t, k): count
+        for t in rounds
+        for k, count in enumerate(of_group)
+    }
+    assert held(evaluate) == expected
+
+
+def test_the_first_rounds_of_a_temporal_ensemble_have_fewer_members():
+    assert held({"aggregated": {"checkpoints": 3}}, rounds=2).total() == 4
+
+
+def test_a_global_model_is_one_model():
+    assert held("global_model") == {artefacts.global_model(GROUPS, 3, 0): 1}
+
+
+def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
+    line, length = one_shot(forget=[2]), RunLength(rounds=1)
+    models = one_shot_artefacts.local_models(local_line(line))
+    assert held_files(line, length) == [
+        *models[:2],
+        *models[3:],
+        one_shot_artefacts.aggregator_file(line),
+    ]
+    assert client_models(line, length) == [*models[:2], *models[3:]]
+
+
+def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
+    """They are what travels back; a client's own model travels as it was trained."""
+    line, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
+    models = one_shot_artefacts.models_in_precision(quantised_line(line))
+    assert held_files(line, length) == [
+        *models[:2],
+        *models[3:],
+        one_shot_artefacts.aggregator_file(line),
+    ]
+    trained = one_shot_artefacts.local_models(local_line(line))
+    assert client_models(line, length) == [*trained[:2], *trained[3:]]
+
+
+def test_a_student_is_held_alone():
+    line = one_shot(distillation="l1", server=SERVER)
+    assert held_files(line, RunLength(rounds=1)) == [one_shot_artefacts.student_file(line)]
+
+
+def test_of_clients_alone_each_holds_its_own():
+    line = alone(GROUPS, 3, pooled=False)
+    assert held_files(line, RunLength(rounds=3)) == one_shot_artefacts.local_models(line)
+    assert (holds_one(line), holds_one(GROUPS)) == (True, False)
+    assert traffic_files(line, 3) == []
+
+
+@pytest.mark.parametrize("precision", ["none", "int8"])
+def test_of_one_client_that_is_scored_no_other_model_is_read(precision):
+    own = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": precision})
+    line = alone(GROUPS, 1, pooled=False, own=own)
+    length = RunLength(rounds=1, evaluate_client=2)
+    trained, asked = (
+        one_shot_artefacts.local_models(line)[2],
+        one_shot_artefacts.models_in_precision(line)[2],
+    )
+    assert held_files(line, length) == [asked]
+    assert client_models(line, length) == [trained]
+    assert read_files(line, length) == list(dict.fromkeys([trained, asked]))

@@ -1,0 +1,144 @@
+"""Sums over the tables that rounds and aggregators write, on tables made by hand."""
+
+import pytest
+import torch
+
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.errors import FedstageError
+from fedstage.plan import one_shot_artefacts
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.results.communication.files import traffic_files
+from fedstage.results.communication.phases import (
+    Phase,
+    bytes_until,
+    held_bytes,
+    one_shot_bytes,
+    phases_of,
+    tensor_bytes,
+    total,
+)
+from fedstage.results.runs_file import Part
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
+from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
+from fedstage.storage.tables import save_table
+from fedstage.storage.tensors import save_tensors
+
+SHARED = {
+    "data": "digits",
+    "clients": 4,
+    "partition": "iid",
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "seed": 0,
+}
+LINE = Line.model_validate(SHARED | {"participants": 2})
+ENSEMBLE = OneShotLine.model_validate(SHARED | {"forget": [3]})
+STUDENT = OneShotLine.model_validate(
+    SHARED
+    | {
+        "distillation": "l1",
+        "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1},
+        "forget": [3],
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write_rounds(line, moved):
+    """Write tables of participants: of each round the bytes up and down of each participant."""
+    for path, rows in zip(traffic_files(line, len(moved)), moved, strict=True):
+        round = 1 + traffic_files(line, len(moved)).index(path)
+        columns = {name: [0] * len(rows) for name in PARTICIPANTS_SCHEMA.names}
+        columns |= {
+            "round": [round] * len(rows),
+            "dropped": [False] * len(rows),
+            "bytes_up": [up for up, _ in rows],
+            "bytes_down": [down for _, down in rows],
+        }
+        save_table(path, columns, PARTICIPANTS_SCHEMA)
+
+
+def write_phases(line, rows):
+    names = ROUNDS_SCHEMA.names
+    full = [(phase, round, who, None, None, up, down) for phase, round, who, up, down in rows]
+    columns = dict(zip(names, map(list, zip(*full, strict=True)), strict=True))
+    save_table(traffic_files(line, 1)[0], columns, ROUNDS_SCHEMA)
+
+
+def federated(rounds):
+    return Part(length=RunLength(rounds=rounds), federated=LINE)
+
+
+MOVED = [[(10, 30), (20, 30)], [(10, 8), (10, 16)], [(4, 4), (4, 4)]]
+PHASES = [
+    ("initial_model", 0, 3, 0, 100),
+    ("local_model", 0, 3, 100, 0),
+    ("ensemble", 0, 3, 0, 200),
+    ("round", 1, 3, 12, 12),
+    ("round", 2, 1, 12, 12),
+    ("step", 3, 0, 0, 0),
+]
+
+
+def test_rounds_are_sums_over_participants_per_client():
+    write_rounds(LINE, MOVED)
+    assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, 58 / 4, 92 / 4)]
+    assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
+        1: (7.5, 15.0),
+        2: (12.5, 21.0),
+        3: (14.5, 23.0),
+    }
+
+
+def test_phases_of_an_aggregator_count_who_takes_part():
+    write_phases(ENSEMBLE, PHASES)
+    part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
+    assert phases_of([part]) == [
+        Phase(1, "initial_model", 0, 0, 100),
+        Phase(1, "local_model", 0, 100, 0),
+        Phase(1, "ensemble", 0, 0, 200),
+        Phase(1, "round", 2, 16, 16),  # the second round by one of three
+    ]
+    assert bytes_until(phases_of([part]), [part]) == {1: (116, 316)}
+
+
+def test_what_goes_on_from_something_adds_to_it():
+    write_rounds(LINE, MOVED)
+    write_phases(STUDENT, PHASES[:2])
+    student = Part(length=RunLength(rounds=1), one_shot=STUDENT)
+    after = phases_of([student, federated(3)])
+    assert [(phase.part, phase.name) for phase in after] == [
+        (1, "initial_model"),
+        (1, "local_model"),
+        (2, "federated_round"),
+    ]
+    assert total(after) == (114.5, 123.0)
+    assert bytes_until(after, [student, federated(3)])[1] == (107.5, 115.0)
+    before = [federated(3), student]
+    assert bytes_until(phases_of(before), before) == {1: (114.5, 123.0)}
+
+
+def test_sizes_are_those_of_the_files():
+    models = one_shot_artefacts.local_models(local_line(ENSEMBLE))
+    for number, path in enumerate(models[:3]):
+        save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
+    save_tensors(one_shot_artefacts.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
+    part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
+    assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
+    assert held_bytes(part) == 23 + 27 + 31 + 24
+    assert one_shot_bytes(part) == 2 * 31
+
+
+def test_a_file_without_a_header_is_told(tmp_path):
+    broken = tmp_path / "a.safetensors"
+    broken.write_bytes(b"12345678not json")
+    with pytest.raises(FedstageError, match=r"a\.safetensors: no safetensors file"):
+        tensor_bytes(str(broken))
+    with pytest.raises(FedstageError, match="no such file"):
+        tensor_bytes(str(tmp_path / "b.safetensors"))

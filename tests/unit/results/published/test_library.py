@@ -1,0 +1,154 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import claims_on, describe_runs
+
+WORKFLOW = Path(__file__).parents[4] / "workflow"
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 8,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+}
+PUBLISHED = {
+    "paper": "fedsdd",
+    "table": "table2",
+    "where": {"dataset": "cifar10", "model": "resnet20"},
+    "match": {"method": {"scaffold": None}},
+}
+CLAIM = {
+    "id": "c",
+    "text": "t",
+    "place": "p",
+    "experiment": "e",
+    "greater": {"method": "fedprox"},
+    "than": {"method": "fedavg"},
+}
+
+
+def catalogue(folder, published=PUBLISHED, claims=(), **table):
+    """Load an experiment beside the published numbers of the workflow."""
+    (folder / "methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
+    ignored = shutil.ignore_patterns("experiments", "claims.yaml")
+    shutil.copytree(WORKFLOW / "papers", folder / "papers", ignore=ignored)
+    experiment = {
+        "title": "E",
+        "base": BASE,
+        "grid": {
+            "method": ["fedavg", "fedprox", "scaffold"],
+            "partition.alpha": [1.0, 0.1],
+            "seed": [0, 1],
+        },
+        "table": {"columns": ["partition.alpha"], "published": published, **table},
+        "scales": {"default": None, "mini": {"base": {"rounds": 2}, "grid": {"seed": [7]}}},
+    }
+    config = {"targets": ["e"], "experiments": {"e": experiment}, "claims": list(claims)}
+    return load_catalogue(config, folder)
+
+
+def test_every_run_is_described_with_its_number(tmp_path):
+    described = describe_runs(catalogue(tmp_path), "e", "default")
+    numbers = {
+        (run["settings"]["method"], run["settings"]["partition.alpha"]): run["published"]
+        for run in described["runs"]
+    }
+    assert numbers == {
+        ("fedavg", 1.0): {"value": 88.53, "std": 0.31, "seeds": 3},
+        ("fedavg", 0.1): {"value": 78.72, "std": 2.31, "seeds": 3},
+        ("fedprox", 1.0): {"value": 88.36, "std": 0.18, "seeds": 3},
+        ("fedprox", 0.1): {"value": 79.44, "std": 2.17, "seeds": 3},
+        ("scaffold", 1.0): None,
+        ("scaffold", 0.1): None,
+    }
+    assert described["published"] == "FedSDD, Table 2"
+    measured, published = described["notes"]
+    assert measured.endswith("8 rounds, 1 local epoch a round, 4 of 10 clients a round, 2 seeds.")
+    assert published.startswith("Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds")
+    json.dumps(described)
+
+
+def test_each_scale_says_its_own(tmp_path):
+    described = describe_runs(catalogue(tmp_path), "e", "mini")
+    assert described["notes"][0].startswith("Measured at scale `mini`: digits, cnn_small, 2 rounds")
+    assert len(described["runs"]) == 6
+
+
+def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
+    described = describe_runs(catalogue(tmp_path, published=None), "e", "default")
+    assert described.keys() == {
+        "experiment", "scale", "title", "rows", "columns", "metric", "also", "labels", "simulation",
+        "runs",
+    }  # fmt: skip
+    assert described["runs"][0].keys() == {"settings", "metrics", "partition", "candidates"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"paper": "fedx"},
+            "e: table.published.paper = 'fedx': use one of bkd, fedeed, fedet, fedsdd",
+        ),
+        ({"table": "t"}, "e/default: table.published.table = 't': use one of table2"),
+        (
+            {"axes": {"rounds": "rounds"}},
+            "e: table.published.axes: 'rounds': must be one of",
+        ),
+        ({"match": {"metod": {}}}, "e: table.published.match: 'metod': must be one of method"),
+        (
+            {"cells": [{"at": {"metod": "fedavg"}, "row": None}]},
+            "e: table.published.cells: 'metod': must be one of method",
+        ),
+        ({"where": {"dataset": "cifar10"}}, "e/default: table.published: method = fedavg"),
+        ({"pages": 3}, "table.published.pages = 3: unknown key"),
+        ({"match": {"method": {"fedavg": 3}}}, "table.published.match.method.fedavg = 3: must be"),
+        (
+            {"cells": [{"at": {}, "row": None}]},
+            "published.cells.0.at = {}: must have at least",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_told_in_one_line(tmp_path, changes, told):
+    with pytest.raises(FedstageError) as caught:
+        catalogue(tmp_path, published=PUBLISHED | changes)
+    message = str(caught.value)
+    assert told in message
+    assert "\n" not in message
+
+
+def test_claims_of_an_experiment_are_ready_for_json(tmp_path):
+    loaded = catalogue(tmp_path, claims=[CLAIM, CLAIM | {"id": "d", "experiment": "later"}])
+    assert claims_on(loaded, "e") == [CLAIM]
+    assert claims_on(loaded, "f") == []
+
+
+def test_claims_are_checked_against_all_scales(tmp_path):
+    wrong = CLAIM | {"where": {"partition.alpha": 0.3}}
+    with pytest.raises(
+        FedstageError, match=r"^config\.yaml: claims: c: partition\.alpha = 0\.3: no"
+    ):
+        catalogue(tmp_path, claims=[wrong])
+
+
+def test_papers_that_are_not_described_are_told(tmp_path):
+    (tmp_path / "papers/fedsdd").mkdir(parents=True)
+    (tmp_path / "papers/fedsdd/paper.yaml").write_text(yaml.safe_dump({"label": "x"}))
+    (tmp_path / "methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
+    experiment = {
+        "title": "E",
+        "base": BASE | {"seed": 0},
+        "table": {"published": {"paper": "fedsdd", "table": "table2"}},
+        "scales": {"default": None},
+    }
+    with pytest.raises(FedstageError, match=r"fedsdd/paper\.yaml: title: missing"):
+        load_catalogue({"targets": ["e"], "experiments": {"e": experiment}}, tmp_path)

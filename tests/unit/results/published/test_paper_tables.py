@@ -1,0 +1,287 @@
+"""Every number of FedEED's, FedSDD's and FENS's tables has its cell in an experiment."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from fedstage.data.datasets.isic2019 import CLASSES
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.plan.identity import line_id
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.results.published.rows import load_rows
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
+
+WORKFLOW = Path(__file__).parents[4] / "workflow"
+PAPERS = ("fedeed", "fedsdd")
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    config = {"targets": ["fedsdd_table2/paper"]}
+    return load_catalogue(config, WORKFLOW)
+
+
+def tables(catalogue):
+    """The tables of published numbers that experiments at paper scale stand for."""
+    return {
+        name: experiment.table.published
+        for name, experiment in catalogue.experiments.items()
+        if name.startswith(PAPERS) and experiment.table.published is not None
+    }
+
+
+def test_each_number_has_its_cell_at_the_papers_scale(catalogue):
+    for name, published in tables(catalogue).items():
+        rows = load_rows(WORKFLOW / f"papers/{published.paper}")
+        expected = [
+            row.value
+            for row in rows
+            if (row.table, row.metric) == (published.table, published.metric)
+            and published.where.items() <= row.keys.items()
+        ]
+        runs = catalogue.runs[name, "paper"]
+        numbers = catalogue.published[name, "paper"].numbers
+        cells = {
+            str({**run.axes, "seed": None}): number
+            for run, number in zip(runs, numbers, strict=True)
+        }
+        # Of FedAvg the paper has the whole round's seconds, of others what they add to it.
+        without = 3 if name == "fedsdd_table3" else 0
+        found = [number["value"] for number in cells.values() if number is not None]
+        assert len(cells) - len(found) == without, name
+        assert sorted(found) == sorted(expected), name
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_of_accuracies_is_an_experiment(catalogue, paper):
+    rows = load_rows(WORKFLOW / f"papers/{paper}")
+    accuracies = {row.table for row in rows if row.metric == "top1_accuracy"}
+    stated = {one.table for one in tables(catalogue).values() if one.paper == paper}
+    assert accuracies <= stated
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_experiment_has_three_scales(catalogue, paper):
+    for name, experiment in catalogue.experiments.items():
+        if name.startswith(paper) and experiment.table.published is not None:
+            assert {"smoke", "mini", "paper"} <= set(experiment.scales), name
+
+
+def test_at_paper_scale_the_settings_are_the_papers(catalogue):
+    """Hyperparameters that both papers state in section 6.1 (4.1)."""
+    for run in catalogue.runs["fedsdd_table2", "paper"]:
+        line = run.line
+        assert (line.clients, line.participants, run.length.rounds) == (20, 8, 100)
+        client = line.client
+        assert (client.epochs, client.batch_size, client.learning_rate) == (40, 64, 0.8)
+        if line.server and line.global_trainer:
+            server = line.server
+            assert (server.steps, server.batch_size, server.learning_rate) == (5000, 256, 0.1)
+            assert server.temperature == 4.0
+            expected = {"cifar10": "cifar100", "cifar100": "parquet"}
+            assert line.public.name == expected[line.data.name]
+
+
+# --- FENS -----------------------------------------------------------------------------------------
+
+#: What a score is called here and there, and methods of the tables that are none here.
+SCORES = ("top1_accuracy", "accuracy", "balanced_accuracy", "auc")
+NOT_HERE = {"fedcvae_ens", "co_boosting"}
+FENS_CELLS = {
+    1: 45,
+    2: 20,
+    3: 6,
+    4: 12,
+    7: 12,
+    9: 18,
+    10: 21,
+    11: 45,
+    12: 6,
+    13: 5,
+    14: 6,
+    15: 7,
+    16: 6,
+    17: 9,
+}
+
+
+def fens_tables(catalogue):
+    return {
+        one.table.published.table: name
+        for name, one in catalogue.experiments.items()
+        if one.table.published is not None and one.table.published.paper == "fens"
+    }
+
+
+def test_each_score_of_fens_has_its_cell(catalogue):
+    rows = [row for row in load_rows(WORKFLOW / "papers/fens") if row.metric in SCORES]
+    names = fens_tables(catalogue)
+    assert {row.table for row in rows} == set(names)
+    assert len(names) == len(FENS_CELLS) + 1  # and what the text says of AG News
+    for table, name in names.items():
+        numbers = catalogue.published[name, "paper"].numbers
+        runs = catalogue.runs[name, "paper"]
+        cells = {
+            str({**run.axes, "seed": None}): number["value"]
+            for run, number in zip(runs, numbers, strict=True)
+            if number is not None
+        }
+        expected = [
+            row.value for row in rows if row.table == table and row.keys["method"] not in NOT_HERE
+        ]
+        assert sorted(cells.values()) == sorted(expected), name
+        if table.startswith("table"):
+            assert len(cells) == FENS_CELLS[int(table.removeprefix("table"))]
+
+
+def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
+    """For one seed and partition of CIFAR-10, whatever is made of them."""
+    runs = [
+        run
+        for number in (1, 2, 3, 4, 7, 9, 10, 11)
+        for run in catalogue.runs[f"fens_table{number}", "paper"]
+        if isinstance(run.line, OneShotLine)
+        and (run.line.data.name, run.line.clients, run.line.partition.alpha) == ("cifar10", 20, 0.1)
+    ]
+    every = {local_line(run.line) for run in runs if run.line.seed == 0}
+    lines = {line for line in every if line.start is None}
+    assert len(every) == len(lines) + 1  # FedKD after three rounds of averaging
+    assert {line.model.width for line in lines} == {128, 28}
+    assert len(lines) == 2
+    federated = defaultdict(set)
+    for number in (4, 10, 11):
+        for run in catalogue.runs[f"fens_table{number}", "paper"]:
+            if isinstance(run.line, Line) and run.line.data.name == "cifar10":
+                federated[run.axes["method"]].add(line_id(run.line))
+    assert {len(ids) for ids in federated.values()} == {9}  # three seeds, three partitions
+
+
+#: FENS's Table 6: rates of clients, and of servers with an optimiser, by alpha.
+TUNED = {
+    "fedavg": {0.01: 0.01, 0.05: 0.01, 0.1: 0.1},
+    "fedprox": {0.01: 0.01, 0.05: 0.01, 0.1: 0.1},
+    "fedyogi": {0.01: (0.01, 0.01), 0.05: (0.01, 0.01), 0.1: (0.01, 0.01)},
+    "fedadam": {0.01: (0.01, 0.01), 0.05: (0.01, 0.01), 0.1: (0.01, 0.01)},
+    "fednova": {0.01: 0.0001, 0.05: 0.02, 0.1: 0.005},
+    "scaffold": {0.01: (0.0001, 1.0), 0.05: (0.01, 0.1), 0.1: (0.01, 1.0)},
+}
+
+
+def tuned(run):
+    line, rate = run.line, run.line.client.learning_rate
+    if run.axes["method"] == "scaffold":
+        return rate, line.aggregation.learning_rate
+    if run.axes["method"] in ("fedadam", "fedyogi"):
+        return rate, line.aggregation.server_optimizer.learning_rate
+    return rate
+
+
+def test_iterative_methods_of_fens_have_the_tuned_rates(catalogue):
+    runs = [run for run in catalogue.runs["fens_table10", "paper"] if isinstance(run.line, Line)]
+    found = {}
+    for run in runs:
+        found.setdefault(run.axes["method"], {})[run.axes["partition.alpha"]] = tuned(run)
+        assert (run.length.rounds, run.line.participants, run.line.client.batch_size) == (
+            100,
+            20,
+            16,
+        )
+        assert (run.line.client.epochs, run.line.client.schedule.name) == (2, "constant")
+        assert getattr(run.line.local, "mu", 0.01) == 0.01
+    assert found == TUNED
+
+
+#: FENS's Table 8: rule, hidden units, eta_l, eta_s, batch, local steps and rounds; epochs of 4.2.
+TRAINED = {
+    ("fens_table1", "cifar10"): ("mlp", 40, 1.0, 0.001, 128, 1, 500, 500),
+    ("fens_table1", "cifar100"): ("per_class", None, 1.0, 0.003, 128, 1, 1000, 500),
+    ("fens_table1", "svhn"): ("mlp", 40, 0.1, 0.01, 128, 1, 500, 50),
+    ("fens_table11", "svhn"): ("mlp", 40, 0.1, 0.01, 128, 1, 500, 50),
+    ("fens_agnews", "ag_news"): ("mlp", 40, 1.0, 0.001, 128, 1, 500, 20),
+    ("fens_table12", "camelyon16"): ("per_class", None, 1.0, 0.0005, 64, 1, 2000, 55),
+    ("fens_table14", "heart_disease"): ("per_class", None, 0.1, 0.1, 2, 5, 50, 50),
+    ("fens_table15", "heart_disease"): ("per_class", None, 0.1, 0.1, 2, 5, 50, 50),
+    ("fens_table17", "isic2019"): ("mlp", 24, 1.0, 0.001, 16, 1, 2500, 20),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), TRAINED, ids=str)
+def test_aggregators_of_fens_are_trained_as_published(catalogue, name, data):
+    found = set()
+    for run in catalogue.runs[name, "paper"]:
+        if run.axes["method"] in ("fens", "fens_int8") and run.line.data.name == data:
+            rule, how, length = run.line.aggregator, run.line.aggregator_training, run.line.client
+            hidden, server = getattr(rule, "hidden", None), how.server_optimizer.learning_rate
+            steps = how.batch_size, how.steps, how.rounds, length.epochs
+            found.add((rule.name, hidden, how.learning_rate, server, *steps))
+            assert how.server_optimizer.name == "adam"
+    assert found == {TRAINED[name, data]}
+
+
+# --- FENS, Fed-ISIC2019 ---------------------------------------------------------------------------
+
+#: Pictures of the training fold in FLamby's table `train_test_split`, by class.
+OF_CLASS = {
+    "MEL": 3332, "NV": 9084, "BCC": 2649, "AK": 712, "BKL": 1950, "DF": 184, "VASC": 201,
+    "SCC": 485,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["fens_table16", "fens_table17"])
+def test_all_clients_train_on_the_loss_of_the_benchmark(catalogue, name):
+    (loss,) = {run.line.client.loss for run in catalogue.runs[name, "paper"]}
+    pictures = [OF_CLASS[label] for label in CLASSES]
+    inverse = [round(sum(pictures) / count, 4) for count in pictures]
+    assert (loss.name, loss.gamma, list(loss.class_weights)) == ("focal", 2.0, inverse)
+
+    # Digits have other classes.
+    (short,) = {run.line.client.loss for run in catalogue.runs[name, "smoke"]}
+    assert (short.name, short.class_weights) == ("focal", None)
+
+
+# --- FENS, Fed-Heart-Disease ----------------------------------------------------------------------
+
+RELEASED = {
+    "fedavg": 79.4, "fedprox": 79.2, "fedadam": 78.1, "fedyogi": 78.5, "scaffold_as_released": 79.2,
+    "fens_as_released": 78.1,
+}  # fmt: skip
+
+
+def test_test_rows_standardised_as_released_stand_beside_what_is_published(catalogue):
+    runs = catalogue.runs["fens_table14", "paper"]
+    numbers = catalogue.published["fens_table14", "paper"].numbers
+    beside = {
+        (run.axes["method"], run.axes["role"]): number and number["value"]
+        for run, number in zip(runs, numbers, strict=True)
+    }
+    expected = {(method, "test"): pytest.approx(value) for method, value in RELEASED.items()}
+    assert {place: value for place, value in beside.items() if value is not None} == expected
+    assert len(beside) == 2 * (len(RELEASED) + 2)  # SCAFFOLD and FENS as published
+
+
+def test_both_standardisations_are_of_the_same_lines(catalogue):
+    lines = {(run.axes["method"], run.line) for run in catalogue.runs["fens_table14", "paper"]}
+    assert len(lines) == 5 * (len(RELEASED) + 2)  # seeds
+
+
+def test_settings_of_the_benchmark(catalogue):
+    rates = {}
+    for run in catalogue.runs["fens_table14", "paper"]:
+        line, client = run.line, run.line.client
+        if isinstance(line, OneShotLine):
+            assert (client.optimiser, client.learning_rate, client.batch_size) == ("adam", 0.001, 4)
+            continue
+        assert (line.clients, line.participants, run.length.rounds) == (4, 4, 150)
+        assert (client.steps, client.batch_size, client.batches) == (100, 4, "continued")
+        assert line.aggregation.weights == "samples"
+        optimiser = line.aggregation.server_optimizer
+        if optimiser.name != "average":
+            moments = (optimiser.beta1, optimiser.beta2, optimiser.epsilon, optimiser.v_start)
+            assert moments == (0.9, 0.999, 1e-8, "zero")
+            assert {optimiser.bias_correction, optimiser.epsilon_in_root} == {False}
+        server = getattr(optimiser, "learning_rate", 1.0)
+        rates[run.axes["method"]] = (client.learning_rate, server)
+    slow = dict.fromkeys(("fedavg", "fedprox", "scaffold", "scaffold_as_released"), (0.001, 1.0))
+    assert rates == slow | {"fedadam": (0.01, 0.01), "fedyogi": (0.003162, 0.01)}

@@ -1,0 +1,188 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.plan.identity import line_id
+from fedstage.plan.jobs import jobs_of
+from fedstage.plan.sharing import undistilled
+from fedstage.results.round_times.seconds import (
+    Spread,
+    per_participant,
+    per_round,
+    read_times,
+    spread,
+)
+from fedstage.settings.lines import Line
+
+LINE = Line.model_validate(
+    {
+        "data": {"digits": {"held_out": 100}},
+        "clients": 10,
+        "partition": "iid",
+        "participants": 4,
+        "model": "cnn_small",
+        "global_models": 2,
+        "ensemble": {"name": "aggregated", "checkpoints": 2},
+        "global": {"name": "designated"},
+        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+        "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+        "seed": 0,
+    }
+)
+ROUNDS = 3
+MACHINE = {"processor": "P", "cores": 4, "gpu": None}
+SECONDS = {"local_training": 1.0, "aggregation": 0.1, "logits": 0.5, "distillation": 3.0}
+
+
+def write_record(root, file, stage, seconds, made="2026-01-01T00:00:00+00:00", **changes):
+    """A record as `fedstage.storage.provenance` writes it, where the stage has its log."""
+    line, *rest = Path(file).relative_to("results/training").parts
+    path = root.joinpath("results/logs", stage, line, *rest).with_suffix(".record.json")
+    while path.exists():
+        path = path.with_name("again_" + path.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {
+        "stage": stage,
+        "made": made,
+        "compute_s": seconds,
+        "startup_s": 99.0,
+        "machine": MACHINE,
+        "options": {},
+        "inputs": {},
+        "outputs": {"output": {file: "0123456789abcdef"}},
+    }
+    path.write_text(json.dumps(record | changes))
+    return path
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder with records of a run: a training of slot s takes s + 1 seconds in every round."""
+    for job in jobs_of(LINE, ROUNDS):
+        more = job.slot if job.stage == "local_training" else 0
+        write_record(tmp_path, job.file, job.stage, SECONDS[job.stage] + more)
+    return tmp_path
+
+
+def test_every_job_has_the_seconds_of_its_record(root):
+    times = read_times(root, LINE, ROUNDS)
+    assert times.keys() == jobs_of(LINE, ROUNDS).keys()
+    for job, timed in times.items():
+        more = job.slot if job.stage == "local_training" else 0
+        assert timed.seconds == SECONDS[job.stage] + more
+        assert timed.machine == ("P", 4, "cpu")
+
+
+def test_files_of_the_line_without_distillation_are_looked_for_there(root):
+    owners = {Path(job.file).parts[2] for job in jobs_of(LINE, ROUNDS)}
+    assert owners == {line_id(LINE), line_id(undistilled(LINE))}
+
+
+def test_a_run_of_fewer_rounds_takes_its_rounds_only(root):
+    assert {job.round for job in read_times(root, LINE, 2)} == {1, 2}
+
+
+def test_the_last_record_of_a_file_counts(root):
+    job = next(iter(jobs_of(LINE, ROUNDS)))
+    write_record(root, job.file, job.stage, 50.0, made="2026-01-02T00:00:00+00:00")
+    write_record(root, job.file, job.stage, 70.0, made="2025-12-31T00:00:00+00:00")
+    assert read_times(root, LINE, ROUNDS)[job].seconds == 50.0
+
+
+def test_a_job_without_a_record_is_named(root):
+    job = next(job for job in jobs_of(LINE, ROUNDS) if job.stage == "distillation")
+    for path in root.glob("results/logs/distillation/**/*.record.json"):
+        path.unlink()
+    with pytest.raises(FedstageError, match=rf"^{re.escape(job.file)}: no record below"):
+        read_times(root, LINE, ROUNDS)
+
+
+@pytest.mark.parametrize("stage", ["segment", "logits_segment"])
+def test_seconds_of_segments_are_of_several_jobs(root, stage):
+    for path in root.glob("results/logs/logits/**/*.record.json"):
+        path.unlink()
+    folder = root / "results/logs" / stage
+    folder.mkdir()
+    name = f"segment_0001_0003_groups_0_{line_id(undistilled(LINE))}.record.json"
+    record = {"stage": stage, "made": "2026", "compute_s": 9.0, "outputs": {}, "options": {}}
+    (folder / name).write_text(json.dumps(record))
+    with pytest.raises(FedstageError, match=r"seconds are of several jobs; .*granularity = 'part"):
+        read_times(root, LINE, ROUNDS)
+
+
+def test_seconds_of_several_participants_are_of_several_jobs(root):
+    trained = [job for job in jobs_of(LINE, ROUNDS) if job.stage == "local_training"]
+    job, *others = [job for job in trained if (job.round, job.group) == (1, 0)]
+    updates = {one.file: "0123456789abcdef" for one in (job, *others)}
+    assert len(updates) == 2
+    changes = {"made": "2027-01-01T00:00:00+00:00", "outputs": {"outputs": updates}}
+    write_record(root, job.file, "local_training", 9.0, **changes)
+    with pytest.raises(FedstageError, match=r"stage 'local_training', .* clients_per_job = 1"):
+        read_times(root, LINE, ROUNDS)
+
+
+def test_seconds_of_cohorts_of_earlier_versions_are_of_several_jobs(root):
+    job = next(iter(jobs_of(LINE, ROUNDS)))
+    write_record(root, job.file, "cohort", 9.0, made="2027-01-01T00:00:00+00:00")
+    with pytest.raises(FedstageError, match=r"stage 'cohort', .* clients_per_job = 1"):
+        read_times(root, LINE, ROUNDS)
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu", "shown"),
+    [("auto", "H", "H"), ("cuda", "H", "H"), ("cpu", "H", "cpu"), ("auto", None, "cpu")],
+)
+def test_the_device_is_what_the_job_used(tmp_path, device, gpu, shown):
+    line = LINE.model_copy(
+        update={
+            "global_trainer": None,
+            "numerics": LINE.numerics.model_copy(update={"device": device}),
+        }
+    )
+    for job in jobs_of(line, 1):
+        write_record(tmp_path, job.file, job.stage, 1.0, machine=MACHINE | {"gpu": gpu})
+    assert {timed.machine for timed in read_times(tmp_path, line, 1).values()} == {("P", 4, shown)}
+
+
+def test_records_of_versions_without_machines_are_read(tmp_path):
+    line = undistilled(LINE)
+    for job in jobs_of(line, 1):
+        path = write_record(tmp_path, job.file, job.stage, 1.0)
+        record = json.loads(path.read_text())
+        del record["machine"]
+        path.write_text(json.dumps(record))
+    machines = {timed.machine for timed in read_times(tmp_path, line, 1).values()}
+    assert machines == {("unknown", 0, "cpu")}
+
+
+# --- a round --------------------------------------------------------------------------------------
+
+
+def test_seconds_of_participants_and_of_rounds(root):
+    times = read_times(root, LINE, ROUNDS)
+    assert sorted(per_participant(times)) == [1.0] * 3 + [2.0] * 3 + [3.0] * 3 + [4.0] * 3
+    assert per_round(times, ("local_training",)) == [10.0] * 3
+    assert per_round(times, ("aggregation",)) == pytest.approx([0.2] * 3)
+    assert per_round(times, ("logits",)) == [1.0] * 3
+    assert per_round(times, ("logits", "distillation")) == [4.0] * 3
+    assert per_round(times, SECONDS) == pytest.approx([14.2] * 3)
+
+
+def test_rounds_without_a_stage_do_not_count(root):
+    warm_up = LINE.model_copy(
+        update={"global_trainer": LINE.global_trainer.model_copy(update={"warm_up": 2})}
+    )
+    for job in jobs_of(warm_up, ROUNDS):
+        write_record(root, job.file, job.stage, SECONDS[job.stage])
+    times = read_times(root, warm_up, ROUNDS)
+    assert per_round(times, ("distillation",)) == [3.0]
+    assert per_round(times, ("none",)) == []
+
+
+def test_spread_is_median_and_quartiles():
+    assert spread([]) is None
+    assert spread([2.0]) == Spread(2.0, 2.0, 2.0)
+    assert spread([1.0, 2.0, 3.0, 4.0, 100.0]) == Spread(3.0, 2.0, 4.0)

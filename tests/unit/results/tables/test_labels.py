@@ -1,0 +1,161 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.results.tables.labels import (
+    axis_label,
+    for_people,
+    frame_for_people,
+    human_bytes,
+    join_for_people,
+    join_labels,
+    join_points,
+    mean_and_std,
+    place_for_people,
+    settings_for_people,
+    show_value,
+)
+
+LINE = {
+    "data": {"name": "digits"},
+    "model": {"name": "cnn_small"},
+    "partition": {"name": "dirichlet", "alpha": 0.1},
+    "clients": 2,
+    "client": {"learning_rate": 0.1, "batch_size": 16, "epochs": 1},
+    "seed": 0,
+}
+LABELS = {"fedavg": "FedAvg", "fedsdd_r2": "FedSDD, R = 2"}
+
+
+def experiment(**changes):
+    def run(**settings):
+        part = {
+            "length": {"rounds": 1, "training": "alone"},
+            "local": LINE,
+        }
+        return {
+            "settings": {"method": "fedsdd_r2", "partition.alpha": 0.1, "role": "test"} | settings,
+            "metrics": "m",
+            "partition": "p",
+            "candidates": [{"parts": [part]}],
+        }
+
+    content = {
+        "experiment": "e",
+        "scale": "s",
+        "title": "t",
+        "rows": ["method"],
+        "columns": ["partition.alpha"],
+        "over": "partition.alpha",
+        "labels": LABELS,
+        "runs": [run(seed=0), run(seed=0, method="other")],
+    }
+    return ExperimentRuns.model_validate(content | changes)
+
+
+@pytest.mark.parametrize(
+    ("axis", "label"),
+    [
+        ("method", "Method"),
+        ("partition.alpha", "α"),
+        ("server.temperature", "τ"),
+        ("global_models", "K"),
+        ("client.batch_size", "Client batch size"),
+        ("seed", "seed"),
+    ],
+)
+def test_axes_have_labels(axis, label):
+    assert axis_label(axis) == label
+
+
+def test_an_experiment_has_labels_for_axes_and_methods_and_stays_as_it_was():
+    read = experiment()
+    people = for_people(read)
+    assert (people.rows, people.columns, people.over) == (["Method"], ["α"], "α")
+    assert people.axes == ["Method", "α"]
+    assert [run.settings["Method"] for run in people.runs] == ["FedSDD, R = 2", "other"]
+    assert people.runs[0].settings["seed"] == 0
+    assert read == experiment()
+    assert for_people(experiment(over=None)).over is None
+
+
+def test_settings_and_cells_have_labels():
+    cells = {"method": ["fedavg", "other"], "data": "svhn"}
+    shown = settings_for_people(cells, experiment())
+    assert shown == {"Method": ["FedAvg", "other"], "Data": "svhn"}
+
+
+def test_a_place_has_the_axes_of_the_table_only():
+    settings = {"method": "fedavg", "partition.alpha": 1.0, "seed": 3}
+    assert place_for_people(settings, experiment()) == {"Method": "FedAvg", "α": "1"}
+    place = join_for_people(["method", "partition.alpha"], settings, experiment())
+    assert place == "Method = FedAvg, α = 1"
+
+
+def test_a_frame_has_labels_and_keeps_what_is_measured():
+    methods = pd.Series(["fedsdd_r2", "other"], dtype="string")
+    frame = pd.DataFrame({"method": methods, "role": "test", "seed": 0, "auc": [1.0, 2.0]})
+    people = frame_for_people(frame, experiment())
+    assert list(people["Method"]) == ["FedSDD, R = 2", "other"]
+    assert people["Method"].dtype == "string"
+    assert list(people["Role"]) == list(people["role"]) == ["test", "test"]
+    assert list(people["auc"]) == [1.0, 2.0]
+    assert "Method" not in frame
+
+
+def test_two_methods_of_one_label_stay_two_rows():
+    methods = pd.Series(["fedavg", "other"], dtype="string")
+    same = experiment(labels={"fedavg": "FedAvg", "other": "FedAvg"})
+    assert list(frame_for_people(pd.DataFrame({"method": methods}), same)["Method"]) == [
+        "FedAvg",
+        "FedAvg",
+    ]
+
+
+def test_points_of_a_frame_are_written_row_by_row():
+    frame = pd.DataFrame({"α": [0.1, 1.0], "K": [4, 8]})
+    assert join_points(frame, ["α", "K"]) == ["α = 0.1, K = 4", "α = 1, K = 8"]
+    assert join_points(frame, []) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((2.0, None, 1), "2.0"),
+        ((2.0, 2**0.5), "2.00 ± 1.41"),
+        ((2.0, math.nan), "2.00"),
+        ((math.nan, 1.0), "–"),
+    ],
+)
+def test_a_deviation_is_left_out_where_there_is_none(numbers, text):
+    assert mean_and_std(*numbers) == text
+
+
+def test_bytes_have_a_unit():
+    assert [human_bytes(count) for count in (999, 37512, 999_950)] == ["999 B", "37.5 kB", "1.0 MB"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (1.0, "1"),
+        (np.float64(1e-5), "1e-05"),
+        (20, "20"),
+        (True, "true"),
+        (np.bool_(False), "false"),
+        ("dirichlet", "dirichlet"),
+        (None, "none"),
+        (pd.NA, "none"),
+    ],
+)
+def test_values_are_written_as_a_person_would(value, text):
+    assert show_value(value) == text
+
+
+def test_several_axes_are_named_with_their_values():
+    assert join_labels(["data", "alpha"], ["svhn", 0.1]) == "data = svhn, alpha = 0.1"
+    assert join_labels([], []) == ""

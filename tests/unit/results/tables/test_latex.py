@@ -1,0 +1,193 @@
+import math
+import re
+
+import pytest
+
+from fedstage.results.tables.latex import escape, inline, render_latex
+from fedstage.results.tables.layout import Column, Layout
+
+NAN = math.nan
+NASTY = r"a_b & 50% {x} #1 $y$ ~ ^ \par [z] <q> | \"w\""
+
+
+def layout(keys, columns, rows=("method",), legend=("All.",)):
+    return Layout(list(rows), list(keys), list(columns), list(legend))
+
+
+def drawn(given, title="Title", source="Source.", label="e-mini"):
+    return render_latex(given, title, source, label)
+
+
+def body(text):
+    """The lines between the rules, without the line ends."""
+    inside = text.split(r"\midrule", 1)[1].split(r"\bottomrule")[0]
+    return [line.strip().removesuffix(r" \\") for line in inside.strip().splitlines()]
+
+
+def column(means, head="c", group="", texts=None):
+    return Column(head, texts or [f"{mean:.1f}" for mean in means], group, means)
+
+
+def one_axis(means):
+    keys = [(f"m{i}",) for i in range(len(means))]
+    return body(drawn(layout(keys, [column(means)])))
+
+
+# --- the best -------------------------------------------------------------------------------------
+
+
+def test_the_best_is_bold_and_the_second_underlined():
+    assert one_axis([60.0, 62.0, 61.0]) == [
+        "m0 & 60.0",
+        r"m1 & \textbf{62.0}",
+        r"m2 & \underline{61.0}",
+    ]
+
+
+def test_cells_that_are_equal_share_their_mark():
+    marked = one_axis([62.0, 61.0, 62.0, 61.0, 60.0])
+    assert [r"\textbf" in line for line in marked] == [True, False, True, False, False]
+    assert [r"\underline" in line for line in marked] == [False, True, False, True, False]
+
+
+def test_exact_numbers_are_ranked_and_not_their_texts():
+    means = [61.001, 61.004, 60.0]
+    given = layout([("a",), ("b",), ("c",)], [column(means, texts=["61.00", "61.00", "60.00"])])
+    assert body(drawn(given))[:2] == [r"a & \underline{61.00}", r"b & \textbf{61.00}"]
+
+
+@pytest.mark.parametrize("means", [[61.0], [61.0, 61.0], [61.0, NAN]])
+def test_where_there_is_nothing_to_choose_nothing_is_marked(means):
+    assert "bf" not in "".join(one_axis(means))
+    assert "underline" not in "".join(one_axis(means))
+
+
+def test_what_is_not_there_is_not_marked():
+    assert one_axis([NAN, 60.0, 61.0])[0] == "m0 & nan"
+
+
+def test_columns_are_ranked_for_themselves_and_some_not_at_all():
+    columns = [
+        column([1.0, 2.0], "measured", "g"),
+        column([4.0, 3.0], "published", "g"),
+        Column("difference", ["+9.0", "+8.0"], "g"),
+    ]
+    assert body(drawn(layout([("a",), ("b",)], columns))) == [
+        r"a & \underline{1.0} & \textbf{4.0} & +9.0",
+        r"b & \textbf{2.0} & \underline{3.0} & +8.0",
+    ]
+
+
+def test_blocks_are_ranked_for_themselves_with_a_rule_between():
+    keys = [("small", "a"), ("large", "a"), ("small", "b"), ("large", "b")]
+    given = layout(keys, [column([1.0, 4.0, 2.0, 3.0])], rows=("model", "method"))
+    assert body(drawn(given)) == [
+        r"small & a & \underline{1.0}",
+        r"& b & \textbf{2.0}",
+        r"\midrule",
+        r"large & a & \textbf{4.0}",
+        r"& b & \underline{3.0}",
+    ]
+
+
+def test_blocks_of_one_line_have_no_rules():
+    keys = [("small", "a"), ("large", "a")]
+    given = layout(keys, [column([1.0, 2.0])], rows=("model", "method"))
+    assert r"\midrule" not in "".join(body(drawn(given)))
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+def test_groups_have_a_head_and_a_rule_over_their_columns():
+    columns = [
+        column([1.0], head, group) for group in ("alpha = 1", "alpha = 0.1") for head in "abc"
+    ]
+    text = drawn(layout([("s", "m")], columns, rows=("model", "method")))
+    assert r"& & \multicolumn{3}{c}{alpha = 1} & \multicolumn{3}{c}{alpha = 0.1} \\" in text
+    assert r"\cmidrule(lr){3-5} \cmidrule(lr){6-8}" in text
+    assert r"\begin{tabular}{llrrrrrr}" in text
+
+
+def test_without_groups_there_is_one_line_of_heads():
+    text = drawn(layout([("m",)], [column([1.0], "alpha = 1")]))
+    assert "multicolumn" not in text
+    assert "method & alpha = 1 \\\\\n    \\midrule" in text
+
+
+# --- well-formed ----------------------------------------------------------------------------------
+
+
+def full():
+    columns = [
+        Column(NASTY, [NASTY, "60.00 ± 1.00 (n = 3)"], group, [1.0, 2.0]) for group in (NASTY, "h")
+    ]
+    legend = [f"**{NASTY}**: `{NASTY}` – {NASTY} (n−1)"]
+    given = layout([(NASTY, "a"), (NASTY, "b")], columns, (NASTY, "method"), legend)
+    return drawn(given, NASTY, f"Of `{NASTY}`.", label="e_1-mini")
+
+
+def without_commands(text):
+    """The text without what we write ourselves: escaped characters, commands and comments."""
+    text = re.sub(r"^% .*$", "", text, flags=re.MULTILINE)
+    text = text.replace(r"\\", "")
+    return re.sub(r"\\([{}&%$#_]|[a-zA-Z]+)", "", text)
+
+
+def test_braces_and_environments_are_balanced():
+    text = full()
+    bare = re.sub(r"\\[{}]", "", text)
+    depth = 0
+    for character in bare:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        assert depth >= 0
+    assert depth == 0
+    begun, ended = (re.findall(rf"\\{word}{{(\w+)}}", text) for word in ("begin", "end"))
+    assert begun == ["table", "tabular", "minipage"]
+    assert ended == ["tabular", "minipage", "table"]
+
+
+def test_nothing_of_a_text_means_anything_to_latex():
+    text = without_commands(full())
+    assert not set('%#^~\\<>|"') & set(text)
+    text = re.sub(r"\{tab:[\w-]+\}", "", text)
+    assert "_" not in text
+    outside_maths = re.sub(r"\$\\?-?\$|\$\$", "", text)
+    assert "$" not in outside_maths
+
+
+def test_every_line_has_as_many_cells():
+    lines = [
+        line for line in full().splitlines() if line.endswith(r"\\") and "multicolumn" not in line
+    ]
+    assert len(lines) == 3
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {3}
+
+
+def test_a_line_that_begins_with_a_bracket_is_no_argument_of_the_line_before():
+    text = drawn(layout([("a",), ("[b]",)], [column([1.0, 2.0])]))
+    assert r"{[}b{]} & \textbf{2.0} \\" in text
+
+
+def test_characters_of_our_own_texts_are_latex():
+    assert escape("61.20 ± 0.50, −1.00 – n−1") == r"61.20 $\pm$ 0.50, $-$1.00 -- n$-$1"
+    assert escape("α = 0.1, τ = 4") == r"$\alpha$ = 0.1, $\tau$ = 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("**bold_x**: y", r"\textbf{bold\_x}: y"),
+        ("at `mini_1` & so", r"at \texttt{mini\_1} \& so"),
+        ("a * b ** c", "a * b ** c"),
+        ("one `", "one `"),
+    ],
+)
+def test_marks_of_markdown(text, expected):
+    assert inline(text) == expected
+
+
+def test_the_label_has_only_what_labels_may_have():
+    given = layout([("m",)], [column([1.0])])
+    assert r"\label{tab:e_1-mini}" in drawn(given, label="e_1-mini")
+    assert r"\label{tab:e-1-}" in drawn(given, label="e 1%")

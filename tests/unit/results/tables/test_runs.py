@@ -1,0 +1,276 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.tables.runs import last_rounds, read_metrics, read_runs
+from fedstage.storage.tables import save_table
+
+#: What runs consist of, which is not read here.
+CANDIDATES = [
+    {
+        "parts": [
+            {
+                "length": {"rounds": 2},
+                "federated": {
+                    "data": "digits",
+                    "clients": 4,
+                    "partition": "iid",
+                    "participants": 4,
+                    "model": "cnn_small",
+                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                    "seed": 0,
+                },
+            }
+        ]
+    }
+]
+
+
+def write_metrics(path, accuracies, **changes):
+    rounds = len(accuracies)
+    columns = {
+        "round": list(range(1, rounds + 1)),
+        "evaluated": ["global_model"] * rounds,
+        "role": ["test"] * rounds,
+        "top1_accuracy": accuracies,
+        "balanced_accuracy": [value - 2 for value in accuracies],
+        "auc": [value + 7 for value in accuracies],
+        "loss": [1.0] * rounds,
+        "samples": [360] * rounds,
+        "client_std": [None] * rounds,
+        "own_mean": accuracies,
+        "own_std": [2.0] * rounds,
+        "bytes_up": [100] * rounds,
+        "bytes_down": [200] * rounds,
+        "participants": [4] * rounds,
+    }
+    save_table(path, columns | changes, METRICS_SCHEMA)
+    return str(path)
+
+
+def write_runs(folder, settings, rows=("method",), columns=(), accuracies=(50.0, 60.0), **changes):
+    runs = [
+        {
+            "settings": point,
+            "metrics": write_metrics(folder / f"run{i}.parquet", list(accuracies)),
+            "partition": "p.parquet",
+            "candidates": CANDIDATES,
+        }
+        for i, point in enumerate(settings)
+    ]
+    content = {
+        "experiment": "e",
+        "scale": "s",
+        "title": "t",
+        "rows": list(rows),
+        "columns": list(columns),
+        "metric": "top1_accuracy",
+        "runs": runs,
+    }
+    path = folder / "runs.json"
+    path.write_text(json.dumps(content | changes))
+    return path
+
+
+def point(method="fedavg", seed=0, **more):
+    return {"method": method, "seed": seed, **more}
+
+
+def test_frame_has_a_row_a_run_and_round_in_the_order_of_the_file(tmp_path):
+    path = write_runs(tmp_path, [point("scaffold"), point("fedavg")])
+    experiment, frame = read_runs(path)
+    assert experiment.rows == ["method"]
+    assert list(frame["method"]) == ["scaffold", "scaffold", "fedavg", "fedavg"]
+    assert list(frame["round"]) == [1, 2, 1, 2]
+    assert list(frame["top1_accuracy"]) == [50.0, 60.0, 50.0, 60.0]
+    assert list(frame["run"]) == [0, 0, 1, 1]
+    assert frame["client_std"].isna().all()
+
+
+def test_settings_keep_their_types(tmp_path):
+    points = [
+        point("a", lr=0.1, clients=10, mask=True, clip=None, mixed=1),
+        point("b", lr=1, clients=20, mask=False, clip=2.5, mixed="all"),
+    ]
+    _, frame = read_runs(write_runs(tmp_path, points))
+    kinds = {name: str(frame[name].dtype) for name in ("lr", "clients", "mask", "clip", "mixed")}
+    assert kinds == {
+        "lr": "Float64",
+        "clients": "Int64",
+        "mask": "boolean",
+        "clip": "Float64",
+        "mixed": "string",
+    }
+    assert list(frame["mixed"].unique()) == ["1", "all"]
+    assert pd.isna(frame["clip"].iloc[0])
+
+
+def test_last_rounds_keeps_runs_apart_that_share_their_metrics_file(tmp_path):
+    path = write_runs(tmp_path, [point("fedavg"), point("scaffold")])
+    content = json.loads(path.read_text())
+    content["runs"][1]["metrics"] = content["runs"][0]["metrics"]
+    path.write_text(json.dumps(content))
+    _, frame = read_runs(path)
+    last = last_rounds(frame)
+    assert list(last["method"]) == ["fedavg", "scaffold"]
+    assert list(last["round"]) == [2, 2]
+
+
+def test_rounds_are_put_in_order_whatever_their_order_in_the_file(tmp_path):
+    path = write_metrics(tmp_path / "m.parquet", [30.0, 10.0, 20.0], round=[3, 1, 2])
+    assert list(read_metrics(path)["top1_accuracy"]) == [10.0, 20.0, 30.0]
+
+
+def test_a_setting_called_like_the_measured_participants_is_kept(tmp_path):
+    path = write_runs(tmp_path, [point(participants=7)], rows=["participants"])
+    _, frame = read_runs(path)
+    assert list(frame["participants"]) == [7, 7]
+    assert frame.columns.is_unique
+
+
+def test_metrics_without_rows_are_refused_by_name(tmp_path):
+    path = write_metrics(tmp_path / "empty.parquet", [])
+    with pytest.raises(FedstageError, match=r"empty\.parquet: has no rows"):
+        read_metrics(path)
+
+
+@pytest.mark.parametrize("accuracy", [float("nan"), float("inf")])
+def test_an_accuracy_that_is_not_a_number_is_refused_with_file_and_round(tmp_path, accuracy):
+    path = write_metrics(tmp_path / "bad.parquet", [50.0, accuracy, 60.0])
+    with pytest.raises(FedstageError, match=r"bad\.parquet: top1_accuracy = .* in round 2"):
+        read_metrics(path)
+
+
+@pytest.mark.parametrize("area", [None, np.nan])
+def test_an_area_is_needed_where_the_table_is_of_areas(tmp_path, area):
+    path = write_metrics(tmp_path / "bad.parquet", [50.0, 55.0, 60.0], auc=[70.0, area, 70.0])
+    assert len(read_metrics(path)) == 3
+    with pytest.raises(
+        FedstageError, match=r"bad\.parquet: auc = nan in round 2: must be a finite"
+    ):
+        read_metrics(path, "auc")
+
+
+def test_a_round_that_is_there_twice_is_refused(tmp_path):
+    path = write_metrics(tmp_path / "twice.parquet", [50.0, 60.0, 70.0], round=[1, 2, 2])
+    with pytest.raises(FedstageError, match=r"twice\.parquet: round = 2"):
+        read_metrics(path)
+
+
+def test_two_runs_of_the_same_place_and_seed_are_refused_with_the_axis_that_tells_them_apart(
+    tmp_path,
+):
+    points = [point(mu=0.1), point(seed=1, mu=0.1), point(mu=0.2)]
+    path = write_runs(tmp_path, points)
+    message = r"method = fedavg, seed = 0: two runs \(.*run0\.parquet, .*run2\.parquet\).*make mu"
+    with pytest.raises(FedstageError, match=message):
+        read_runs(path)
+
+
+def test_two_runs_alike_in_everything_are_refused(tmp_path):
+    with pytest.raises(FedstageError, match=r"two runs .*; remove one"):
+        read_runs(write_runs(tmp_path, [point(), point()]))
+
+
+def test_an_axis_that_a_run_lacks_is_refused(tmp_path):
+    path = write_runs(tmp_path, [point(alpha=1.0), point(seed=1)], columns=["alpha"])
+    with pytest.raises(FedstageError, match=r"run1\.parquet: alpha: missing"):
+        read_runs(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(["seed"], []), (["method"], ["method"]), (["method", "method"], [])]
+)
+def test_axes_are_distinct_and_not_the_seed(tmp_path, rows, columns):
+    with pytest.raises(FedstageError, match="each axis once, and never seed"):
+        read_runs(write_runs(tmp_path, [point()], rows=rows, columns=columns))
+
+
+@pytest.mark.parametrize("name", ["top1_accuracy", "std", "run", "round"])
+def test_settings_called_like_a_column_of_the_table_are_refused(tmp_path, name):
+    with pytest.raises(FedstageError, match=f"{name}: is a column of the table"):
+        read_runs(write_runs(tmp_path, [point(**{name: 1})]))
+
+
+def test_test_and_validation_accuracies_are_not_mixed(tmp_path):
+    path = write_runs(tmp_path, [point(), point("scaffold")])
+    write_metrics(tmp_path / "run1.parquet", [50.0, 60.0], role=["validation"] * 2)
+    with pytest.raises(FedstageError, match=r"test in .*run0.*validation in .*run1"):
+        read_runs(path)
+
+
+def test_roles_may_differ_where_they_are_an_axis(tmp_path):
+    points = [point(role="test"), point(role="validation")]
+    path = write_runs(tmp_path, points, columns=["role"])
+    write_metrics(tmp_path / "run1.parquet", [50.0, 60.0], role=["validation"] * 2)
+    _, frame = read_runs(path)
+    assert list(np.unique(frame["role"])) == ["test", "validation"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"runs": []}, "runs"),
+        ({"rows": []}, "rows"),
+        ({"metric": "loss"}, "metric = 'loss'"),
+        ({"metrics": "x"}, "metrics = 'x': unknown key"),
+    ],
+)
+def test_runs_json_is_checked(tmp_path, changes, message):
+    with pytest.raises(FedstageError, match=message):
+        read_runs(write_runs(tmp_path, [point()], **changes))
+
+
+# --- published numbers ----------------------------------------------------------------------------
+
+
+def with_numbers(path, numbers, **changes):
+    content = json.loads(path.read_text()) | {"published": "FedSDD, Table 2"} | changes
+    for run, number in zip(content["runs"], numbers, strict=True):
+        run["published"] = number
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_each_run_carries_its_published_number(tmp_path):
+    path = write_runs(tmp_path, [point("fedavg"), point("fedsdd"), point("own")])
+    numbers = [{"value": 88.53, "std": 0.31, "seeds": 3}, {"value": 0.0}, None]
+    experiment, frame = read_runs(with_numbers(path, numbers, notes=["a note"]))
+    last = last_rounds(frame)
+    assert list(last["published"][:2]) == [88.53, 0.0]
+    assert list(last["published_std"].isna()) == [False, True, True]
+    assert last["published_seeds"].dtype == "Int64"
+    assert last["published_seeds"][0] == 3
+    assert last["published"].isna()[2]
+    assert (experiment.published, experiment.notes) == ("FedSDD, Table 2", ["a note"])
+
+
+def test_without_a_counterpart_the_frame_has_no_published_columns(tmp_path):
+    _, frame = read_runs(write_runs(tmp_path, [point()]))
+    assert not [name for name in frame.columns if name.startswith("published")]
+
+
+@pytest.mark.parametrize("name", ["published", "published_std", "published_seeds", "difference"])
+def test_settings_may_not_be_called_as_columns_of_the_comparison(tmp_path, name):
+    with pytest.raises(FedstageError, match=f"{name}: is a column of the table; rename it"):
+        read_runs(write_runs(tmp_path, [point(**{name: 1})]))
+
+
+def test_the_maximum_stands_beside_the_rounds_where_it_is_asked_for(tmp_path):
+    points = [{"method": "fedavg", "seed": seed} for seed in (0, 1)]
+    settings = {"accuracies": (50.0, 70.0, 60.0), "also": ["maximum"]}
+    _, frame = read_runs(write_runs(tmp_path, points, **settings))
+    assert set(frame["as_released"]) == {70.0}
+    assert list(last_rounds(frame)["top1_accuracy"]) == [60.0, 60.0]
+    _, frame = read_runs(write_runs(tmp_path, points, accuracies=(50.0, 70.0, 60.0)))
+    assert "as_released" not in frame
+
+
+def test_what_is_evaluated_once_has_no_maximum(tmp_path):
+    settings = {"accuracies": (60.0,), "also": ["maximum"]}
+    _, frame = read_runs(write_runs(tmp_path, [point()], **settings))
+    assert frame["as_released"].isna().all()

@@ -1,0 +1,132 @@
+from pathlib import Path
+
+import pytest
+
+from fedstage.experiments.resolution import resolve
+from fedstage.plan.jobs import Job
+from fedstage.results.method_properties import Cost, free_share, properties
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.lines import Line
+from fedstage.settings.runs import RunLength
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+
+METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+FEDERATED = [name for name, settings in METHODS.items() if "training" not in settings]
+BASE = {
+    "data": {"digits": {"held_out": 100, "server_validation": 20}},
+    "clients": 20,
+    "validation": 0.1,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 50, "batch_size": 16, "learning_rate": 0.01},
+    "rounds": 6,
+    "seed": 0,
+}
+
+
+def of_method(name, **changes):
+    raw = {"title": "a", "base": BASE | changes | {"method": name}, "scales": {"default": None}}
+    (run,) = resolve("a", validate(Experiment, raw, "here"), "default", METHODS)
+    return properties(run.line, run.length)
+
+
+def of_line(rounds=6, **changes):
+    settings = {key: value for key, value in BASE.items() if key != "rounds"}
+    line = Line.model_validate(settings | changes)
+    return properties(line, RunLength(rounds=rounds))
+
+
+def sdd(checkpoints=1, kind="designated", **changes):
+    ensemble = {"aggregated": {"checkpoints": checkpoints}}
+    parts = {"global_models": 4, "ensemble": ensemble, "global": kind}
+    return of_line(**parts | changes)
+
+
+# --- the published rows: FedDF C; FedEED and FedSDD K R -------------------------------------------
+
+
+def test_feddf_has_an_ensemble_of_all_participants_and_waits_with_all():
+    found = of_method("feddf")
+    assert found.ensemble == found.passes == Cost(8, growth=1.0, constant=0.0)
+    assert (found.students, found.sees_clients, found.free) == (1, True, 0.0)
+
+
+def test_fedsdd_has_an_ensemble_of_its_groups_that_does_not_grow_and_one_group_waits():
+    found = of_method("fedsdd")
+    assert found.ensemble == found.passes == Cost(4, growth=0.0, constant=4.0)
+    assert (found.students, found.sees_clients, found.free) == (1, False, 0.75)
+
+
+@pytest.mark.parametrize("checkpoints", [1, 2, 4])
+@pytest.mark.parametrize("groups", [2, 4, 7])
+def test_temporal_ensembles_have_k_times_r_members_of_which_k_are_new(checkpoints, groups):
+    found = sdd(checkpoints, global_models=groups)
+    assert found.ensemble.models == groups * checkpoints
+    assert found.passes.models == groups
+
+
+def test_the_first_rounds_of_a_temporal_ensemble_have_fewer():
+    assert sdd(4, rounds=2).ensemble.models == 8
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedprox", "scaffold", "fed_ensemble"])
+def test_without_distillation_nothing_waits_and_no_clients_model_is_seen(name):
+    found = of_method(name)
+    assert found.ensemble == found.passes == Cost(0, 0.0, 0.0)
+    assert (found.students, found.sees_clients, found.free) == (0, False, None)
+
+
+def test_inference_is_of_one_model_or_of_an_ensemble():
+    assert of_method("fedsdd").inference == 1
+    assert of_method("fed_ensemble").inference == 4
+    assert of_method("fedavg", evaluate="clients").inference == 8
+    assert of_method("fedsdd", evaluate={"aggregated": {"checkpoints": 3}}).inference == 12
+
+
+@pytest.mark.parametrize("name", FEDERATED)
+def test_every_method_of_the_library_has_properties(name):
+    found = of_method(name)
+    assert (found.free is None) == (found.students == 0) == (found.ensemble.models == 0)
+
+
+# --- who waits ------------------------------------------------------------------------------------
+
+
+def test_with_basic_distillation_all_wait_and_every_model_is_a_student():
+    found = sdd(kind="basic")
+    assert (found.students, found.free) == (4, 0.0)
+
+
+def test_uneven_groups_wait_by_participants_not_by_groups():
+    assert sdd(global_models=3).free == 1 - 3 / 8  # 3 + 3 + 2
+    assert sdd(participants=14).free == 1 - 4 / 14  # 4 + 4 + 3 + 3
+
+
+def test_in_the_warm_up_nobody_waits():
+    kind = {"basic": {"warm_up": 6}}
+    assert sdd(kind=kind).students == 0
+    assert sdd(kind=kind, rounds=7).students == 4
+
+
+def test_a_designated_student_of_clients_sees_them_and_grows_but_lets_the_others_go_on():
+    found = sdd(ensemble={"clients": {}})
+    assert found.passes == Cost(8, growth=1.0, constant=0.0)
+    assert (found.sees_clients, found.free) == (True, 0.75)
+
+
+def job(round, group, stage, name=""):
+    return Job(round, group, stage, f"{stage} {round} {group} {name}")
+
+
+def test_waiting_for_a_distillation_of_an_earlier_round_is_not_waiting_for_this_one():
+    """As groups do that read one another's state of the round before."""
+    old, now = job(1, 0, "distillation"), job(2, 0, "distillation")
+    before = job(2, 0, "aggregation")
+    first, second = job(3, 0, "local_training"), job(3, 1, "local_training")
+    edges = {before: (old,), now: (before,), first: (now,), second: (before,)}
+    assert free_share(edges, 2) == 0.5
+    assert free_share({**edges, second: (job(2, 1, "x"),), job(2, 1, "x"): (now,)}, 2) == 0.0
+    assert free_share({before: (old,), second: (before,)}, 2) is None

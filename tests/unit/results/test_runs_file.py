@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import describe_runs
+from fedstage.plan.identity import line_id
+from fedstage.results.runs_file import read_runs_file
+from fedstage.settings.lines import Line
+
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "rounds": 8,
+    "client": {
+        "epochs": 1,
+        "batch_size": 16,
+        "learning_rate": 0.05,
+        "schedule": {"step": {"milestones": [0.5, 0.75]}},
+    },
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+}
+LIBRARY = {
+    "fedavg": {},
+    "fedsdd": {
+        "global_models": 2,
+        "ensemble": {"aggregated": {"checkpoints": 2}},
+        "global": "designated",
+    },
+}
+
+
+EXPERIMENT = {
+    "title": "A",
+    "base": BASE,
+    "grid": {
+        "method": ["fedavg", "fedsdd"],
+        "participants": [4, 6],
+        "evaluate": ["global_model", {"aggregated": {"checkpoints": 3}}],
+        "seed": [0, 1],
+    },
+    "table": {"rows": ["method", "evaluate"], "columns": ["participants"]},
+    "simulation": {"logits": {"mean": 2.0, "variation": 0.5}, "rounds_ahead": 0},
+    "scales": {"default": None},
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    (tmp_path / "methods.yaml").write_text(json.dumps(LIBRARY))
+    catalogue = load_catalogue({"targets": ["a"], "experiments": {"a": EXPERIMENT}}, tmp_path)
+    path = tmp_path / "default.runs.json"
+    path.write_text(json.dumps(describe_runs(catalogue, "a", "default")))
+    return catalogue.experiments["a"], catalogue.runs["a", "default"], path
+
+
+def test_a_runs_file_is_read_as_it_was_written(written):
+    experiment, runs, path = written
+    found = read_runs_file(path)
+    assert (found.experiment, found.scale, found.title) == ("a", "default", "A")
+    assert found.axes == ["method", "evaluate", "participants"]
+    assert found.simulation == experiment.simulation
+    assert [run.line for run in found.runs] == [run.line for run in runs]
+    assert [run.length for run in found.runs] == [run.length for run in runs]
+    assert [line_id(run.line) for run in found.runs] == [line_id(run.line) for run in runs]
+    assert all(isinstance(run.line, Line) for run in found.runs)
+
+
+def test_runs_of_a_place_differ_in_their_seed(written):
+    *_, path = written
+    places = read_runs_file(path).places()
+    assert len(places) == 8
+    assert list(places)[:2] == [
+        ("fedavg", "global_model", 4),
+        ("fedavg", "aggregated checkpoints 3", 4),
+    ]
+    for runs in places.values():
+        assert [run.line.seed for run in runs] == [0, 1]
+
+
+def test_a_damaged_runs_file_is_named(written):
+    *_, path = written
+    path.write_text(path.read_text().replace('"clients": 10', '"clients": 0'))
+    place = r"default\.runs\.json: runs\.0\.candidates\.0\.parts\.0\.federated\.clients = 0"
+    with pytest.raises(FedstageError, match=place):
+        read_runs_file(path)
+
+
+def test_jobs_of_rounds_need_a_federated_run(tmp_path):
+    library = {"one_shot": {"training": "one_shot"}}
+    grid = {"method": ["one_shot"], "seed": [0]}
+    experiment = EXPERIMENT | {"base": BASE | {"rounds": 1}, "grid": grid, "table": {}}
+    (tmp_path / "methods.yaml").write_text(json.dumps(library))
+    catalogue = load_catalogue({"targets": ["a"], "experiments": {"a": experiment}}, tmp_path)
+    path = tmp_path / "default.runs.json"
+    path.write_text(json.dumps(describe_runs(catalogue, "a", "default")))
+    (run,) = read_runs_file(path).runs
+    with pytest.raises(FedstageError, match=r"^method = one_shot, seed = 0: has no rounds; only"):
+        _ = run.line

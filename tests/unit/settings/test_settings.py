@@ -1,0 +1,586 @@
+import importlib.util
+import typing
+from importlib import import_module
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from fedstage.algorithm.exchange.updates import Update
+from fedstage.algorithm.local_trainers import local_trainer
+from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.settings.aggregators import Aggregator, AggregatorTraining
+from fedstage.settings.base import CHOICES, Settings, alternatives, expand_choice, subclasses
+from fedstage.settings.data import Data
+from fedstage.settings.ensembles import EnsembleTrainer
+from fedstage.settings.lines import Line, LocalLine, re_estimates
+from fedstage.settings.local_training import FedAvg, FedProx, LocalTrainer
+from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.optimisation import Client, ClientLoss, Optimiser, Server
+from fedstage.settings.partitions import Partition
+from fedstage.settings.runs import RunLength
+from fedstage.settings.transfers import Transfer
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits",
+    "clients": 10,
+    "partition": "iid",
+    "participants": 8,
+    "model": "cnn_small",
+    "client": CLIENT,
+    "seed": 0,
+}
+DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+MODULES = [
+    f"fedstage.settings.{name}"
+    for name in (
+        "aggregation", "aggregators", "data", "ensembles", "lines", "local_training", "models",
+        "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
+    )
+]  # fmt: skip
+
+
+def settings_classes():
+    for name in MODULES:
+        import_module(name)
+    return list(dict.fromkeys(kind for kind in subclasses(Settings) if kind.__module__ in MODULES))
+
+
+# --- what settings are ----------------------------------------------------------------------------
+
+
+def test_settings_are_frozen_and_hashable():
+    settings = line()
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.seed = 1
+    assert len({settings, line(), line(seed=1)}) == 2
+
+
+@pytest.mark.parametrize("kind", settings_classes(), ids=lambda kind: kind.__name__)
+def test_no_settings_accept_an_unknown_key(kind):
+    with pytest.raises(ValidationError) as caught:
+        kind.model_validate({"unheard_of": 1})
+    faults = {fault["loc"]: fault["type"] for fault in caught.value.errors()}
+    assert faults["unheard_of",] == "extra_forbidden"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("clients", "10"),
+        ("clients", 10.0),
+        ("clients", True),
+        ("seed", "0"),
+        ("validation", "0.1"),
+        ("validation", False),
+    ],
+)
+def test_types_are_not_guessed(field, value):
+    with pytest.raises(ValidationError):
+        line(**{field: value})
+
+
+def test_whole_numbers_are_taken_where_real_ones_are_asked_for():
+    value = line(validation=0).validation
+    assert value == 0
+    assert isinstance(value, float)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_are_finite(value):
+    with pytest.raises(ValidationError):
+        FedProx.model_validate({"name": "fedprox", "mu": value})
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("fedavg", {"name": "fedavg"}),
+        ({"fedavg": None}, {"name": "fedavg"}),
+        ({"fedavg": {}}, {"name": "fedavg"}),
+        ({"fedprox": {"mu": 0.1}}, {"name": "fedprox", "mu": 0.1}),
+        ({"name": "fedprox", "mu": 0.1}, {"name": "fedprox", "mu": 0.1}),
+        ({"name": "fedprox"}, {"name": "fedprox"}),
+        ({"a": {}, "b": {}}, {"a": {}, "b": {}}),
+        ({"mu": 0.1}, {"mu": 0.1}),
+        (None, None),
+        (3, 3),
+    ],
+    ids=str,
+)
+def test_short_forms_of_a_choice(short, full):
+    assert expand_choice(short) == full
+
+
+def test_all_forms_of_a_choice_are_the_same_settings():
+    forms = ["fedavg", {"fedavg": None}, {"fedavg": {}}, {"name": "fedavg"}, FedAvg(name="fedavg")]
+    assert {line(local=form) for form in forms} == {line()}
+
+
+def is_choice(field):
+    unions = [field.annotation, *typing.get_args(field.annotation)]
+    metadata = [
+        *field.metadata,
+        *(m for union in unions for m in getattr(union, "__metadata__", ())),
+    ]
+    return any(getattr(part, "func", None) is expand_choice for part in metadata)
+
+
+def test_choices_are_known_to_merging():
+    # Merging and messages know a choice by its key.
+    found = {
+        field.alias or name
+        for kind in [*settings_classes(), RunLength]
+        for name, field in kind.model_fields.items()
+        if is_choice(field)
+    }
+    assert found == CHOICES
+
+
+#: Choices, by the package in which each alternative is a module of the same name.
+PACKAGES = {
+    "data.partitions": Partition,
+    "training.losses": ClientLoss,
+    "algorithm.local_trainers": LocalTrainer,
+    "algorithm.aggregation.server_optimizers": ServerOptimiser,
+    "algorithm.ensemble_trainers": EnsembleTrainer,
+    "algorithm.one_shot.aggregators": Aggregator,
+    "algorithm.one_shot.aggregator_training": AggregatorTraining,
+    "algorithm.one_shot.transfers": Transfer,
+}
+
+
+@pytest.mark.parametrize(("package", "choice"), PACKAGES.items(), ids=PACKAGES)
+def test_alternatives_are_called_as_their_modules_are(package, choice):
+    for kind in alternatives(choice):
+        assert kind.modules() == tuple(f"{package}.{name}" for name in kind.names())
+
+
+@pytest.mark.parametrize(
+    ("package", "choice"),
+    [*PACKAGES.items(), ("data.datasets", Data), ("models.architectures", Model)],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_name_has_a_module(package, choice):
+    kinds = alternatives(choice)
+    names = [name for kind in kinds for name in kind.names()]
+    assert len(set(names)) == len(names)
+    for kind in kinds:
+        assert len(kind.modules()) == len(kind.names()) > 0
+        for module in kind.modules():
+            assert module.startswith(f"{package}.")
+            assert importlib.util.find_spec(f"fedstage.{module}"), f"{module}: no such module"
+
+
+def test_stateful_trainers_are_those_that_carry_a_state():
+    metadata = {"client": 0, "samples": 3}
+    updates = [Update(None, {}, {"weight": torch.ones(2)}, metadata)]
+    names = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
+    for settings in (line(local=name).local for name in names):
+        state = local_trainer(settings).next_state(settings, {}, updates, clients=2)
+        assert bool(state) == settings.keeps_state
+
+
+# --- one part -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "length", [{}, {"epochs": 1, "steps": 1}, {"epochs": None}, {"epochs": None, "steps": None}]
+)
+def test_client_needs_epochs_or_steps_and_not_both(length):
+    with pytest.raises(ValidationError, match="give either epochs or steps"):
+        Client.model_validate({"batch_size": 8, "learning_rate": 0.1, **length})
+
+
+@pytest.mark.parametrize("length", [{"epochs": 1}, {"steps": 1}, {"epochs": None, "steps": 1}])
+def test_client_takes_either(length):
+    client = Client.model_validate({"batch_size": 8, "learning_rate": 0.1, **length})
+    assert (client.epochs, client.steps).count(None) == 1
+
+
+def test_batches_that_go_on_are_counted_in_steps():
+    raw = {"batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
+    assert Client.model_validate({**raw, "steps": 3}).batches == "continued"
+    with pytest.raises(ValidationError, match="batches = 'continued': only with steps"):
+        Client.model_validate({**raw, "epochs": 3})
+
+
+@pytest.mark.parametrize("kind", [Optimiser, Server])
+def test_nesterov_needs_momentum(kind):
+    raw = {"batch_size": 8, "learning_rate": 0.1, "nesterov": True}
+    raw |= {"steps": 1} if kind is Server else {}
+    with pytest.raises(ValidationError, match="needs momentum > 0"):
+        kind.model_validate(raw)
+    assert kind.model_validate({**raw, "momentum": 0.9}).nesterov
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("learning_rate", [1e-9, 10], [0, -1]),
+        ("momentum", [0, 0.99], [1.0, -0.1]),
+        ("weight_decay", [0, 1], [-1e-9]),
+        ("clip_norm", [None, 0.1], [0, -1]),
+        ("batch_size", [1, 1000], [0, 1.5]),
+        ("round_decay", [1e-9, 1], [0, 1.01]),
+    ],
+)
+def test_ranges_of_a_client(field, good, bad):
+    for value in good:
+        assert getattr(Client.model_validate({**CLIENT, field: value}), field) == value
+    for value in bad:
+        with pytest.raises(ValidationError):
+            Client.model_validate({**CLIENT, field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("gamma", [0, 0.5, 5], [-1e-9, None]),
+        ("class_weights", [None, [1], [0.5, 2e3]], [[], [1, 0], [1, -2], 1, [None]]),
+    ],
+)
+def test_ranges_of_a_focal_loss(field, good, bad):
+    for value in good:
+        client = Client.model_validate({**CLIENT, "loss": {"focal": {field: value}}})
+        assert getattr(client.loss, field) == (tuple(value) if isinstance(value, list) else value)
+    for value in bad:
+        with pytest.raises(ValidationError):
+            Client.model_validate({**CLIENT, "loss": {"focal": {field: value}}})
+
+
+def test_milestones_of_yaml_are_a_list():
+    schedule = {"step": {"milestones": [0.5, 0.75]}}
+    client = Client.model_validate({**CLIENT, "schedule": schedule})
+    assert client.schedule.milestones == (0.5, 0.75)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:0", "cuda:12"])
+def test_devices(device):
+    assert Numerics(device=device).device == device
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:", "cuda:x", "cpu ", " cpu", "CUDA", "", "cpu\n"])
+def test_no_devices(device):
+    with pytest.raises(ValidationError):
+        Numerics(device=device)
+
+
+# --- what must fit together -----------------------------------------------------------------------
+
+
+def refusal(**changes):
+    with pytest.raises(ValidationError) as caught:
+        line(**changes)
+    (fault,) = caught.value.errors()
+    return fault["msg"]
+
+
+def test_number_of_participants():
+    assert line(participants=10).participants == 10
+    assert "participants = 11: at most clients = 10" in refusal(participants=11)
+
+
+def test_a_participant_for_each_group():
+    assert line(participants=4, global_models=4).global_models == 4
+    message = refusal(participants=4, global_models=5)
+    assert "participants = 4: at least global_models = 5" in message
+
+
+def test_batches_go_on_where_all_clients_take_part():
+    client = {"steps": 3, "batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
+    assert line(client=client, participants=10)
+    told = "participants = 8: must be clients = 10 with client.batches = continued"
+    assert told in refusal(client=client)
+
+
+def test_shared_variates_weigh_clients_alike():
+    assert line(local={"scaffold": {"weights": "samples"}}).local.weights == "samples"
+    told = "weights = 'samples': only for control = 'per_model'"
+    assert told in refusal(local={"scaffold": {"weights": "samples", "control": "shared"}})
+
+
+@pytest.mark.parametrize("client", [{"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
+def test_scaffold_needs_plain_sgd(client):
+    assert line(local="scaffold").local.name == "scaffold"
+    assert "momentum = 0" in refusal(local="scaffold", client={**CLIENT, **client})
+    assert line(local="fedprox", client={**CLIENT, **client})
+
+
+def test_distillation_needs_a_teacher():
+    assert "ensemble = null" in refusal(**{**DISTILLED, "ensemble": None})
+
+
+def test_distillation_needs_settings_of_the_server():
+    assert "server = null" in refusal(**{**DISTILLED, "server": None})
+
+
+def test_distillation_needs_public_data():
+    nothing = {"digits": {"held_out": 0}}
+    assert "data.held_out = 0" in refusal(**DISTILLED, data=nothing)
+    assert line(**DISTILLED, data=nothing, public="svhn")
+    assert line(data=nothing)
+
+
+JUDGED = {"data": {"digits": {"server_validation": 10}}, **DISTILLED}
+
+
+def server(**changes):
+    return {"server": {**SERVER, **changes}}
+
+
+@pytest.mark.parametrize("change", [{"drop_worst": "as_released"}, {"early_stopping": {}}], ids=str)
+def test_what_a_server_judges_by_needs_its_validation_set(change):
+    assert "data.server_validation = 0: " in refusal(**DISTILLED | server(**change))
+    assert line(**JUDGED | server(**change)).data.server_validation == 10
+
+
+@pytest.mark.parametrize("ensemble", ["aggregated", "bayesian"])
+def test_the_worst_are_left_out_of_ensembles_of_clients_only(ensemble):
+    settings = JUDGED | {"ensemble": ensemble} | server(drop_worst="as_published")
+    assert "server.drop_worst = 'as_published': only for ensemble = clients" in refusal(**settings)
+
+
+def test_the_worst_are_left_out_of_plain_averages_only():
+    judged = JUDGED | server(drop_worst="as_published")
+    moved = {"aggregation": {"learning_rate": 0.5}}
+    assert "only for aggregation.learning_rate = 1" in refusal(**judged | moved)
+    statistics = {"aggregation": {"batch_norm": "local"}}
+    assert line(**judged | statistics)  # a model without them
+    with_norms = {"model": {"cnn_small": {"norm": "batch"}}}
+    assert line(**judged | with_norms)
+    message = refusal(**judged | with_norms | statistics)
+    assert "drop_worst = 'as_published': only for aggregation.batch_norm = average" in message
+
+
+def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
+    every = server(drop_worst="as_published", early_stopping={"every": 2}, sharpening=2.0)
+    assert line(**JUDGED | every).server.early_stopping.patience == 1000
+    both = server(early_stopping={}, swa={"every": 1})
+    assert "swa and early_stopping: give one" in refusal(**JUDGED | both)
+
+
+@pytest.mark.parametrize(("start", "every", "fits"), [(0, 20, True), (19, 1, True), (1, 20, False)])
+def test_weights_are_averaged_at_least_once(start, every, fits):
+    settings = DISTILLED | server(swa={"start": start, "every": every})
+    if fits:
+        assert line(**settings).server.swa.every == every
+    else:
+        assert "swa.start = 1: at most steps - swa.every = 0" in refusal(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"concentration": 0.5}, "concentration = 0.5: only for distribution = dirichlet"),
+        (
+            {"distribution": "dirichlet", "variant": "as_released"},
+            "variant = 'as_released': only for distribution = gaussian",
+        ),
+    ],
+)
+def test_a_bayesian_ensemble_has_settings_of_its_distribution_only(settings, told):
+    assert told in refusal(**DISTILLED | {"ensemble": {"bayesian": settings}})
+
+
+def test_statistics_are_estimated_on_public_data():
+    model = {"cnn_small": {"norm": "batch"}}
+    estimated = {"model": model, "aggregation": {"batch_norm": "re_estimate"}}
+    nothing = {"digits": {"held_out": 0}}
+    message = refusal(**estimated, data=nothing)
+    assert "data.held_out = 0: aggregation.batch_norm = re_estimate" in message
+    assert re_estimates(line(**estimated, data=nothing, public="svhn"))
+    assert re_estimates(line(**estimated))
+    without = line(**estimated | {"model": {"cnn_small": {"norm": "group"}}}, data=nothing)
+    assert not re_estimates(without)
+
+
+def test_models_with_running_statistics():
+    def has(model):
+        return has_batch_norm(line(model=model).model)
+
+    assert [has(model) for model in ("resnet8", "wrn16_2")] == [True, True]
+    assert [has(model) for model in ("cnn_small", "logistic_regression")] == [False, False]
+    assert has({"cnn_small": {"norm": "batch"}})
+    assert not has({"resnet8": {"norm": "group"}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("remainder", "last"),
+        ("local", {"scaffold": {"option": "III"}}),
+        ("local", {"scaffold": {"control": "none"}}),
+        ("aggregation", {"batch_norm": "drop"}),
+        ("aggregation", {"learning_rate": 0}),
+    ],
+    ids=str,
+)
+def test_other_values_are_refused(key, value):
+    with pytest.raises(ValidationError, match=key):
+        line(**{key: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"architectures": ["cnn_small"]},
+            "architectures: 1 of them: must be global_models = 2, one for each group",
+        ),
+        (
+            {"architectures": ["resnet8", "cnn_small"]},
+            "architectures.0 = 'resnet8': must be model, the main one's",
+        ),
+        (
+            {
+                "architectures": ["cnn_small", "resnet8"],
+                "local": {"scaffold": {"control": "shared"}},
+            },
+            "local.control = 'shared': only without architectures",
+        ),
+    ],
+    ids=["too few", "another main one", "shared variates"],
+)
+def test_architectures_are_one_a_group_the_main_one_first(change, told):
+    assert told in refusal(global_models=2, **change)
+
+
+TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        (
+            [("resnet20", 1)],
+            "client_architectures.0.model = 'resnet20': must be an architecture of the line, "
+            "settings included: 'cnn_small', 'resnet8'",
+        ),
+        (
+            [("cnn_small", 1), ({"resnet8": {"norm": "group"}}, 1)],
+            "client_architectures.1.model = 'resnet8': must be an architecture of the line",
+        ),
+        (
+            [("cnn_small", 6), (None, 3), ("resnet8", 2)],
+            "client_architectures: 11 clients: at most clients = 10",
+        ),
+        (
+            [("cnn_small", 5), ("resnet8", 4)],
+            "client_architectures: 1 clients are bound to none: must be at least 2, because a "
+            "round has 6 slots for 'resnet8' and 4 clients bound to it",
+        ),
+        ([("cnn_small", 10)], "0 clients are bound to none: must be at least 6"),
+    ],
+    ids=["no architecture of the line", "other settings", "too many", "too few", "nobody"],
+)
+def test_bound_clients_must_fill_every_round(runs, told):
+    bound = [{"model": model, "clients": clients} for model, clients in runs]
+    groups = {"global_models": 3, "architectures": ["cnn_small", "resnet8", "resnet8"]}
+    settings = groups | {"participants": 9, "client_architectures": bound}
+    assert told in refusal(**settings)
+
+
+@pytest.mark.parametrize("counts", [(5, 5), (4, 4), (1, 7), (3, 3)])
+def test_bound_clients_that_fill_every_round_are_taken(counts):
+    runs = [
+        {"model": model, "clients": count}
+        for model, count in zip(TWO["architectures"], counts, strict=True)
+    ]
+    assert line(participants=6, **TWO, client_architectures=runs)
+
+
+PATIENTS = {"data": "heart_disease", "model": "logistic_regression"}
+NO_IMAGES = "only for images, and the samples of data = heart_disease are features"
+
+
+@pytest.mark.parametrize("model", ["cnn_small", "resnet8", "wrn16_2"])
+def test_models_of_images_take_no_features(model):
+    assert line(**PATIENTS)
+    told = f"model = '{model}': takes images, and the samples of data = heart_disease are features"
+    assert told in refusal(**PATIENTS | {"model": model})
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "kind"),
+    [("camelyon16", "deep_mil", "bags"), ("ag_news", "distilbert", "tokens")],
+)
+def test_graphs_are_for_steps_of_one_shape(data, model, kind):
+    samples = {"data": data, "model": model, "numerics": {"device": "cuda", "cuda_graphs": True}}
+    assert f"cuda_graphs = true: not for the {kind} of data = {data}" in refusal(**samples)
+    assert line(**samples | {"numerics": {"device": "cuda"}})
+    assert line(**PATIENTS, numerics=samples["numerics"])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"client": {**CLIENT, "augmentation": "flip"}}, "client.augmentation = 'flip': "),
+        (
+            {"server": {**SERVER, "augmentation": "crop_flip"}},
+            "server.augmentation = 'crop_flip': ",
+        ),
+        ({"numerics": {"memory_format": "channels_last"}}, "memory_format = 'channels_last': "),
+    ],
+    ids=["client", "server", "numerics"],
+)
+def test_what_is_done_with_pixels_is_done_with_images_only(change, told):
+    assert line(**change)
+    assert told + NO_IMAGES in refusal(**PATIENTS | change)
+
+
+def test_all_groups_take_the_samples():
+    models = {"global_models": 2, "architectures": ["logistic_regression", "cnn_small"]}
+    assert "model = 'cnn_small': takes images" in refusal(**PATIENTS | models)
+
+
+def test_settings_of_a_distillation_may_stand_there_unused():
+    settings = line(ensemble="clients", server=SERVER)
+    assert settings.global_trainer is None
+    assert settings.server.steps == 20
+
+
+def test_global_is_the_only_name_of_the_global_trainer():
+    assert line(**DISTILLED).global_trainer.name == "basic"
+    with pytest.raises(ValidationError, match="global_trainer"):
+        line(ensemble="clients", server=SERVER, global_trainer="basic")
+
+
+def test_local_line_has_the_fields_of_a_line_that_do_not_need_a_federation():
+    whole = {**OneShotLine.model_fields, **Line.model_fields}
+    assert set(LocalLine.model_fields) - {"pooled"} < set(whole)
+    for name in set(LocalLine.model_fields) - {"pooled"}:
+        own, other = LocalLine.model_fields[name], whole[name]
+        assert (own.annotation, own.default) == (other.annotation, other.default), name
+
+
+def test_a_one_shot_line_has_the_fields_of_a_line_that_it_shares_with_one():
+    shared = set(OneShotLine.model_fields) - set(OneShot.model_fields)
+    assert shared < set(Line.model_fields)
+    for name in shared:
+        own, other = OneShotLine.model_fields[name], Line.model_fields[name]
+        assert (own.annotation, own.default) == (other.annotation, other.default), name
+
+
+def test_a_changed_copy_of_settings_has_a_hash_of_its_own():
+    line = Line.model_validate(BASE)
+    before = hash(line)
+    changed = line.model_copy(update={"seed": line.seed + 1})
+    assert changed != line
+    assert hash(changed) == hash(Line.model_validate(BASE | {"seed": line.seed + 1})) != before
+    assert hash(Line.model_validate(BASE)) == before
+    assert len({line, changed, Line.model_validate(BASE)}) == 2
+    assert line.model_dump() == Line.model_validate(BASE).model_dump()

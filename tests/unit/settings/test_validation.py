@@ -1,0 +1,209 @@
+import math
+from typing import Literal
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.settings.base import ByName, Positive, Settings
+from fedstage.settings.config_file import Config
+from fedstage.settings.lines import Line
+from fedstage.settings.optimisation import Client
+from fedstage.settings.validation import validate, validate_json
+
+RAW = {
+    "data": "digits",
+    "clients": 10,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 4,
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "seed": 0,
+}
+
+
+def lines_of(settings, raw):
+    with pytest.raises(FedstageError) as caught:
+        validate(settings, raw, "here")
+    return str(caught.value).split("\n")
+
+
+def fault(**changes):
+    (line,) = lines_of(Line, {**RAW, **changes})
+    return line
+
+
+def test_valid_settings_come_back():
+    assert validate(Line, RAW, "here").partition.alpha == 0.1
+
+
+def test_every_fault_has_one_line():
+    raw = {**RAW, "clients": 0, "validation": 2.0, "sed": 1, "local": "fedsgd"}
+    lines = lines_of(Line, raw)
+    assert len(lines) == 4
+    assert all(line.startswith("here: ") for line in lines)
+    assert {line.split()[1].rstrip(":") for line in lines} == {
+        "clients",
+        "validation",
+        "sed",
+        "local",
+    }
+
+
+def test_missing_key():
+    raw = {key: value for key, value in RAW.items() if key != "clients"}
+    assert lines_of(Line, raw) == ["here: clients: missing, a value is required"]
+
+
+def test_missing_key_of_a_part():
+    assert fault(client={"epochs": 1, "learning_rate": 0.1}) == (
+        "here: client.batch_size: missing, a value is required"
+    )
+
+
+def test_missing_key_of_a_choice_is_named_without_the_choice():
+    assert fault(partition="dirichlet") == ("here: partition.alpha: missing, a value is required")
+
+
+def test_unknown_key_of_a_choice():
+    assert fault(partition={"iid": {"alpha": 1}}) == "here: partition.alpha = 1: unknown key"
+
+
+def test_unknown_key_of_a_choice_inside_of_a_part():
+    client = {**RAW["client"], "schedule": {"cosine": {"finale": 0.1}}}
+    assert fault(client=client) == "here: client.schedule.finale = 0.1: unknown key"
+
+
+def test_unknown_choice_lists_the_known_ones():
+    assert fault(partition="dirichlett") == (
+        "here: partition = 'dirichlett': unknown; use 'iid', 'dirichlet', 'dirichlet_equal', "
+        "'shards', 'natural'"
+    )
+
+
+def test_value_out_of_range():
+    assert fault(partition={"dirichlet": {"alpha": -0.5}}) == (
+        "here: partition.alpha = -0.5: must be greater than 0"
+    )
+
+
+def test_literal_lists_what_is_allowed():
+    assert fault(on_divergence="ignore") == (
+        "here: on_divergence = 'ignore': must be 'stop' or 'drop'"
+    )
+
+
+def test_not_a_number():
+    assert fault(validation=math.nan) == "here: validation = nan: must be a finite number"
+
+
+def test_fault_between_keys():
+    assert fault(participants=11) == "here: participants = 11: at most clients = 10"
+
+
+def test_fault_between_keys_of_a_part():
+    client = {**RAW["client"], "steps": 3}
+    assert fault(client=client) == "here: client: give either epochs or steps"
+
+
+def test_text_with_line_breaks_stays_on_one_line():
+    assert fault(on_divergence="a\nb").startswith("here: on_divergence = 'a\\nb': must be")
+
+
+def test_faults_of_choices_that_are_imported_after_other_faults_are_told_alike():
+    assert fault(partition={"iid": {"alpha": 1}}).startswith("here: partition.alpha = 1: ")
+
+    class Later(Settings):
+        name: Literal["imported_later"]
+        size: Positive = 1
+
+    class Latest(Settings):
+        name: Literal["imported_last"]
+
+    class Holder(Settings):
+        model: ByName[Later | Latest]
+
+    assert lines_of(Holder, {"model": {"imported_later": {"size": 0}}}) == [
+        "here: model.size = 0: must be greater than or equal to 1"
+    ]
+
+
+JARGON = (
+    "tag",
+    "discriminator",
+    "instance",
+    "extract",
+    "dictionary",
+    "after validation",
+    "pattern",
+)
+
+
+@pytest.mark.parametrize("value", [None, {}, [1], 3, {"alpha": 1}, {"iid": {}, "natural": {}}])
+def test_choice_that_is_none_says_how_to_write_one(value):
+    message = fault(partition=value)
+    assert message.startswith(f"here: partition = {value!r}: ")
+    assert "name" in message.partition(": ")[2]
+    assert not [word for word in JARGON if word in message]
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", [1]])
+def test_part_that_is_no_mapping_says_so(value):
+    message = fault(client=value)
+    assert message == f"here: client = {value!r}: must be a mapping of keys to values"
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "CPU", ""])
+def test_device_says_what_is_allowed_in_words(device):
+    message = fault(numerics={"device": device})
+    assert message.startswith(f"here: numerics.device = {device!r}: must ")
+    assert all(word in message for word in ("auto", "cpu", "cuda"))
+    assert not [word for word in JARGON if word in message]
+
+
+def test_empty_list_says_how_many_there_must_be():
+    (line,) = lines_of(Config, {"targets": []})
+    assert line.startswith("here: targets = []: must ")
+    assert "at least 1" in line
+    assert not [word for word in JARGON if word in line]
+
+
+def test_bad_item_of_a_list_is_one_fault():
+    client = {**RAW["client"], "schedule": {"step": {"milestones": [1.5]}}}
+    assert fault(client=client) == "here: client.schedule.milestones.0 = 1.5: must be less than 1"
+
+
+@pytest.mark.parametrize("name", ["quickstart", "local", "data", "model", "global"])
+def test_experiment_may_be_named_like_a_choice(name):
+    experiment = {"titel": "x", "title": "x", "base": {}, "scales": {"default": None}}
+    assert lines_of(Config, {"targets": ["a"], "experiments": {name: experiment}}) == [
+        f"here: experiments.{name}.titel = 'x': unknown key"
+    ]
+
+
+def test_settings_that_are_no_mapping():
+    (line,) = lines_of(Client, [1, 2])
+    assert line.startswith("here: ")
+    assert "[1, 2]" in line
+    assert "mapping" in line
+    assert not line.startswith("here:  ")
+
+
+def test_settings_of_a_command_line_are_json():
+    settings = validate_json(
+        Client, '{"steps": 3, "batch_size": 8, "learning_rate": 1}', "--client"
+    )
+    assert settings == Client(steps=3, batch_size=8, learning_rate=1.0)
+
+
+@pytest.mark.parametrize("text", ["", "{", "nonsense", "{'steps': 3}"])
+def test_settings_of_a_command_line_that_are_not_json(text):
+    with pytest.raises(FedstageError) as caught:
+        validate_json(Client, text, "--client")
+    message = str(caught.value)
+    assert message.startswith(f"--client = {text!r}: must be a JSON object")
+    assert "\n" not in message
+
+
+def test_faults_in_settings_of_a_command_line_are_told_like_all_others():
+    with pytest.raises(FedstageError, match=r"^--client: steps = 0: must be greater than or equal"):
+        validate_json(Client, '{"steps": 0, "batch_size": 8, "learning_rate": 1}', "--client")

@@ -1,0 +1,183 @@
+"""Clients of a job that train side by side: the bytes of each are those that it has alone."""
+
+import json
+
+import pytest
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.plan import artefacts
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.sharing import group_slots, normalised
+from fedstage.settings.lines import Line
+from fedstage.stages import local_training
+from fedstage.storage.tensors import load_tensors
+from fedstage.training import streams
+
+CLIENTS = 5
+CNN = {"name": "cnn_small", "width": 2, "hidden": 6, "norm": "batch"}
+BASE = {
+    "data": {"digits": {"test": 1500, "held_out": 100}},
+    "clients": CLIENTS,
+    "partition": {"dirichlet": {"alpha": 0.3, "min_samples": 4}},  # clients of different sizes
+    "participants": CLIENTS,
+    "model": CNN,
+    "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.05},
+    "numerics": {"device": "cpu"},
+    "seed": 1,
+}
+AUGMENTED = {"momentum": 0.9, "augmentation": "crop_flip", "clip_norm": 1.0}
+
+
+def call(stage, **options):
+    words = [stage]
+    for name, value in options.items():
+        values = value if isinstance(value, list) else [value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    assert main(words) == 0
+
+
+@pytest.fixture
+def prepare(tmp_path, monkeypatch):
+    """A function that makes what the first round of a line reads."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(**changes):
+        line = normalised(Line.model_validate(BASE | changes))
+        data = {
+            part: artefacts.data_file(line.data, part) for part in ("train", "test", "held_out")
+        }
+        info = artefacts.data_file(line.data, "info")
+        call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
+        call(
+            "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
+            output=artefacts.clients_table(line), histogram=artefacts.label_histogram(line),
+        )  # fmt: skip
+        call(
+            "participation", clients=CLIENTS, participants=CLIENTS, seed=1, first=1, last=100,
+            output=artefacts.participation_table(line, 1),
+        )  # fmt: skip
+        model = as_json({"model": canonical(line.model), "seed": 1})
+        output = artefacts.global_model(line, 0, 0)
+        call("initial_model", settings=model, group=0, info=info, output=output)
+        call("line", settings=as_json(canonical(line)), output=artefacts.line_file(line))
+        return line
+
+    return make
+
+
+def inputs(line, tmp_path):
+    return {
+        "line": tmp_path / artefacts.line_file(line),
+        "round": 1,
+        "group": 0,
+        "data": tmp_path / artefacts.data_file(line.data, "train"),
+        "info": tmp_path / artefacts.data_file(line.data, "info"),
+        "clients": tmp_path / artefacts.clients_table(line),
+        "participation": tmp_path / artefacts.participation_table(line, 1),
+        "start": tmp_path / artefacts.global_model(line, 0, 0),
+    }
+
+
+def alone(line, tmp_path):
+    """Return the updates of clients that train in a job each."""
+    updates = []
+    for slot in group_slots(line, 0):
+        output = tmp_path / f"alone_{slot}.safetensors"
+        local_training.local_training(**inputs(line, tmp_path), slots=[slot], outputs=[output])
+        updates.append(output.read_bytes())
+    return updates
+
+
+def together(line, tmp_path, at_a_time, monkeypatch):
+    """Return the updates of clients of one job, of which some train side by side."""
+    monkeypatch.setattr(local_training, "at_a_time", lambda device: at_a_time)
+    slots = list(group_slots(line, 0))
+    outputs = [tmp_path / f"{at_a_time}_{slot}.safetensors" for slot in slots]
+    local_training.local_training(**inputs(line, tmp_path), slots=slots, outputs=outputs)
+    return [output.read_bytes() for output in outputs]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"client": BASE["client"] | AUGMENTED},
+        {"local": "scaffold"},
+        {"local": {"scaffold": {"option": "I"}}},
+        {"local": {"fedprox": {"mu": 0.1}}, "client": BASE["client"] | {"optimiser": "adam"}},
+    ],
+    ids=["momentum", "scaffold", "scaffold I", "fedprox"],
+)
+def test_how_many_train_at_a_time_changes_no_byte(prepare, tmp_path, monkeypatch, changes):
+    line = prepare(**changes)
+    updates = alone(line, tmp_path)
+    assert len(set(updates)) == CLIENTS
+    steps = {load_tensors(tmp_path / f"alone_{slot}.safetensors")[1]["steps"] for slot in range(5)}
+    assert len(steps) > 1, "some clients have fewer steps than others"
+    for at_a_time in (1, 2, 3):
+        assert together(line, tmp_path, at_a_time, monkeypatch) == updates
+
+
+def test_a_client_that_diverges_leaves_the_others_alone(prepare, tmp_path, monkeypatch):
+    """After one step at this rate weights are huge, after two they are no numbers."""
+    client = {"epochs": 1, "batch_size": 30, "learning_rate": 1e38}
+    line = prepare(client=client, on_divergence="drop", model="logistic_regression")
+    updates = alone(line, tmp_path)
+    notes = [load_tensors(tmp_path / f"alone_{slot}.safetensors")[1] for slot in range(CLIENTS)]
+    assert 0 < sum("diverged_at" in each for each in notes) < CLIENTS
+    for at_a_time in (2, 3):
+        assert together(line, tmp_path, at_a_time, monkeypatch) == updates
+
+
+def test_a_divergence_stops_all_where_it_is_refused(prepare, tmp_path, monkeypatch):
+    client = BASE["client"] | {"learning_rate": 1e38}
+    line = prepare(client=client)
+    with pytest.raises(FedstageError, match=r"client \d, round 1: the loss is not finite at step"):
+        together(line, tmp_path, 2, monkeypatch)
+
+
+def test_segments_train_side_by_side_with_the_same_bytes(prepare, tmp_path, monkeypatch):
+    line = prepare(local="scaffold")
+    made = []
+    for at_a_time in (1, 3):
+        monkeypatch.setattr(local_training, "at_a_time", lambda device, number=at_a_time: number)
+        call("segment", line=artefacts.line_file(line), first=1, last=2, groups=[0])
+        found = sorted((tmp_path / artefacts.line_folder(line)).rglob("round_000[12]/**/*.*"))
+        made.append({path.relative_to(tmp_path): path.read_bytes() for path in found})
+    assert len(made[0]) > CLIENTS
+    assert made[0] == made[1]
+
+
+def test_clients_do_take_turns(prepare, tmp_path, monkeypatch):
+    """Or the tests above would compare one client after the other with itself."""
+    most = []
+    turn = streams._turn
+
+    def counted(enter, work, waiting):
+        running.add(id(work))
+        most.append(len(running))
+        following = turn(enter, work, waiting)
+        if not following or following[0][1] is not work:
+            running.discard(id(work))
+        return following
+
+    running = set()
+    monkeypatch.setattr(streams, "_turn", counted)
+    line = prepare()
+    together(line, tmp_path, 3, monkeypatch)
+    outputs = (tmp_path / f"3_{slot}.safetensors" for slot in group_slots(line, 0))
+    steps = [load_tensors(output)[1]["steps"] for output in outputs]
+    assert max(most) == 3
+    assert len(most) == sum(steps) + CLIENTS  # a turn for each step, and one for the update
+
+
+@pytest.mark.parametrize(("named", "number"), [("4", 4), ("", 1), (None, 1)])
+def test_the_setting_is_for_gpus(monkeypatch, named, number):
+    if named is None:
+        monkeypatch.delenv("FEDSTAGE_CLIENTS_PER_GPU", raising=False)
+    else:
+        monkeypatch.setenv("FEDSTAGE_CLIENTS_PER_GPU", named)
+    assert local_training.at_a_time(torch.device("cuda")) == number
+    assert local_training.at_a_time(torch.device("cpu")) == 1

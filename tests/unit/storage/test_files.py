@@ -1,0 +1,125 @@
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.storage.files import load_json, read_bytes, replacing, save_json
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_replacing_puts_what_was_written_under_the_real_name(tmp_path):
+    path = tmp_path / "a" / "b" / "file.txt"
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert names(path.parent) == ["file.txt"]
+
+
+def test_temporary_file_is_hidden_and_in_the_folder_of_the_real_one(tmp_path):
+    with replacing(str(tmp_path / "file.txt")) as temporary:
+        assert temporary.parent == tmp_path
+        assert temporary.name.startswith(".")
+        temporary.write_text("new")
+
+
+def test_failing_writer_leaves_no_file(tmp_path):
+    def fail():
+        with replacing(tmp_path / "file.txt") as temporary:
+            temporary.write_text("half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert names(tmp_path) == []
+
+
+def test_failing_writer_leaves_the_old_file_as_it_was(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+
+    def fail():
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file.txt"]
+
+
+@pytest.mark.parametrize("old", [None, "old"], ids=["new file", "existing file"])
+def test_killed_writer_leaves_nothing_half_written_under_the_real_name(tmp_path, old):
+    path = tmp_path / "file.txt"
+    if old is not None:
+        path.write_text(old)
+    code = f"""
+        import os, signal
+        from fedstage.storage.files import replacing
+        with replacing({str(path)!r}) as temporary:
+            temporary.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)])
+    assert done.returncode == -signal.SIGKILL
+    assert (path.read_text() if path.exists() else None) == old
+
+
+def test_json_round_trip_keeps_the_order_of_keys(tmp_path):
+    content = {"b": 1, "a": [0.1, None, "ä"], "c": {"z": True, "y": False}}
+    save_json(tmp_path / "new" / "a.json", content)
+    read = load_json(tmp_path / "new" / "a.json")
+    assert read == content
+    assert list(read) == ["b", "a", "c"]
+    assert (tmp_path / "new" / "a.json").read_text().endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("damaged", "reason"),
+    [
+        (b"", "not JSON"),
+        (b'{"a": 1', "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"[1, 2]", "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+    ],
+    ids=["empty", "truncated", "bytes", "list", "null"],
+)
+def test_json_that_is_no_object_is_refused_by_name(tmp_path, damaged, reason):
+    path = tmp_path / "a.json"
+    path.write_bytes(damaged)
+    with pytest.raises(FedstageError, match=reason) as caught:
+        load_json(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    for path, reason in [(tmp_path / "none", "No such file"), (tmp_path, "Is a directory")]:
+        for read in (read_bytes, load_json):
+            with pytest.raises(FedstageError, match=reason) as caught:
+                read(path)
+            assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_bytes_are_read_as_they_are(tmp_path):
+    (tmp_path / "a").write_bytes(bytes(range(256)))
+    assert read_bytes(tmp_path / "a") == bytes(range(256))
+
+
+def test_only_the_standard_library_is_needed():
+    code = (
+        "import sys, fedstage.storage.files; "
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "fedstage" in loaded
+    assert not {"numpy", "torch", "pyarrow", "pydantic", "yaml"} & loaded

@@ -1,0 +1,613 @@
+"""`fedstage why` on real files: two rounds of a distilled line, by single jobs and by segments."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan.identity import (
+    data_id,
+    initial_id,
+    line_id,
+    local_id,
+    participation_id,
+    partition_id,
+    partition_settings,
+)
+from fedstage.plan.sharing import group_slots, undistilled
+from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.models import InitialModel
+from fedstage.storage.provenance import content_digest
+from fedstage.storage.why import why
+
+LINE = Line.model_validate(
+    {
+        "data": {"digits": {"test": 80, "held_out": 30}},
+        "clients": 3,
+        "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 8}},
+        "validation": 0.2,
+        "participants": 2,
+        "model": "logistic_regression",
+        "global_models": 2,
+        "local": "scaffold",
+        "client": {"epochs": 1, "batch_size": 500, "learning_rate": 0.05},
+        "ensemble": {"aggregated": {"checkpoints": 2}},
+        "global": "designated",
+        "server": {"steps": 2, "batch_size": 20, "learning_rate": 0.05},
+        "numerics": {"device": "cpu"},
+        "seed": 5,
+    }
+)
+BASE = undistilled(LINE)
+ALONE = LocalLine(
+    **{name: getattr(LINE, name) for name in LocalLine.model_fields if name in Line.model_fields}
+)
+INFO = artefacts.data_file(LINE.data, "info")
+
+
+def public_logits(round, group):
+    return artefacts.logits_file(LINE, round, group, "aggregated", "held_out")
+
+
+def call(stage, log, source, **options):
+    """Run a stage by its command, as a rule does."""
+    arguments = [stage, "--log", f"results/logs/{log}.log", "--fingerprint", source]
+    for name, value in options.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        arguments += [f"--{name.replace('_', '-')}", *map(str, values)]
+    assert main(arguments) == 0
+
+
+def prepare():
+    """Make what rounds start from."""
+    data, scheme, plan = data_id(LINE.data), partition_id(LINE), participation_id(LINE)
+    parts = {part: artefacts.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
+    source = source_of(LINE.data, "dataset")
+    settings = as_json(canonical(LINE.data))
+    call("dataset", f"dataset/{data}", source, settings=settings, **parts, info=INFO)
+    call(
+        "partition", f"partition/{scheme}", source_of(LINE, "partition"),
+        settings=as_json(partition_settings(LINE)), train=parts["train"],
+        output=artefacts.clients_table(LINE), histogram=artefacts.label_histogram(LINE),
+    )  # fmt: skip
+    call(
+        "participation", f"participation/{plan}/rounds_0001-0100",
+        stage_fingerprint("participation"), clients=3, participants=2, seed=5, first=1, last=100,
+        output=artefacts.participation_table(LINE, 1),
+    )  # fmt: skip
+    initial = initial_id(LINE.data, LINE.model, LINE.seed)
+    drawn = InitialModel(model=LINE.model, seed=LINE.seed)
+    settings = as_json(canonical(drawn))
+    for group in (0, 1):
+        call(
+            "initial_model", f"initial_model/{initial}/group_{group}",
+            source_of(drawn, "initial_model"), settings=settings, group=group, info=INFO,
+            output=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, group),
+        )  # fmt: skip
+    source = stage_fingerprint("line")
+    for line in (LINE, BASE):
+        settings, output = as_json(canonical(line)), artefacts.line_file(line)
+        call("line", f"line/training/{line_id(line)}", source, settings=settings, output=output)
+
+
+def train(line, round, group):
+    """A group's round, a job for each participant and one for the aggregation."""
+    about = {"line": artefacts.line_file(line), "info": INFO}
+    begun = {"start": artefacts.global_model(line, round - 1, group)}
+    if round > 1:
+        begun["state"] = artefacts.round_state(line, round - 1, group)
+    place = f"{line_id(line)}/round_{round:04d}/group_{group}"
+    updates = artefacts.updates(line, round, group)
+    for slot, update in zip(group_slots(line, group), updates, strict=True):
+        call(
+            "local_training", f"local_training/{place}/slot_{slot}",
+            source_of(line, "local_training"), **about, **begun, round=round, group=group,
+            slots=[slot], data=artefacts.data_file(line.data, "train"),
+            clients=artefacts.clients_table(line),
+            participation=artefacts.participation_table(line, round), outputs=[update],
+        )  # fmt: skip
+    call(
+        "aggregation", f"aggregation/{place}", source_of(line, "aggregation"), **about, **begun,
+        updates=updates, output=artefacts.aggregated_model(line, round, group),
+        participants=artefacts.participants_table(line, round, group),
+        new_state=artefacts.round_state(line, round, group),
+    )  # fmt: skip
+
+
+def speak(line, round, group):
+    call(
+        "logits", f"logits/{line_id(line)}/round_{round:04d}/group_{group}/aggregated-held_out",
+        source_of(line, "logits", members="aggregated"), line=artefacts.line_file(line),
+        info=INFO, members="aggregated",
+        models=artefacts.aggregated_model(line, round, group), data=artefacts.public_file(LINE),
+        output=public_logits(round, group),
+    )  # fmt: skip
+
+
+def teach(round):
+    call(
+        "distillation", f"distillation/{line_id(LINE)}/round_{round:04d}/group_0",
+        source_of(LINE, "distillation"), line=artefacts.line_file(LINE), info=INFO,
+        start=artefacts.aggregated_model(LINE, round, 0),
+        logits=artefacts.teacher_logits(LINE, round),
+        public=artefacts.public_file(LINE), output=artefacts.global_model(LINE, round, 0),
+    )  # fmt: skip
+
+
+METRICS = artefacts.metrics_file(LINE, "aggregated_2", "test", 1, 1)
+
+
+def evaluate():
+    """Score the ensemble that taught in round 1, here on the public images' logits of its own."""
+    members = artefacts.member_logits(LINE, 1, LINE.ensemble, "test")
+    for group, output in enumerate(members):
+        call(
+            "logits", f"logits/{line_id(BASE)}/round_0001/group_{group}/aggregated-test",
+            source_of(BASE, "logits", members="aggregated"), line=artefacts.line_file(BASE),
+            info=INFO, members="aggregated",
+            models=artefacts.aggregated_model(BASE, 1, group),
+            data=artefacts.data_file(LINE.data, "test"), output=output,
+        )  # fmt: skip
+    call(
+        "evaluation", f"evaluation/{line_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
+        source_of(LINE, "evaluation", "aggregated_2"), line=artefacts.line_file(LINE), info=INFO,
+        evaluated="aggregated_2", role="test", models=members,
+        data=artefacts.data_file(LINE.data, "test"), clients=artefacts.clients_table(LINE),
+        histogram=artefacts.label_histogram(LINE),
+        participants=[artefacts.participants_table(LINE, 1, group) for group in (0, 1)],
+        output=METRICS,
+    )  # fmt: skip
+
+
+def train_alone():
+    folder = local_id(ALONE)
+    line = f"results/local_models/{folder}/line.yaml"
+    settings = as_json(canonical(ALONE))
+    call(
+        "line", f"line/local_models/{folder}", stage_fingerprint("line"), settings=settings,
+        output=line,
+    )  # fmt: skip
+    call(
+        "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
+        line=line, client=1, data=artefacts.data_file(LINE.data, "train"), info=INFO,
+        clients=artefacts.clients_table(LINE),
+        start=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 0),
+        output=one_shot_artefacts.local_models(ALONE)[1],
+    )  # fmt: skip
+
+
+def by_single_jobs():
+    for round in (1, 2):
+        for group in (0, 1):
+            line = LINE if (round, group) == (2, 0) else BASE
+            train(line, round, group)
+            speak(line, round, group)
+        teach(round)
+    evaluate()
+    train_alone()
+
+
+def by_segments():
+    def segment(line, first, last, groups):
+        name = f"segment_{first:04d}_{last:04d}_groups_{groups[0]}_{line_id(line)}"
+        source, settings = source_of(line, "segment"), artefacts.line_file(line)
+        place = {"first": first, "last": last, "groups": groups}
+        call("segment", f"segment/{name}", source, line=settings, **place)
+
+    def logits(group, rounds):
+        name = f"logits_{rounds[0]:04d}_group_{group}_aggregated_held_out_{line_id(BASE)}"
+        call(
+            "logits_segment", f"logits_segment/{name}",
+            source_of(BASE, "logits_segment", members="aggregated"),
+            line=artefacts.line_file(BASE), rounds=rounds, group=group, members="aggregated",
+            images="held_out",
+        )  # fmt: skip
+
+    segment(BASE, 1, 1, [0])
+    segment(BASE, 1, 2, [1])
+    logits(0, [1])
+    logits(1, [1, 2])
+    segment(LINE, 1, 2, [0])
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Working folders with the same files, made by single jobs and by segments."""
+    prepared, jobs, segments = (tmp_path_factory.mktemp("why") / name for name in "abc")
+    prepared.mkdir()
+    before = Path.cwd()
+    try:
+        os.chdir(prepared)
+        prepare()
+        for folder, rounds in ((jobs, by_single_jobs), (segments, by_segments)):
+            shutil.copytree(prepared, folder)
+            os.chdir(folder)
+            rounds()
+    finally:
+        os.chdir(before)
+    return {"jobs": jobs, "segments": segments}
+
+
+@pytest.fixture
+def jobs(folders, tmp_path, monkeypatch):
+    """A copy of the folder of single jobs, as the working folder."""
+    shutil.copytree(folders["jobs"], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def segments(folders, tmp_path, monkeypatch):
+    """A copy of the folder of segments, as the working folder."""
+    shutil.copytree(folders["segments"], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What `why` writes, taken apart."""
+
+    text: str
+
+    @property
+    def facts(self):
+        rows = re.findall(r"^  (\w+) +(.+)$", self.text.split("\nsettings")[0], re.MULTILINE)
+        return dict(rows)
+
+    @property
+    def settings(self):
+        match = re.search(r"^settings\n((?:  .*\n)+)", self.text, re.MULTILINE)
+        return yaml.safe_load(match[1]) if match else None
+
+    @property
+    def options(self):
+        match = re.search(r"^options\n((?:  .*\n)+)", self.text, re.MULTILINE)
+        return yaml.safe_load(match[1]) if match else None
+
+    @property
+    def inputs(self):
+        """By option the files, with what is said of each."""
+        found, option = {}, None
+        for row in self.text.split("\ninputs\n")[1].splitlines():
+            if match := re.fullmatch(r"  (\w+)", row):
+                option = found.setdefault(match[1], {})
+            elif match := re.fullmatch(r"    (.+?)  +(\S+)", row):
+                option[match[2]] = match[1]
+        return found
+
+
+def shown(path):
+    return Shown(why(Path(path)))
+
+
+DISTILLED = artefacts.global_model(LINE, 2, 0)
+AGGREGATED = artefacts.aggregated_model(LINE, 2, 0)
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def test_memory_of_a_gpu_is_told_where_one_was_used(jobs):
+    place = f"distillation/{Path(DISTILLED).parts[2]}/*2/*_0.record.json"
+    (record,) = Path("results/logs").rglob(place)
+    made_on_gpu = json.loads(record.read_text()) | {"peak_gpu_memory_mb": 512}
+    record.write_text(json.dumps(made_on_gpu))
+    assert shown(DISTILLED).facts["took"].endswith(" MB, 512 MB on the GPU")
+
+
+def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
+    told = shown(DISTILLED)
+    assert told.text.startswith(f"{DISTILLED}\n")
+    assert re.fullmatch(r"\S+\+00:00 by stage distillation", told.facts["made"])
+    assert re.fullmatch(r"[\d.]+ s, [\d.]+ s start-up, \d+ MB", told.facts["took"])
+    assert told.facts["line"] == artefacts.line_folder(LINE)
+    assert told.facts["source"] == f"{source_of(LINE, 'segment')}, the same now"
+    assert told.facts["content"] == f"{content_digest(Path(DISTILLED))}, unchanged"
+    assert told.facts["versions"].startswith("fedstage ")
+    assert told.settings == canonical(LINE)
+    assert told.options is None
+    assert {option: set(files) for option, files in told.inputs.items()} == {
+        "line": {artefacts.line_file(LINE)},
+        "start": {AGGREGATED},
+        "logits": set(artefacts.teacher_logits(LINE, 2)),
+        "public": {artefacts.public_file(LINE)},
+        "info": {INFO},
+    }
+    said = {text for files in told.inputs.values() for text in files.values()}
+    assert all(re.fullmatch(r"[0-9a-f]{16}, unchanged", text) for text in said)
+
+
+@pytest.mark.parametrize(
+    ("path", "stage", "settings", "options"),
+    [
+        (artefacts.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
+        (artefacts.label_histogram(LINE), "partition", partition_settings(LINE), None),
+        (
+            artefacts.participation_table(LINE, 1), "participation", None,
+            {"clients": 3, "participants": 2, "seed": 5, "first": 1, "last": 100},
+        ),
+        (
+            artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
+            {"model": canonical(LINE.model), "seed": 5}, {"group": 1},
+        ),
+        (artefacts.line_file(LINE), "line", canonical(LINE), None),
+        (
+            artefacts.updates(BASE, 1, 1)[0], "local_training", canonical(BASE),
+            {"round": 1, "group": 1, "slots": [1]},
+        ),
+        (artefacts.participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
+        (artefacts.round_state(LINE, 2, 0), "aggregation", canonical(LINE), None),
+        (
+            public_logits(2, 0), "logits", canonical(LINE), {"members": "aggregated"},
+        ),
+        (METRICS, "evaluation", canonical(LINE), {"evaluated": "aggregated_2", "role": "test"}),
+        (one_shot_artefacts.local_models(ALONE)[1], "local_model", canonical(ALONE), {"client": 1}),
+    ],
+)  # fmt: skip
+def test_every_kind_of_file_tells_its_stage_settings_and_source(
+    jobs, path, stage, settings, options
+):
+    told = shown(path)
+    assert told.facts["made"].endswith(f" by stage {stage}")
+    assert told.facts["source"].endswith(", the same now")
+    assert told.facts["content"].endswith(", unchanged")
+    assert told.settings == (json.loads(as_json(settings)) if settings else None)
+    assert told.options == options
+    assert Path(told.facts["record"]).is_file()
+
+
+def test_a_table_came_from_the_metrics_of_its_runs(jobs):
+    runs, table = Path("results/descriptions/x/default.runs.json"), "results/tables/x/default.md"
+    part = {"length": {"rounds": 1}, "federated": canonical(LINE)}
+    run = {"settings": {"method": "a", "seed": 0}, "metrics": METRICS, "partition": "p"}
+    run["candidates"] = [{"parts": [part]}]
+    about = {"experiment": "x", "scale": "default", "title": "X", "rows": ["method"]}
+    runs.parent.mkdir(parents=True)
+    content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}
+    runs.write_text(json.dumps(content))
+    outputs = {
+        name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html", "latex")
+    }
+    source = stage_fingerprint("tables")
+    call("tables", "tables/x/default", source, runs=runs, markdown=table, **outputs)
+    told = shown(table)
+    assert told.facts["source"] == f"{source}, the same now"
+    assert told.inputs["runs"].keys() == {str(runs)}
+    assert told.inputs["metrics"] == {METRICS: content_digest(Path(METRICS))}
+
+
+def test_the_command_prints_it(jobs, capsys):
+    assert main(["why", DISTILLED]) == 0
+    assert capsys.readouterr() == (why(Path(DISTILLED)) + "\n", "")
+
+
+def test_it_needs_no_torch(jobs):
+    code = (
+        "import sys; from fedstage.execution.cli import main; code = main(sys.argv[1:]); "
+        "sys.exit(code or 'torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, "why", DISTILLED]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, why(Path(DISTILLED)) + "\n")
+
+
+def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
+    expected = why(Path(DISTILLED))
+    monkeypatch.chdir(jobs / artefacts.line_folder(LINE))
+    relative = Path(DISTILLED).relative_to(artefacts.line_folder(LINE))
+    monkeypatch.chdir(jobs.parent)
+    assert why(jobs / DISTILLED) == expected
+    monkeypatch.chdir(jobs / artefacts.line_folder(LINE))
+    assert why(relative) == expected
+
+
+# --- what has changed since -----------------------------------------------------------------------
+
+
+def test_inputs_that_have_changed_or_gone_are_told(jobs):
+    gone, other = artefacts.teacher_logits(LINE, 2)[:2]
+    then = {path: content_digest(Path(path)) for path in (gone, other)}
+    Path(gone).unlink()
+    shutil.copyfile(artefacts.teacher_logits(LINE, 2)[-1], other)
+    logits = shown(DISTILLED).inputs["logits"]
+    assert logits[gone] == f"gone, was {then[gone]}"
+    assert logits[other] == f"{content_digest(Path(other))}, was {then[other]}"
+    assert sum(text.endswith(", unchanged") for text in logits.values()) == 2
+
+
+def test_a_file_that_is_another_than_was_made_is_told(jobs):
+    then = content_digest(Path(DISTILLED))
+    shutil.copyfile(AGGREGATED, DISTILLED)
+    assert shown(DISTILLED).facts["content"] == f"{content_digest(Path(AGGREGATED))}, was {then}"
+
+
+def test_source_that_has_changed_is_told(jobs, monkeypatch):
+    monkeypatch.setattr("fedstage.storage.why.source_of", lambda *which: "0" * 12)
+    then = source_of(LINE, "segment")
+    assert shown(DISTILLED).facts["source"] == f"{then} then, 000000000000 now: changed"
+
+
+def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
+    record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"source": None}))
+    assert shown(DISTILLED).facts["source"].startswith("not recorded")
+
+
+def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
+    path = Path(artefacts.line_file(LINE))
+    content = yaml.safe_load(path.read_text())
+    content["settings"]["clients"] = 0
+    path.write_text(yaml.safe_dump(content))
+    told = shown(DISTILLED)
+    assert "then; now unknown" in told.facts["source"]
+    assert "clients = 0" in told.facts["source"]
+    assert told.settings["clients"] == 0
+    assert ", was " in told.inputs["line"][artefacts.line_file(LINE)]
+
+
+def test_settings_that_are_gone_are_told(jobs):
+    Path(artefacts.line_file(LINE)).unlink()
+    told = shown(DISTILLED)
+    assert "now unknown" in told.facts["source"]
+    assert told.settings is None
+    assert told.inputs["line"][artefacts.line_file(LINE)].startswith("gone, was ")
+
+
+def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
+    record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
+    content = json.loads(record.read_text())
+    copies = {}
+    for number in range(12):
+        name = f"results/copy_{number:02d}.json"
+        shutil.copyfile(INFO, name)
+        copies[name] = content_digest(Path(INFO))
+    content["inputs"]["info"] = copies
+    record.write_text(json.dumps(content))
+    Path("results/copy_11.json").write_text("other")
+    told = shown(DISTILLED)
+    assert len(told.inputs["info"]) == 9
+    assert "results/copy_11.json" in told.inputs["info"]
+    assert "    and 3 more, unchanged" in told.text
+
+
+# --- segments -------------------------------------------------------------------------------------
+
+
+def round_files():
+    for folder in Path("results/training").glob("*/round_*"):
+        yield from (str(path) for path in folder.rglob("*") if path.is_file())
+
+
+def test_files_of_segments_have_a_record(segments):
+    files = list(round_files())
+    assert len(files) >= 15
+    for path in files:
+        told = shown(path)
+        line = LINE if Path(path).parts[2] == line_id(LINE) else BASE
+        equation = find_origin(path).stage
+        assert re.search(rf" by stage (logits_)?segment, for {equation}$", told.facts["made"])
+        assert told.facts["source"].endswith(", the same now")
+        assert told.facts["line"] == artefacts.line_folder(line)
+
+
+def test_a_segment_is_told_with_its_rounds(segments):
+    told = shown(DISTILLED)
+    assert told.facts["made"].endswith(" by stage segment, for distillation")
+    assert told.options == {"first": 1, "last": 2, "groups": [0]}
+    assert line_id(LINE) in told.facts["record"]
+
+
+def test_a_segment_of_logits_is_told_with_its_rounds(segments):
+    told = shown(public_logits(2, 1))
+    assert told.facts["made"].endswith(" by stage logits_segment, for logits")
+    assert (told.options["rounds"], told.options["group"]) == ([1, 2], 1)
+
+
+def test_a_distilled_segment_makes_the_logits_that_it_teaches_with(segments):
+    told = shown(public_logits(2, 0))
+    assert told.facts["made"].endswith(" by stage segment, for logits")
+
+
+def test_what_a_file_of_a_segment_read_is_what_its_own_job_reads(folders, monkeypatch):
+    monkeypatch.chdir(folders["jobs"])
+    compared = 0
+    for path in round_files():
+        job = {option: list(files) for option, files in shown(path).inputs.items()}
+        line = LINE if Path(path).parts[2] == line_id(LINE) else BASE
+        assert read_by(line, find_origin(path)) == job, path
+        compared += 1
+    assert compared >= 20
+
+
+def test_a_record_of_another_segment_is_not_taken(segments):
+    for record in Path("results/logs/segment").glob(f"*_0002_*{line_id(BASE)}*.json"):
+        record.unlink()
+    assert "by stage segment" in why(Path(artefacts.aggregated_model(BASE, 1, 0)))
+    with pytest.raises(FedstageError, match="no record"):
+        why(Path(artefacts.aggregated_model(BASE, 1, 1)))  # of another group
+
+
+def test_a_record_of_other_rounds_is_not_taken(segments):
+    model, logits = artefacts.aggregated_model(BASE, 1, 0), public_logits(1, 1)
+    for earlier, round in ((model, 2), (logits, 3)):
+        later = Path(earlier.replace("round_0001", f"round_{round:04d}"))
+        later.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(earlier, later)
+        with pytest.raises(FedstageError, match="no record"):
+            why(later)
+
+
+def test_a_segment_without_students_makes_no_logits(segments):
+    shutil.rmtree("results/logs/logits_segment")
+    with pytest.raises(FedstageError, match="no record"):
+        why(Path(public_logits(1, 0)))
+
+
+def test_a_segment_with_students_makes_logits_of_public_images_only(segments):
+    other = Path(public_logits(2, 0).replace("held_out", "test"))
+    shutil.copyfile(public_logits(2, 0), other)
+    with pytest.raises(FedstageError, match="no record"):
+        why(other)
+
+
+def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
+    name = f"results/logs/segment/segment_0001_0002_groups_0_{line_id(LINE)}"
+    source, line = source_of(LINE, "segment"), artefacts.line_file(LINE)
+    kept = content_digest(Path(DISTILLED))
+    call("segment", name[13:], source, line=line, first=1, last=2, groups=[0])
+    assert content_digest(Path(DISTILLED)) == kept
+    assert shown(DISTILLED).facts["made"].endswith(" by stage distillation")
+
+
+# --- what cannot be told --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("results/training/x/round_0001/group_0/a.safetensors", "no such file"),
+        ("results/no.txt", "no such file"),
+        ("config.yaml", "must be a file below a folder results that has logs"),
+    ],
+)
+def test_what_is_no_result_is_an_error(jobs, capsys, path, message):
+    assert main(["why", path]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"fedstage why: {path}: {message}"
+
+
+@pytest.mark.parametrize("path", ["results/other.txt", "results/training/other.txt"])
+def test_a_file_that_no_stage_made_is_an_error(jobs, path):
+    Path(path).write_text("x")
+    with pytest.raises(FedstageError, match=rf"{path}: no record below results/logs"):
+        why(Path(path))
+
+
+def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
+    shutil.rmtree("results/logs/distillation")
+    with pytest.raises(FedstageError, match="the logs were deleted"):
+        why(Path(DISTILLED))
+
+
+def test_a_job_that_failed_leaves_no_record(jobs, capsys):
+    record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
+    record.unlink()
+    arguments = ["--line", artefacts.line_file(LINE), "--start", AGGREGATED, "--logits", "none"]
+    arguments += ["--public", artefacts.public_file(LINE), "--info", INFO, "--output", DISTILLED]
+    log = str(record).replace(".record.json", ".log")
+    assert main(["distillation", "--log", log, *arguments]) == 1
+    assert not record.exists()

@@ -1,0 +1,82 @@
+"""Are the results of two working folders the same, byte by byte?
+
+    python tests/same_bytes.py digests [FOLDER] > before.txt     SHA-256 of every artefact
+    python tests/same_bytes.py compare before.txt [FOLDER]       what differs; exit status 1 if any
+
+Make the same targets in both folders first, for a change of structure before and after it:
+
+    targets='["quickstart", "fedeed_*/smoke", "fens_*/smoke", "fedsdd_table[!3]*/smoke"]'
+    snakemake --cores all --workflow-profile workflow/profiles/default \
+        --config "targets=$targets" 'execution={"granularity": "segment"}'
+
+An artefact is a file below `results` whose bytes follow from settings and source: not the logs with
+their records, which hold times, nor the descriptions of runs and claims that tables are made from.
+"""
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Folders below `results` of files that hold times, or are no results.
+NOT_COMPARED = ("logs", "descriptions", "round_times")
+
+
+def artefacts(folder: Path) -> Iterator[Path]:
+    """Yield the artefacts of a working folder, in order."""
+    results = folder / "results"
+    for path in sorted(results.rglob("*")):
+        inside = path.relative_to(results)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if path.is_file() and not hidden and inside.parts[0] not in NOT_COMPARED:
+            yield path
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every artefact by its path below `results`."""
+    found = {}
+    for path in artefacts(folder):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        found[path.relative_to(folder / "results").as_posix()] = digest
+    return found
+
+
+def compare(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return a line for each artefact that is missing, new, or has other bytes."""
+    missing = [f"missing  {name}" for name in before.keys() - after.keys()]
+    new = [f"new      {name}" for name in after.keys() - before.keys()]
+    shared = before.keys() & after.keys()
+    differing = [f"differs  {name}" for name in shared if before[name] != after[name]]
+    return sorted([*missing, *new, *differing])
+
+
+def read(path: Path) -> dict[str, str]:
+    """Read what `digests` has printed."""
+    rows = (line.split("  ", 1) for line in path.read_text().splitlines())
+    return {name: digest for digest, name in rows}
+
+
+def main() -> int:
+    """Print digests, or differences."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    commands = parser.add_subparsers(dest="command", required=True)
+    printed = commands.add_parser("digests")
+    compared = commands.add_parser("compare")
+    compared.add_argument("before", type=Path)
+    for one in (printed, compared):
+        one.add_argument("folder", type=Path, nargs="?", default=Path())
+    options = parser.parse_args()
+    found = digests(options.folder)
+    if options.command == "digests":
+        sys.stdout.writelines(f"{digest}  {name}\n" for name, digest in found.items())
+        return 0
+    differences = compare(read(options.before), found)
+    print(*differences, f"{len(found)} artefacts, {len(differences)} differences", sep="\n")
+    return bool(differences)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

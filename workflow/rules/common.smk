@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -142,7 +143,12 @@ def of_runs(key):
 
 def described(wildcards, what):
     """Return the description of an experiment at a scale: its runs, claims, or traces."""
-    return explained(describe, CATALOGUE, wildcards.experiment, wildcards.scale, what)
+    return description(wildcards.experiment, wildcards.scale, what)
+
+
+@cache  # every input function of every result looks at the runs
+def description(experiment, scale, what):
+    return explained(describe, CATALOGUE, experiment, scale, what)
 
 
 def measurements(wildcards):

@@ -23,6 +23,9 @@ from typing import Any
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents
+
+# Imported so that the classes of all choices are known, whoever asks for a fingerprint.
+from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.lines import Line
 
@@ -79,6 +82,7 @@ def _choices() -> Iterator[type[Choice]]:
             yield kind
 
 
+@cache
 def source_of(
     settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
 ) -> str:

@@ -890,3 +890,9 @@ def test_fingerprints_need_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
+
+
+def test_all_choices_are_known_whatever_else_is_imported():
+    code = "from fedstage.plan.source import optional_modules; print(*sorted(optional_modules()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == optional_modules()

@@ -1,8 +1,13 @@
+import gzip
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits as sklearn_digits
 
+from fedstage.data.datasets import digits
 from fedstage.data.datasets.digits import load as load_digits
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
@@ -81,3 +86,31 @@ def test_split_that_leaves_no_training_samples_is_refused(
     settings = {"test": test, "held_out": held_out, "server_validation": server_validation}
     with pytest.raises(FedstageError, match=message):
         load_digits(Digits(name="digits", **settings))
+
+
+def test_reading_the_digits_does_not_import_scikit_learn():
+    code = (
+        "import sys; from fedstage.data.datasets.digits import load; "
+        "from fedstage.settings.data import Digits; load(Digits(name='digits')); "
+        "sys.exit('sklearn' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_an_installation_without_scikit_learn_is_named(monkeypatch):
+    monkeypatch.setattr(digits, "find_spec", lambda name: None)
+    with pytest.raises(FedstageError, match=r"digits: scikit-learn.* not installed"):
+        load_digits(Digits(name="digits"))
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [(None, "No such file"), (b"1,2,3", "gzipped"), (gzip.compress(b"1,2,3")[:-4], "ended before")],
+)
+def test_a_missing_or_damaged_file_of_digits_is_named(tmp_path, monkeypatch, content, fault):
+    path = tmp_path / "digits.csv.gz"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setattr(digits, "_find", lambda: path)
+    with pytest.raises(FedstageError, match=f"{path}: .*{fault}"):
+        load_digits(Digits(name="digits"))

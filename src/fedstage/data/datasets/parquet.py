@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
-from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode
+from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode, threads
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
 from fedstage.errors import FedstageError
@@ -25,6 +25,7 @@ from fedstage.settings.data import ParquetData
 from fedstage.storage.tables import load_table
 
 _IMAGE_COLUMNS = ("img", "image")
+_AT_ONCE = 100  # images that a thread decodes at a time
 
 Types = Mapping[str, Callable[[pa.DataType], bool]]
 _LABELS: Types = {"integer": pa.types.is_integer}
@@ -109,7 +110,8 @@ def _open(path: Path, label: str) -> _File:
     labels = _read_column(path, schema, "data.label", label, _LABELS)
     if not len(labels):
         raise FedstageError(f"{path}: has no rows")
-    return _File(path, schema, image, labels.to_numpy().astype(np.int64))
+    # Not to_numpy, which imports pandas.
+    return _File(path, schema, image, np.from_dlpack(labels.combine_chunks()).astype(np.int64))
 
 
 def _read_column(
@@ -212,25 +214,34 @@ def _images(
     files: Sequence[_File], rows: Rows, size: int | None, shape: tuple[int, ...] | None
 ) -> torch.Tensor:
     """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or that of the first one."""
-    parts = [np.empty((0, *(shape or ())), np.uint8)] if not len(rows) else []
+    pixels = np.empty((len(rows), *(shape or ())), np.uint8)
+    done = 0
     for file, own in _rows_by_file(files, rows):
-        decoded = _decode_file(file, own, size)
-        shape = shape or decoded[0].shape
-        for row, image in zip(own, decoded, strict=True):
-            if image.shape != shape:
-                raise FedstageError(
-                    f"{file.path}: row {row}: image of shape {image.shape}, others have {shape}; "
-                    "set data.image_size to resize all"
-                )
-        parts.append(np.stack(decoded))
-    return torch.from_numpy(np.concatenate(parts))
+        encoded = pc.struct_field(load_table(file.path, [file.image]).column(file.image), "bytes")
+        first = _decode_row(file, encoded, size, own[0])
+        if shape is None:
+            shape = first.shape
+            pixels = np.empty((len(rows), *shape), np.uint8)
+        decode_rows = partial(_decode_rows, file, encoded, size, pixels[done : done + len(own)])
+        parts = [slice(start, start + _AT_ONCE) for start in range(0, len(own), _AT_ONCE)]
+        with ThreadPoolExecutor(threads(encoded[own[0]].as_py(), first.shape)) as pool:
+            list(pool.map(decode_rows, (own[part] for part in parts), parts))
+        done += len(own)
+    return torch.from_numpy(pixels)
 
 
-def _decode_file(file: _File, rows: Rows, size: int | None) -> list[Pixels]:
-    """Decode rows of a file in threads: Pillow releases the interpreter lock."""
-    encoded = pc.struct_field(load_table(file.path, [file.image]).column(file.image), "bytes")
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(partial(_decode_row, file, encoded, size), rows.tolist()))
+def _decode_rows(
+    file: _File, encoded: pa.ChunkedArray, size: int | None, pixels: Pixels, rows: Rows, part: slice
+) -> None:
+    """Decode rows of a file into a part of `pixels`."""
+    for place, row in zip(pixels[part], rows.tolist(), strict=True):
+        image = _decode_row(file, encoded, size, row)
+        if image.shape != place.shape:
+            raise FedstageError(
+                f"{file.path}: row {row}: image of shape {image.shape}, others have {place.shape}; "
+                "set data.image_size to resize all"
+            )
+        place[:] = image
 
 
 def _decode_row(file: _File, encoded: pa.ChunkedArray, size: int | None, row: int) -> Pixels:

@@ -5,13 +5,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from fedstage.data.bags import Bags, Samples
 from fedstage.errors import FedstageError
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
-from fedstage.storage.tensors import load_tensors
+from fedstage.storage.tensors import map_tensors
 from fedstage.weights import Weights
 
 #: The setting of a role's share of the samples.
@@ -39,19 +41,23 @@ def read_owned(
         If there are none.
     """
     table = load_table(path, ["client", "sample", "role"])
-    # Not to_numpy: it imports pandas, which costs a second.
-    columns = (table[name].to_pylist() for name in ("client", "sample", "role"))
-    rows = [
-        (sample, owner)
-        for owner, sample, its_role in zip(*columns, strict=True)
-        if its_role == role and client in (None, owner)
-    ]
-    if not rows:
+    owners, samples = _column(table["client"]), _column(table["sample"])
+    encoded = table["role"].combine_chunks().dictionary_encode()
+    roles = encoded.dictionary.to_pylist()
+    chosen = _column(encoded.indices) == (roles.index(role) if role in roles else -1)
+    if client is not None:
+        chosen &= owners == client
+    if not chosen.any():
         whose = "any client" if client is None else f"client {client}"
         hint = f"; set {_FRACTIONS[role]} above 0" if role in _FRACTIONS else ""
         raise FedstageError(f"{path}: no sample of role {role!r} for {whose}{hint}")
-    samples, owners = torch.tensor(rows, dtype=torch.int64).unbind(1)
-    return samples, owners
+    return samples[chosen], owners[chosen]
+
+
+def _column(values: pa.Array | pa.ChunkedArray) -> torch.Tensor:
+    """Return integers as int64; not with to_numpy, which imports pandas and costs a second."""
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return from_dlpack(whole).to(torch.int64)
 
 
 def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
@@ -65,8 +71,11 @@ def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
 
 @lru_cache(maxsize=4)
 def _resident(path: Path, version: tuple[int, int, int]) -> Weights:
-    """Read a data set's arrays once in the life of a warm worker; nobody writes to them."""
-    return load_tensors(path)[0]
+    """Read a data set's arrays once in the life of a warm worker; nobody writes to them.
+
+    They are mapped: workers share them, and hold no more of their own than the samples they take.
+    """
+    return map_tensors(path)[0]
 
 
 def read_images(

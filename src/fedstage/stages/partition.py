@@ -11,7 +11,7 @@ from fedstage.randomness import numpy_generator
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tables import save_table
-from fedstage.storage.tensors import load_tensors
+from fedstage.storage.tensors import map_tensors
 from fedstage.weights import Weights
 
 
@@ -28,7 +28,7 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
         Parquet of CLIENTS_SCHEMA and HISTOGRAM_SCHEMA of `fedstage.data.partitions`.
     """
     chosen = validate_json(PartitionSettings, settings, "--settings")
-    tensors, _ = load_tensors(train)
+    tensors, _ = map_tensors(train)
     labels = _column(tensors, "labels")
     if labels is None:
         raise FedstageError(f"{train}: has no tensor 'labels', only {sorted(tensors)}")

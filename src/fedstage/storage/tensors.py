@@ -6,7 +6,8 @@ The metadata of a file hold a SHA-256 over its header and payload.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # stages that only read tables do not wait for torch
 
 _METADATA = "__metadata__"
 CHECKSUM = "sha256"
+_BLOCK = 2**18  # bytes read at a time: they stay in the processor's cache
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
 
@@ -61,14 +63,14 @@ def save_tensors(
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     raw = save(contiguous)
     header = read_header(BytesIO(raw))
-    payload = raw[header.start :]
+    payload = memoryview(raw)[header.start :]
     texts = {key: json.dumps(value) for key, value in (metadata or {}).items()}
     content = header.content | {_METADATA: texts}
-    texts[CHECKSUM] = _checksum(content, payload)
+    texts[CHECKSUM] = _checksum(content, [payload])
     encoded = _encode(content)
     encoded += b" " * (-len(encoded) % _LENGTH)
-    with replacing(path) as temporary:
-        temporary.write_bytes(len(encoded).to_bytes(_LENGTH, "little") + encoded + payload)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.writelines([len(encoded).to_bytes(_LENGTH, "little"), encoded, payload])
 
 
 def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
@@ -76,20 +78,45 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     from safetensors.torch import load
 
     raw = read_bytes(path)
+    metadata = _verify(path, BytesIO(raw))
+    return load(raw), metadata
+
+
+def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
+    """Read as `load_tensors`, but leave the tensors in the file, whose pages all processes share.
+
+    Writing to a tensor copies the page for this process alone. For large files that stay where they
+    are: a process ends if a file that it has mapped is cut off.
+    """
+    from safetensors.torch import load_file
+
     try:
-        header = read_header(BytesIO(raw))
+        with Path(path).open("rb") as file:
+            metadata = _verify(path, file)
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+    return load_file(path), metadata
+
+
+def _verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
+    """Return the metadata of a safetensors file whose checksum is right."""
+    try:
+        header = read_header(file)
         stated = header.metadata.pop(CHECKSUM, None)
-        intact = stated == _checksum(header.content, memoryview(raw)[header.start :])
+        file.seek(header.start)
+        blocks = iter(partial(file.read, _BLOCK), b"")
+        intact = stated == _checksum(header.content, blocks)
     except ValueError:
         intact = False
     if not intact:
         raise FedstageError(describe_damage(path, "a safetensors file with a valid SHA-256"))
-    return load(raw), {key: json.loads(value) for key, value in header.metadata.items()}
+    return {key: json.loads(value) for key, value in header.metadata.items()}
 
 
-def _checksum(content: Mapping[str, Any], payload: bytes | memoryview) -> str:
+def _checksum(content: Mapping[str, Any], payload: Iterable[bytes | memoryview]) -> str:
     digest = hashlib.sha256(_encode(content))
-    digest.update(payload)
+    for block in payload:
+        digest.update(block)
     return digest.hexdigest()
 
 

@@ -1,0 +1,69 @@
+import sys
+
+import pytest
+import torch
+
+from fedstage.data.partitions import CLIENTS_SCHEMA
+from fedstage.data.samples import read_labelled, read_owned, read_samples
+from fedstage.errors import FedstageError
+from fedstage.storage.tables import save_table
+from fedstage.storage.tensors import save_tensors
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def clients(tmp_path):
+    columns = {
+        "client": [0, 0, 1, 1, 0],
+        "sample": [7, 3, 5, 2, 4],
+        "role": ["train", "validation", "train", "validation", "train"],
+    }
+    save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
+    return tmp_path / "clients.parquet"
+
+
+def test_samples_of_a_role_are_read_in_the_order_of_the_table_with_their_owners(clients):
+    samples, owners = read_owned(clients, "train")
+    assert samples.tolist() == [7, 5, 4]
+    assert owners.tolist() == [0, 1, 0]
+    assert samples.dtype == owners.dtype == torch.int64
+
+
+def test_samples_of_one_client_are_read(clients):
+    assert read_samples(clients, "train", 0).tolist() == [7, 4]
+    assert read_samples(clients, "validation", 1).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("role", "client", "fault"),
+    [
+        ("train", 9, "role 'train' for client 9"),
+        ("aggregator", None, "role 'aggregator' for any client; set aggregator_fraction above 0"),
+    ],
+)
+def test_a_role_or_client_without_samples_is_refused(clients, role, client, fault):
+    with pytest.raises(FedstageError, match=fault):
+        read_samples(clients, role, client)
+
+
+def anonymous_kilobytes():
+    """Return the memory of this process that is in no file."""
+    with open("/proc/self/smaps_rollup") as rollup:
+        sizes = dict(line.split(":") for line in rollup.readlines()[1:])
+    return int(sizes["Anonymous"].split()[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps_rollup")
+def test_a_worker_holds_no_copy_of_a_data_set(tmp_path):
+    megabytes = 64
+    images = torch.arange(megabytes * 2**20).to(torch.uint8).reshape(-1, 1, 32, 32)
+    path = tmp_path / "train.safetensors"
+    save_tensors(path, {"images": images, "labels": torch.arange(len(images))})
+    before = anonymous_kilobytes()
+
+    taken, labels = read_labelled(path, torch.tensor([5, 0, 900]), CPU)
+
+    assert torch.equal(taken, images[[5, 0, 900]])
+    assert labels.tolist() == [5, 0, 900]
+    assert anonymous_kilobytes() - before < megabytes * 1024 / 4

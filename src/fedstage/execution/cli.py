@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     this process.
     """
     command, *arguments = [*(sys.argv[1:] if argv is None else argv)] or [""]
-    if command == "why":
-        return run_why(arguments)
+    if command in COMMANDS:
+        return COMMANDS[command](arguments)
     if command not in STAGES:
         return _usage(command)
     if started is None:
@@ -68,10 +68,31 @@ def run_why(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="fedstage why", description=why.__doc__)
     parser.add_argument("file", type=Path, help="a file below results")
+    return _print("why", lambda: why(parser.parse_args(arguments).file))
+
+
+def run_check(arguments: Sequence[str]) -> int:
+    """Print whether the configuration and all experiments are valid."""
+    from fedstage.experiments.checking import check
+
+    about = "Check config.yaml and every experiment, of which a run reads those that it makes."
+    parser = argparse.ArgumentParser(prog="fedstage check", description=about)
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    options = parser.parse_args(arguments)
+    return _print("check", lambda: check(options.config, options.workflow))
+
+
+#: Commands that are no stages.
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"why": run_why, "check": run_check}
+
+
+def _print(command: str, answer: Callable[[], str]) -> int:
+    """Print an answer, or the error instead."""
     try:
-        print(why(parser.parse_args(arguments).file))
+        print(answer())
     except FedstageError as error:
-        print(f"fedstage why: {error}", file=sys.stderr)
+        print(f"fedstage {command}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -108,6 +129,7 @@ def _usage(command: str) -> int:
     stages = "\n".join(f"  {name:21}{stage.about}" for name, stage in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")
+    print("fedstage check: whether config.yaml and all experiments are valid")
     return 0 if command in ("--help", "-h") else 2
 
 

@@ -1,17 +1,19 @@
-"""The catalogue: all experiments, resolved when the Snakefile is parsed.
+"""The catalogue: experiments, resolved when the Snakefile is parsed.
 
-It has every line of every experiment and scale, so that a job on another machine, which sees one
-target only, finds the settings of a folder's name. No torch, no pandas here.
+An experiment is read when a target or an argument of the command line names it. If an argument
+names a folder of none of these, all are, to find the settings that the folder's name stands for.
+No torch, no pandas here.
 """
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import load_experiments
+from fedstage.experiments.library import experiment_names, load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, identity, one_shot_artefacts
 from fedstage.plan.digests import digest
@@ -32,12 +34,16 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data, HeldOut
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.merging import Raw
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 T = TypeVar("T")
+
+#: The kinds of folders whose names stand for settings: fields of `Catalogue`.
+FOLDERS = ("data", "partitions", "plans", "initial", "lines", "precisions", "choices")
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Catalogue:
     """Experiments, their runs, and the settings of each folder's name."""
 
     config: Config
+    folder: Path  # `workflow`
     experiments: dict[str, Experiment]
     runs: dict[tuple[str, str], list[Run]]
     published: dict[tuple[str, str], PublishedTable]
@@ -73,34 +80,59 @@ class Catalogue:
     choices: dict[str, Run]
 
 
-def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
-    """Resolve a configuration with the methods and experiments in `folder`.
+def load_catalogue(
+    config: Mapping[str, Any], folder: Path, arguments: str | None = None
+) -> Catalogue:
+    """Resolve the experiments that a configuration's targets and a command line name.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder `workflow`, with methods, experiments and papers.
+    arguments : str, optional
+        Those of the command line; by default all experiments are resolved.
 
     Raises
     ------
     FedstageError
-        If anything in the configuration, or in any experiment file, is wrong.
+        If anything in the configuration, or in any of these experiments, is wrong.
     """
     checked = validate(Config, dict(config), "config.yaml")
-    experiments = load_experiments(checked, folder)
-    path = folder / "methods.yaml"
-    methods = load_yaml(path)
-    for name, settings in methods.items():
-        if not isinstance(settings, dict):
-            raise FedstageError(
-                f"{path}: {name} = {settings!r}: must be a mapping of keys to values"
-            )
+    if arguments is None:
+        return resolve_all(checked, folder)
+    names = named_experiments(checked, experiment_names(checked, folder), arguments)
+    if names is None:
+        return resolve_all(checked, folder)
+    catalogue = resolve_all(checked, folder, names)
+    known = {*names, *(name for kind in FOLDERS for name in getattr(catalogue, kind))}
+    if set(re.findall(r"\bresults/\w+/([^/\s'\"]+)", arguments)) <= known:
+        return catalogue
+    return resolve_all(checked, folder)
+
+
+def named_experiments(config: Config, known: Collection[str], arguments: str) -> set[str] | None:
+    """Return the experiments that a target or an argument names, None if a target names none."""
+    targets = [fnmatch.filter(known, split_target(target)[0]) for target in config.targets]
+    if not all(targets):
+        return None
+    asked = {name for name in known if re.search(rf"\b{name}/|experiment={name},", arguments)}
+    return asked.union(*targets)
+
+
+def resolve_all(config: Config, folder: Path, names: Collection[str] | None = None) -> Catalogue:
+    """Return the catalogue of some experiments, by default all; see `load_catalogue`."""
+    experiments = load_experiments(config, folder, names)
+    methods = load_methods(folder / "methods.yaml")
     runs = {
         (name, scale): resolve(name, experiment, scale, methods)
         for name, experiment in experiments.items()
         for scale in experiment.scales
     }
-    targets = [found for target in checked.targets for found in _expand(target, runs)]
-    checked = checked.model_copy(update={"targets": list(dict.fromkeys(targets))})
+    targets = [found for target in config.targets for found in _expand(target, runs)]
     papers = folder / "papers"
     published = find_published(experiments, runs, papers)
     memory = find_published(experiments, runs, papers, "communication")
-    claims = load_claims(checked.claims, papers)
+    claims = load_claims(config.claims, papers, None if names is None else experiments)
     grids = _grids(runs)
     check_claims(claims, grids)
     check_metrics(claims, experiments)
@@ -112,7 +144,19 @@ def load_catalogue(config: Mapping[str, Any], folder: Path) -> Catalogue:
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
     index = _index(every) | {"choices": choices}
-    return Catalogue(checked, experiments, runs, published, memory, claims, **index)
+    config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
+    return Catalogue(config, folder, experiments, runs, published, memory, claims, **index)
+
+
+def load_methods(path: Path) -> dict[str, Raw]:
+    """Return the settings of each method of a file."""
+    methods = load_yaml(path)
+    for name, settings in methods.items():
+        if not isinstance(settings, dict):
+            raise FedstageError(
+                f"{path}: {name} = {settings!r}: must be a mapping of keys to values"
+            )
+    return methods
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:

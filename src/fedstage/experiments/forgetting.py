@@ -7,7 +7,7 @@ delete a client deletes them as well.
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from fedstage.experiments.catalogue import Catalogue
+from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.identity import partition_id
 from fedstage.plan.one_shot_sharing import local_line, unquantised
@@ -30,12 +30,16 @@ class Trace:
 
 
 def traces_of(catalogue: Catalogue, experiment: str, scale: str) -> list[dict[str, str | int]]:
-    """Return the traces, for JSON, of all clients that runs of an experiment forget."""
+    """Return the traces, for JSON, of all clients that runs of an experiment forget.
+
+    They may be in files of any experiment.
+    """
+    every = resolve_all(catalogue.config, catalogue.folder)
     traces = [
         trace
         for line in _forgetful(catalogue, experiment, scale)
         for client in sorted(set(line.forget))
-        for trace in _traces(catalogue, local_line(line), client)
+        for trace in _traces(every, local_line(line), client)
     ]
     return [asdict(trace) for trace in dict.fromkeys(traces)]
 

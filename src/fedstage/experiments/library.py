@@ -1,6 +1,7 @@
-"""All experiments of config.yaml and of files, merged with those that they extend (`like`)."""
+"""Experiments of config.yaml and of files, merged with those that they extend (`like`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, partial
 from pathlib import Path
 
 from fedstage.errors import FedstageError
@@ -14,35 +15,66 @@ from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 
-def load_experiments(config: Config, folder: Path) -> dict[str, Experiment]:
-    """Return all experiments: those of config.yaml, and a file each of `experiments` and papers.
+def experiment_names(config: Config, folder: Path) -> list[str]:
+    """Return the names of all experiments, without reading their files."""
+    return [*config.experiments, *_files(config, folder)]
+
+
+def load_experiments(
+    config: Config, folder: Path, names: Collection[str] | None = None
+) -> dict[str, Experiment]:
+    """Return experiments, those of config.yaml and of files in the folder of experiments or papers.
 
     Parameters
     ----------
     folder : Path
         The folder `workflow`.
+    names : Collection of str, optional
+        The experiments to read; by default all, without those that extend one which this
+        configuration lacks.
+
+    Raises
+    ------
+    FedstageError
+        If a file is not valid, extends an unknown experiment, or has settings of no cell.
     """
-    experiments = dict(config.experiments)
-    files = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
-    for path in sorted(files, key=lambda path: path.stem):
-        if path.stem in experiments:
-            raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
-        experiments[path.stem] = validate(Experiment, load_yaml(path), str(path))
-    extensible = ", ".join(key for key, one in experiments.items() if one.like is None)
-    for name in (target.partition("/")[0] for target in config.targets):
-        like = experiments[name].like if name in experiments else None
-        if like not in (None, *experiments):
+    known = experiment_names(config, folder)
+    read = cache(partial(_read, config, _files(config, folder)))
+    wanted = [name for name in known if names is None or name in names]
+    targets = {target.partition("/")[0] for target in config.targets}
+    for name in wanted:
+        if (like := read(name).like) not in (None, *known) and (names or name in targets):
+            extensible = ", ".join(key for key in known if read(key).like is None)
             raise FedstageError(f"{name}: like = {like!r}: unknown; use one of {extensible}")
-    for name in experiments:
-        _check_cells(name, experiments)
-    # Skip experiments that extend one missing from this configuration.
-    usable = [name for name, one in experiments.items() if one.like in (None, *experiments)]
-    return {name: _inherit(name, experiments) for name in usable}
+    usable = [name for name in wanted if read(name).like in (None, *known)]
+    for name in usable:
+        if any(change and change.cells for change in read(name).scales.values()):
+            # Settings of cells may be meant for experiments that extend this one.
+            _check_cells(name, read(name), [one for one in map(read, known) if one.like == name])
+    return {name: _inherit(name, known, read) for name in usable}
 
 
-def _check_cells(name: str, experiments: Mapping[str, Experiment]) -> None:
-    """Refuse settings of cells that are neither in the experiment nor in one that extends it."""
-    family = [one for key, one in experiments.items() if name in (key, one.like)]
+def _files(config: Config, folder: Path) -> dict[str, Path]:
+    """Return the file of each experiment, by names, of which config.yaml has none."""
+    paths = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
+    files: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda path: path.stem):
+        if path.stem in config.experiments or path.stem in files:
+            raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
+        files[path.stem] = path
+    return files
+
+
+def _read(config: Config, files: Mapping[str, Path], name: str) -> Experiment:
+    """Return an experiment as it is written, without what it inherits."""
+    if name in config.experiments:
+        return config.experiments[name]
+    return validate(Experiment, load_yaml(files[name]), str(files[name]))
+
+
+def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
+    """Refuse settings of cells that are neither in an experiment nor in one that extends it."""
+    family = (experiment, *extending)
     parts = [part for one in family for part in (one, *one.scales.values()) if part is not None]
     points: list[dict[str, Axis]] = [
         {axis: text}
@@ -51,21 +83,21 @@ def _check_cells(name: str, experiments: Mapping[str, Experiment]) -> None:
         for shown, value in named(values)
         for text in (shown, label(value))
     ]
-    for scale, change in experiments[name].scales.items():
+    for scale, change in experiment.scales.items():
         for number, cell in enumerate(change.cells if change else ()):
             where = f"{name}/{scale}: cells.{number}.at"
             check_cells(where, name, cell.at, points, seeds=True)
 
 
-def _inherit(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
+def _inherit(name: str, known: Iterable[str], read: Callable[[str], Experiment]) -> Experiment:
     """Merge an experiment with the one that it extends."""
-    experiment = experiments[name]
+    experiment = read(name)
     if experiment.like is None:
         return experiment
-    parent = experiments[experiment.like]
+    parent = read(experiment.like)
     if parent.like is not None:
-        known = ", ".join(key for key, value in experiments.items() if value.like is None)
-        raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {known}")
+        extensible = ", ".join(key for key in known if read(key).like is None)
+        raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {extensible}")
     methods = merge_each(parent.methods, experiment.methods)
     base = merge(parent.base, experiment.base)
     scales = {

@@ -17,15 +17,14 @@ from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
 
 
-def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
+def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     """Return the runs that a command line is about, and those that share rounds with them.
 
     It is about the configured targets, and about the runs whose experiment and scale, or line's id,
-    is in the arguments: a job on another machine names its files or its rule, and these name the
-    line. All runs that share rounds determine how these are cut into segments and which files stay,
-    so every process must see the same runs.
+    is in the arguments. All runs of the catalogue that share rounds determine how these are cut
+    into segments and which files stay, so jobs on other machines get the arguments of the command
+    that started them.
     """
-    text = " ".join(arguments)
     every = [
         (key, one)
         for key, runs in catalogue.runs.items()
@@ -35,7 +34,7 @@ def asked_runs(catalogue: Catalogue, arguments: Iterable[str]) -> list[Run]:
     shared = {
         _shared(part.line)
         for key, run in every
-        if _is_named(catalogue, key, run, text)
+        if _is_named(catalogue, key, run, arguments)
         for part in run.chain()
     }
     return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]

@@ -85,7 +85,8 @@ def normalised(line: Line) -> Line:
         unread["aggregation"] = line.aggregation.model_copy(update={"batch_norm": "average"})
     if line.local.name == "scaffold" and line.global_models == 1:
         unread["local"] = line.local.model_copy(update={"control": "per_model"})
-    return line.model_copy(update=unread)
+    changed = line.model_copy(update=unread)
+    return line if changed == line else changed  # the same object is soon found to be equal
 
 
 def _runs_of_clients(line: Line) -> tuple[BoundClients, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.plan.remembered import key_of, recall, remember
 
 #: The folder of the package; tests read changed copies.
 PACKAGE = Path(__file__).parent.parent
@@ -55,12 +56,28 @@ def _source(module: str, package: Path) -> Source:
     path = modules(package).get(module)
     if path is None:
         raise FedstageError(f"{module}: no such module in {package}")
-    tree = ast.parse(path.read_bytes(), str(path))
-    digest = hashlib.sha256(_text(tree).encode()).hexdigest()
+    content = path.read_bytes()
+    key = key_of(module, content, _this_file())
+    lines = recall(key)
+    if not lines:
+        lines = _found_out(module, path, content)
+        remember(key, lines)
+    digest, *named = lines
+    inside = set(named) & modules(package).keys()
+    return Source(digest, frozenset(inside | parents(inside)))
+
+
+@cache
+def _this_file() -> bytes:
+    return Path(__file__).read_bytes()
+
+
+def _found_out(module: str, path: Path, content: bytes) -> list[str]:
+    """Return the digest of a module's code, and all names that it imports or may import."""
+    tree = ast.parse(content, str(path))
     home = module if path.name == "__init__.py" else module.rpartition(".")[0]
     named = {name for node in _import_statements(tree) for name in _imported(node, home)}
-    inside = named & modules(package).keys()
-    return Source(digest, frozenset(inside | parents(inside)))
+    return [hashlib.sha256(_text(tree).encode()).hexdigest(), *sorted(named)]
 
 
 def parents(names: Iterable[str]) -> set[str]:

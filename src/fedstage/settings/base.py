@@ -50,7 +50,9 @@ class Settings(BaseModel):
 
     uses: ClassVar[Mapping[str, str]] = {}
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,6 +71,16 @@ class Settings(BaseModel):
     def __hash__(self) -> int:
         """Return the hash of the fields, computed once: large graphs need it a million times."""
         return self._field_hash
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; the same object, or known hashes, tell it at once."""
+        if self is other:
+            return True
+        if isinstance(other, Settings):
+            hashes = [one.__dict__.get("_field_hash") for one in (self, other)]
+            if None not in hashes and hashes[0] != hashes[1]:
+                return False
+        return super().__eq__(other)
 
     def __copy__(self) -> Self:
         """Return a copy without the cached hash, because `model_copy` then changes its fields."""

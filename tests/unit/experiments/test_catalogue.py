@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from fedstage.errors import FedstageError
+from fedstage.experiments import library
 from fedstage.experiments.catalogue import (
     find,
     load_catalogue,
@@ -29,6 +30,7 @@ from fedstage.plan.identity import (
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.lines import Line, LocalLine
+from fedstage.storage.yaml_files import load_yaml
 
 REPOSITORY = Path(__file__).parents[3]
 WORKFLOW = REPOSITORY / "workflow"
@@ -315,7 +317,9 @@ def test_state_is_kept_in_last_rounds_only_where_runs_are_short(tmp_path):
 
 
 def test_catalogue_can_be_loaded_twice_with_the_same_result(tmp_path):
-    one, other = (load(tmp_path / name) for name in "ab")
+    folder = tmp_path / "workflow"
+    one = load(tmp_path)
+    other = load_catalogue({"targets": ["a"], "experiments": {"a": experiment()}}, folder)
     assert one == other
     assert list(one.lines) != []
 
@@ -357,7 +361,7 @@ def test_parsing_the_workflow_imports_no_heavy_package():
     ],
 )
 def test_targets_can_be_patterns(targets, found):
-    listed = load_catalogue({"targets": targets}, WORKFLOW).config.targets
+    listed = load_catalogue({"targets": targets}, WORKFLOW, "").config.targets
     others = ("fedsdd_table1/", "fedsdd_table3/")  # of properties and of seconds
     assert sorted(name for name in listed if not name.startswith(others)) == sorted(found)
 
@@ -365,6 +369,73 @@ def test_targets_can_be_patterns(targets, found):
 def test_a_pattern_names_something():
     with pytest.raises(FedstageError, match=r"targets = '\*/nonsuch': unknown; use one of "):
         load_catalogue({"targets": ["*/nonsuch"]}, WORKFLOW)
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def loaded(tmp_path, arguments, targets=("a",)):
+    """The experiments that are resolved; the file `broken` is not valid."""
+    folder = tmp_path / "workflow"
+    if not folder.exists():
+        (folder / "experiments").mkdir(parents=True)
+        (folder / "methods.yaml").write_text((REPOSITORY / "workflow/methods.yaml").read_text())
+        grid = {"method": ["fedavg"], "seed": [0]}
+        like = {"title": "Like b", "like": "b", "grid": grid, "scales": {"mini": None}}
+        files = {"b": experiment(), "like_b": like}
+        for name, content in (files | {"broken": {"title": 1}}).items():
+            (folder / "experiments" / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    config = {"targets": [*targets], "experiments": {"a": experiment()}}
+    return load_catalogue(config, folder, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ("--cores 2", ["a"]),
+        ("results/tables/b/mini.md -n", ["a", "b"]),
+        ("results/figures/like_b/mini_accuracy.png", ["a", "like_b"]),
+        ("--target-jobs tables:experiment=b,scale=mini", ["a", "b"]),
+        ("--directory broken", ["a"]),
+    ],
+)
+def test_an_experiment_is_read_when_it_is_named(tmp_path, arguments, names):
+    assert list(loaded(tmp_path, arguments).experiments) == names
+
+
+def test_targets_name_experiments_by_patterns(tmp_path):
+    found = loaded(tmp_path, "", ["*b/mini"])
+    assert list(found.experiments) == ["b", "like_b"]
+    assert found.config.targets == ["b/mini", "like_b/mini"]
+
+
+@pytest.mark.parametrize("arguments", ["results/tables/broken/default.md", None])
+def test_an_experiment_that_is_read_must_be_valid(tmp_path, arguments):
+    with pytest.raises(FedstageError, match=r"broken.yaml: title = 1: "):
+        loaded(tmp_path, arguments)
+
+
+def test_a_folder_of_an_unnamed_experiment_makes_all_be_read(tmp_path):
+    (tmp_path / "workflow/experiments").mkdir(parents=True)
+    (tmp_path / "workflow/methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
+    other = experiment(base={**BASE, "clients": 12})
+    (tmp_path / "workflow/experiments/b.yaml").write_text(yaml.safe_dump(other))
+    config = {"targets": ["a"], "experiments": {"a": experiment()}}
+    every = load_catalogue(config, tmp_path / "workflow")
+    own = load_catalogue(config, tmp_path / "workflow", "")
+    foreign = next(name for name in every.lines if name not in own.lines)
+    for name, names in {next(iter(own.lines)): ["a"], foreign: ["a", "b"]}.items():
+        argument = f"results/training/{name}/round_0001/group_0/aggregated.safetensors"
+        assert list(load_catalogue(config, tmp_path / "workflow", argument).experiments) == names
+
+
+def test_one_more_table_costs_a_call_that_does_not_name_it_nothing(tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr(library, "load_yaml", lambda path: read.append(path) or load_yaml(path))
+    loaded(tmp_path, "results/tables/a/mini.md")
+    assert read == []
+    loaded(tmp_path, "results/tables/like_b/mini.md")
+    assert [path.stem for path in read] == ["like_b", "b"]
 
 
 # --- results --------------------------------------------------------------------------------------

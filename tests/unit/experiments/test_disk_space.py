@@ -39,7 +39,7 @@ def catalogue(methods=("fedavg",), **changes):
         "execution": {"granularity": "round"},
         "experiments": {"one": experiment},
     }
-    return load_catalogue(config, WORKFLOW)
+    return load_catalogue(config, WORKFLOW, "")
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_data_of_unknown_shape_are_named():
 
 def test_runs_of_targets_and_arguments_are_asked():
     known = catalogue()
-    assert [run.length.rounds for run in asked_runs(known, [])] == [3, 5]  # it shares the rounds
-    table = ["snakemake", "results/tables/one/long.md"]
+    assert [run.length.rounds for run in asked_runs(known, "")] == [3, 5]  # it shares the rounds
+    table = "results/tables/one/long.md"
     assert [run.length.rounds for run in asked_runs(known, table)] == [3, 5]
-    job = ["--target-jobs", "tables:experiment=one,scale=long"]
+    job = "--target-jobs tables:experiment=one,scale=long"
     assert [run.length.rounds for run in asked_runs(known, job)] == [3, 5]
 
 
@@ -98,7 +98,5 @@ def test_a_file_or_a_rule_of_a_line_asks_for_its_runs():
     known = catalogue(methods=["feddf"])
     line = next(iter(known.runs["one", "long"])).line
     for name in (line_id(line), line_id(undistilled(line))):
-        assert len(asked_runs(known, [f"results/training/{name}/round_0001/x"])) == 2
-        assert (
-            len(asked_runs(known, ["--allowed-rules", f"segment_0001_0002_groups_0_{name}"])) == 2
-        )
+        assert len(asked_runs(known, f"results/training/{name}/round_0001/x")) == 2
+        assert len(asked_runs(known, f"--target-jobs segment_0001_0002_groups_0:line={name}")) == 2

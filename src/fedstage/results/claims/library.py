@@ -1,6 +1,6 @@
 """The claims of all papers and of config.yaml, checked against their experiments."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from fedstage.results.published.matching import Point, without_seed
 from fedstage.results.published.rows import Row, load_rows
 from fedstage.settings.claims import Claim, ClaimList, StatedRows
 from fedstage.settings.experiments import Experiment, Result
+from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, SECONDS
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -25,8 +26,15 @@ class Sourced:
     claim: Claim
 
 
-def load_claims(own: Iterable[Claim], folder: Path) -> list[Sourced]:
+def load_claims(
+    own: Iterable[Claim], folder: Path, experiments: Collection[str] | None = None
+) -> list[Sourced]:
     """Return the claims of config.yaml and of the folder `papers`, with the ranges they state.
+
+    Parameters
+    ----------
+    experiments : collection of str, optional
+        Those whose claims are read; by default all.
 
     Raises
     ------
@@ -36,11 +44,22 @@ def load_claims(own: Iterable[Claim], folder: Path) -> list[Sourced]:
     """
     claims = [_own(claim) for claim in own]
     for path in sorted(folder.glob("*/claims.yaml")):
-        file = validate(ClaimList, load_yaml(path), str(path))
+        raw = _about(load_yaml(path), experiments)
+        file = validate(ClaimList, raw, str(path))
         rows = cache(partial(load_rows, path.parent))
         claims += [_with_statement(Sourced(str(path), claim), rows) for claim in file.claims]
     _check_ids(claims)
     return claims
+
+
+def _about(raw: Raw, experiments: Collection[str] | None) -> Raw:
+    """Return a file's content without the claims on other experiments."""
+    claims = raw.get("claims")
+    if experiments is None or not isinstance(claims, list):
+        return raw
+    about = [one.get("experiment") if isinstance(one, dict) else None for one in claims]
+    kept = [one for one, name in zip(claims, about, strict=True) if name in {None, *experiments}]
+    return {**raw, "claims": kept}
 
 
 def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]) -> None:

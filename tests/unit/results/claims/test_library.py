@@ -41,6 +41,16 @@ def test_claims_of_the_configuration_and_of_files_are_read(tmp_path):
     assert load_claims([], tmp_path / "none") == []
 
 
+def test_claims_on_other_experiments_are_not_looked_at(tmp_path):
+    written(tmp_path, "a", raw(id="one"), {"id": "broken", "experiment": "other"})
+    assert [one.claim.id for one in load_claims([], tmp_path, ["e"])] == ["one"]
+    with pytest.raises(FedstageError, match=r"claims\.1\.text: missing"):
+        load_claims([], tmp_path, ["e", "other"])
+    written(tmp_path, "a", raw(id="one"), {"id": "of nothing"})
+    with pytest.raises(FedstageError, match=r"claims\.1\.experiment: missing"):
+        load_claims([], tmp_path, ["e"])
+
+
 def test_an_experiment_has_one_claim_of_an_id(tmp_path):
     written(tmp_path, "a", raw(), raw(experiment="f"))
     written(tmp_path, "b", raw())

@@ -1,0 +1,38 @@
+"""``fedstage check``: whether the configuration and all experiments are valid."""
+
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import resolve_all
+from fedstage.experiments.library import experiment_names
+from fedstage.settings.config_file import Config
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+
+
+def check(config: Path, folder: Path) -> str:
+    """Return how many experiments and runs there are, after resolving all of them.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder `workflow`.
+
+    Raises
+    ------
+    FedstageError
+        With the fault of each experiment that is not valid, a line each.
+    """
+    checked = validate(Config, load_yaml(config), str(config))
+    names = experiment_names(checked, folder)
+    faults = []
+    for name in names:
+        alone = checked.model_copy(update={"targets": [f"{name}/*"]})
+        try:
+            resolve_all(alone, folder, [name])
+        except FedstageError as error:
+            faults.append(str(error))
+    if faults:
+        raise FedstageError("\n".join(dict.fromkeys(faults)))
+    runs = resolve_all(checked, folder).runs
+    return f"{len(names)} experiments, {sum(map(len, runs.values()))} runs: valid"

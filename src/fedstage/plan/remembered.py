@@ -1,0 +1,45 @@
+"""What was found out about a module's source, kept between calls by the digest of its file.
+
+Parsing all modules takes half a second, as long as all else that happens before a short plan.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Return the folder of the user's cached files."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fedstage"
+
+
+def key_of(module: str, *contents: bytes) -> str:
+    """Return the name under which facts about a module with these contents are kept.
+
+    Python's version is part of it: the syntax trees of versions differ.
+    """
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {module}".encode())
+    for content in contents:
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+def recall(key: str) -> list[str] | None:
+    """Return the lines kept under a key, None if there are none."""
+    try:
+        return (cache_folder() / "source" / key).read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def remember(key: str, lines: list[str]) -> None:
+    """Keep lines under a key; where the folder cannot be written to, they are found out again."""
+    folder = cache_folder() / "source"
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+            file.write("\n".join(lines))
+        Path(file.name).replace(folder / key)  # at once, for others may read it meanwhile

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.experiments.checking import check
+
+REPOSITORY = Path(__file__).parents[3]
+METHODS = (REPOSITORY / "workflow/methods.yaml").read_text()
+GRID = {"method": ["fedavg"], "seed": [0, 1]}
+BASE = {
+    "data": "digits",
+    "clients": 4,
+    "partition": "iid",
+    "participants": 2,
+    "model": "cnn_small",
+    "rounds": 2,
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    def write(**experiments):
+        (tmp_path / "workflow/experiments").mkdir(parents=True)
+        (tmp_path / "workflow/methods.yaml").write_text(METHODS)
+        for name, changes in experiments.items():
+            content = {"title": name, "base": BASE, "grid": GRID, "scales": {"mini": None}}
+            text = yaml.safe_dump(content | changes)
+            (tmp_path / f"workflow/experiments/{name}.yaml").write_text(text)
+        (tmp_path / "config.yaml").write_text("targets: [one/mini]\n")
+        return tmp_path / "config.yaml", tmp_path / "workflow"
+
+    return write
+
+
+def test_shipped_experiments_are_valid(capsys, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    assert main(["check"]) == 0
+    assert capsys.readouterr().out.endswith(" runs: valid\n")
+
+
+def test_runs_are_counted(project):
+    assert check(*project(one={}, two={})) == "2 experiments, 4 runs: valid"
+
+
+def test_every_fault_is_told(project):
+    broken = {"two": {"base": {**BASE, "clients": 0}}, "three": {"like": "nonsuch"}}
+    with pytest.raises(FedstageError) as caught:
+        check(*project(one={}, **broken))
+    three, two = str(caught.value).splitlines()
+    assert three.startswith("three: like = 'nonsuch': unknown; use one of ")
+    assert two.startswith("two/mini, method fedavg: clients = 0: ")
+
+
+def test_an_unknown_target_is_a_fault(project):
+    with pytest.raises(FedstageError, match=r"targets = 'one/mini': unknown; use one of two/mini"):
+        check(*project(two={}))

@@ -27,7 +27,8 @@ import time
 SEPARATOR = b"\0"
 LENGTH = 8
 RETIRED = b"retired"
-START_SECONDS = 60.0
+BACKLOG = 128  # clients that wait while a pool imports what stages need
+LISTENER = 3  # the number of the file with which a pool is started
 CREDENTIALS = 12  # struct ucred: pid, uid, gid
 
 
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
     started = time.perf_counter() - process_age()
     if "--no-warm" in arguments:
         arguments = [argument for argument in arguments if argument != "--no-warm"]
-    elif os.environ.get("FEDSTAGE_WARM") != "0" and os.environ.get("FEDSTAGE_OWNER"):
+    elif is_warm():
         return run_warm(arguments, started)
     os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", *arguments])
 
@@ -44,7 +45,10 @@ def main(arguments: list[str]) -> int:
 def run_warm(arguments: list[str], started: float) -> int:
     """Send the command to the pool, starting one if there is none; return its exit code."""
     for _ in range(3):  # a pool may retire or end between connecting and sending
-        connection = connect(socket_path())
+        try:
+            connection = connect(socket_path())
+        except OSError:
+            continue
         try:
             send_request(connection, arguments, started)
             answer = receive(connection)
@@ -99,14 +103,9 @@ def connect(path: str) -> socket.socket:
         if connection := try_connect(path):
             return connection
         start_pool(path)
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            if connection := try_connect(path):
-                return connection
-            time.sleep(0.02)
-    raise SystemExit(
-        f"fedstage: no pool of warm workers within {START_SECONDS:.0f} s; see {path}.log"
-    )
+        if connection := try_connect(path):
+            return connection
+    raise OSError(f"{path}: no connection")
 
 
 def try_connect(path: str) -> socket.socket | None:
@@ -130,19 +129,48 @@ def peer_uid(connection: socket.socket) -> int:
 
 
 def start_pool(path: str) -> None:
-    """Start a pool in a session of its own, so that Ctrl-C reaches clients only."""
-    if os.fork():
-        os.wait()
+    """Start a pool in a session of its own, so that Ctrl-C reaches clients only.
+
+    It gets a socket that listens already, so that clients may connect before it has started.
+    """
+    listener = listen(path)
+    if child := os.fork():
+        listener.close()
+        os.waitpid(child, 0)
         return
     os.setsid()
     if os.fork():  # the pool is nobody's child: it is not waited for
         os._exit(0)
     null = os.open(os.devnull, os.O_RDWR)
     log = os.open(path + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    for target, source in ((0, null), (1, log), (2, log)):
+    listening = os.dup(listener.fileno())  # not 0 to 3, which are replaced
+    for target, source in ((0, null), (1, log), (2, log), (LISTENER, listening)):
         os.dup2(source, target)
-    os.closerange(3, 1024)
+    os.closerange(LISTENER + 1, 1024)
     os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.pool", path])
+
+
+def listen(path: str) -> socket.socket:
+    """Return a socket that listens at `path`, private from the first moment on."""
+    if os.path.exists(path):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    listener.bind(path)
+    os.umask(before)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def start_early() -> None:
+    """Start this environment's pool, unless there is one, and return while it imports."""
+    if is_warm():
+        connect(socket_path()).close()
+
+
+def is_warm() -> bool:
+    """Whether commands of this environment go to a pool."""
+    return os.environ.get("FEDSTAGE_WARM") != "0" and bool(os.environ.get("FEDSTAGE_OWNER"))
 
 
 def socket_path() -> str:

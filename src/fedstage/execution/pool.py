@@ -1,4 +1,4 @@
-"""The pool: imports everything once, then takes commands from clients and hands them to workers.
+"""The pool: imports what most jobs need, then hands the commands of clients to workers.
 
 It is a single thread that never computes, so that forking it is safe: a worker is ready in some
 10 ms with torch imported. The pool ends when its owner has gone, or after `IDLE_SECONDS` without
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedstage.execution import memory
-from fedstage.execution.client import RETIRED, alive, peer_uid
+from fedstage.execution.client import LISTENER, RETIRED, alive, peer_uid
 from fedstage.execution.gpus import Place, device_of, places
 from fedstage.execution.supervision import (
     Job,
@@ -43,9 +43,8 @@ REQUEST_SECONDS = 10.0  # for a client's request: the pool waits for one at a ti
 DEFAULT_TIMEOUT = 24 * 3600.0
 
 
-def main(path: str) -> None:
-    """Serve at `path` until the owner has gone."""
-    listener = listen(path)
+def main(path: str, listener: socket.socket) -> None:
+    """Serve at `path`, where `listener` listens, until the owner has gone."""
     warm_up()
     pool = Pool(
         Path(path),
@@ -66,22 +65,15 @@ def main(path: str) -> None:
             os.waitpid(worker.pid, 0)
 
 
-def listen(path: str) -> socket.socket:
-    """Listen before importing anything slow: clients may queue meanwhile."""
-    Path(path).unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)  # private from the first moment on
-    listener.bind(path)
-    os.umask(before)
-    listener.listen(128)
-    return listener
-
-
 def warm_up() -> None:
-    """Import what the stages need; nothing here may compute in parallel, for workers are forks."""
+    """Import what most jobs need; nothing here may compute in parallel, for workers are forks.
+
+    The stages that present results import as much again, which a worker does when it has to.
+    """
     as_a_worker()
-    for stage in STAGES:
-        find_stage(stage)
+    for name, stage in STAGES.items():
+        if not stage.presents:
+            find_stage(name)
 
 
 def as_a_worker() -> None:
@@ -185,4 +177,4 @@ def busy(pool: Pool, gpu: str | None) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], socket.socket(fileno=LISTENER))

@@ -19,13 +19,15 @@ class Stage:
     batches: tuple[str, ...] = ()  # settings whose batch size decides how much memory it needs
     several: bool = False  # whether it trains several clients, which may share a GPU
     calls: tuple[str, ...] = ()  # the stages that it calls, whose files carry its fingerprint
+    presents: bool = False  # whether it draws or tabulates results, of which a run has few
     about_plan: bool = False  # whether its results are about the DAG, and so depend on `plan`
 
 
 _federated = partial(Stage, line="federated", on_device=True)
 _local = partial(Stage, outputs=("output",), line="local", on_device=True)
 _one_shot = partial(Stage, line="one_shot", on_device=True)
-_of_plan = partial(Stage, about_plan=True)
+_result = partial(Stage, presents=True)
+_of_plan = partial(_result, about_plan=True)
 _TABLE = ("csv", "parquet", "markdown", "html")
 
 STAGES: dict[str, Stage] = {
@@ -84,11 +86,11 @@ STAGES: dict[str, Stage] = {
         "take the candidate that is most accurate on validation samples", ("output", "chosen")
     ),
     # results
-    "tables": Stage("put the metrics of an experiment into a table", (*_TABLE, "latex")),
-    "figures": Stage("draw accuracy over rounds, and the partition", ("accuracy", "partition")),
-    "comparison": Stage("draw measured against published accuracy", ("figure",)),
-    "sweep": Stage("draw accuracy over the values of an axis", ("figure",)),
-    "claims": Stage("judge a paper's claims by the metrics of an experiment", _TABLE),
+    "tables": _result("put the metrics of an experiment into a table", (*_TABLE, "latex")),
+    "figures": _result("draw accuracy over rounds, and the partition", ("accuracy", "partition")),
+    "comparison": _result("draw measured against published accuracy", ("figure",)),
+    "sweep": _result("draw accuracy over the values of an axis", ("figure",)),
+    "claims": _result("judge a paper's claims by the metrics of an experiment", _TABLE),
     "communication": _of_plan(
         "add up what clients send and receive, and draw accuracy against it",
         ("csv", "parquet", "by_run", "markdown", "html", "figure"),
@@ -101,7 +103,7 @@ STAGES: dict[str, Stage] = {
     "round_times": _of_plan(
         "put the seconds of a round's jobs into a table", ("markdown", "csv", "parquet", "by_run")
     ),
-    "forgetting": Stage(
+    "forgetting": _result(
         "list what still contains clients that aggregators have forgotten", ("markdown", "csv")
     ),
 }

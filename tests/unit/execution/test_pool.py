@@ -44,11 +44,9 @@ def environment(owner, tmp_path, monkeypatch):
 def served(environment, owner):
     """A pool that serves in a thread of this process until its owner is killed."""
     path = client.socket_path()
-    thread = threading.Thread(target=pool.main, args=(path,))
+    listener = socket.socket(fileno=client.listen(path).detach())
+    thread = threading.Thread(target=pool.main, args=(path, listener))
     thread.start()
-    deadline = time.monotonic() + 60
-    while not Path(path).exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
     yield path
     owner.kill()
     owner.wait()
@@ -124,6 +122,28 @@ def test_another_users_client_is_refused(served, monkeypatch, tmp_path):
     connection = client.connect(served)
     assert client.receive_exactly(connection, 1) is None
     connection.close()
+
+
+def test_a_pool_that_is_started_early_takes_the_first_command(environment, owner, tmp_path):
+    """The call returns while the pool imports; the command waits at its socket meanwhile."""
+    client.start_early()
+    path = client.socket_path()
+    before = os.stat(path).st_ino
+    client.start_early()  # there is one
+    assert client.main(line(tmp_path / "line.yaml")) == 0
+    assert os.stat(path).st_ino == before
+    owner.kill()
+    owner.wait()
+    deadline = time.monotonic() + 30
+    while Path(path).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(path).exists()
+
+
+def test_where_no_warm_worker_is_wanted_none_starts_early(environment, monkeypatch):
+    monkeypatch.setenv("FEDSTAGE_WARM", "0")
+    client.start_early()
+    assert not Path(client.socket_path()).exists()
 
 
 def test_where_nothing_listens_there_is_no_connection(environment):

@@ -55,9 +55,15 @@ rule all:
 
 onstart:
     lift_rate_limit()
+    hash_inputs_once()
     hide_reasons()
     show_size()
 
 
 onsuccess:
+    restore_times()
     show_tables()
+
+
+onerror:
+    restore_times()

@@ -48,10 +48,7 @@ def test_a_job_on_another_machine_finds_its_line(copy):
     before = update.read_bytes()
     update.unlink()
     wildcards = f"line={line.name},round=0002,group=0,slot=1"
-    copy.make(
-        "--target-jobs", f"local_training:{wildcards}", "--allowed-rules", "local_training",
-        "--force", "--nolock", "--mode", "subprocess",
-    )  # fmt: skip
+    copy.job(f"local_training:{wildcards}", "local_training")
     assert update.read_bytes() == before
 
 

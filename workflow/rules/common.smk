@@ -1,15 +1,19 @@
 """The configuration, checked, and the small functions that rules share."""
 
+import gc
 import os
+import shlex
 import sys
 from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import _IOFile
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
 from fedstage.errors import FedstageError
+from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds
 from fedstage.experiments.catalogue import metrics_of, trained_runs
@@ -20,13 +24,16 @@ from fedstage.plan import artefacts, edges, one_shot_edges, segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
-from fedstage.plan.segments import plan
+from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.sharing import binding
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
+from fedstage.storage.times import restore_order
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
+# Nor is there much to collect among the objects of a graph, where Python would look for it often.
+gc.set_threshold(200_000, 50, 100)
 
 
 def explained(function, *arguments):
@@ -37,16 +44,30 @@ def explained(function, *arguments):
         raise WorkflowError(str(error)) from None
 
 
-CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow")
+# What a command line names determines which experiments are read and how segments are cut. So jobs,
+# on whatever machine, see the arguments of the command that started them.
+if workflow.is_main_process:
+    os.environ["FEDSTAGE_ARGUMENTS"] = shlex.join(sys.argv[1:])
+
+
+envvars:
+    "FEDSTAGE_ARGUMENTS",
+
+
+ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
+CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow", ARGUMENTS)
 EXECUTION = CATALOGUE.config.execution
 KEEP = CATALOGUE.config.keep
 BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
+if CATALOGUE.config.data_folder:
+    os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
     prepare(os.environ, Path(workflow.basedir) / "workflow/bin", EXECUTION)
-if CATALOGUE.config.data_folder:
-    os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
+    # Warm workers take as long to start as a plan to be made, so if jobs are to run here, now.
+    if workflow.resource_settings.cores and not workflow.output_settings.dryrun:
+        start_early()
 
 
 wildcard_constraints:
@@ -201,6 +222,32 @@ def lift_rate_limit():
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if (limit.max_jobs, limit.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
+
+
+def hash_inputs_once():
+    """Remember the checksum of an input, as long as its time and size stay.
+
+    Snakemake computes the checksums of all inputs of a job anew for each of its outputs.
+    """
+    checksum, known = _IOFile.checksum, {}
+
+    async def remembered(file, threshold=None, force=False, algorithm=None):
+        if not await file.is_checksum_eligible(threshold):
+            return await checksum(file, threshold, force, algorithm)
+        status = os.stat(file.file)
+        key = (file.file, status.st_mtime_ns, status.st_size, algorithm)
+        if key not in known:
+            known[key] = await checksum(file, threshold, force, algorithm)
+        return known[key]
+
+    _IOFile.checksum = remembered
+
+
+def restore_times():
+    """Let other granularities find the files of segments in the order in which they were made."""
+    segments = [] if BY_PARTICIPANT else SEGMENT_RULES
+    for job in [job for made_by in segments for job in made_by.jobs.values()]:
+        restore_order(job.made)
 
 
 def show_size():

@@ -23,7 +23,7 @@ if EXECUTION.clients_per_job != 1:
             group,
         )
         for (group, slots), names in cohorts_of(
-            asked_runs(CATALOGUE, sys.argv), EXECUTION.clients_per_job
+            asked_runs(CATALOGUE, ARGUMENTS), EXECUTION.clients_per_job
         ).items()
     ]
 

@@ -10,7 +10,7 @@ from fedstage.plan.members import member_kinds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment
-from fedstage.plan.sharing import is_distilled, keeps_state, owner, students
+from fedstage.plan.sharing import is_distilled, keeps_state, normalised, owner, students
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.lines import Line
@@ -174,7 +174,7 @@ def files_read(runs: Iterable[Run], inputs: Iterable[Iterable[str]]) -> set[str]
     paths = set(chain.from_iterable(inputs))
     for run in runs:
         if isinstance(run.line, Line):
-            paths.update(_evaluated(run.line, run.length))
+            paths.update(_evaluated(normalised(run.line), run.length))
     return paths
 
 
@@ -191,13 +191,15 @@ def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
             yield from artefacts.member_models(line, past, group, kind)
 
 
-def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return, for each file of a job, the first file that this job makes.
+def first_of_each(
+    made: Iterable[Sequence[str]], outputs: Iterable[Sequence[str]]
+) -> dict[str, str]:
+    """Return, for each file that a job makes, the first of the job's outputs.
 
-    A job that reads many files of another one names only the first of them as its input: snakemake
-    looks up one file instead of a hundred, and searches the outputs of a rule from the first on.
+    A job that reads many files of another one names only this as its input: snakemake looks up one
+    file instead of a hundred, and searches the outputs of a rule from the first on.
     """
-    return {path: paths[0] for paths in made for path in paths}
+    return {path: known[0] for paths, known in zip(made, outputs, strict=True) for path in paths}
 
 
 def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:

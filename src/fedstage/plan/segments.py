@@ -15,12 +15,11 @@ line from the first round that a distillation reaches.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import ClassVar
 
 from fedstage.plan import artefacts
-from fedstage.plan.identity import line_id
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import (
@@ -51,9 +50,9 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The name of the rule."""
+        """The name of the rule, without that of the line."""
         groups = "_".join(map(str, self.groups))
-        return f"segment_{self.first:04d}_{self.last:04d}_groups_{groups}_{line_id(self.line)}"
+        return f"segment_{self.first:04d}_{self.last:04d}_groups_{groups}"
 
     @property
     def about(self) -> str:
@@ -75,14 +74,25 @@ class LogitsSegment:
 
     @property
     def name(self) -> str:
-        """The name of the rule."""
+        """The name of the rule, without that of the line."""
         span = f"{self.rounds[0]:04d}_{self.rounds[-1]:04d}_group_{self.group}"
-        return f"logits_{span}_{self.members}_{self.images}_{line_id(self.line)}"
+        return f"logits_{span}_{self.members}_{self.images}"
 
     @property
     def about(self) -> str:
         """The message of the rule."""
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
+
+
+def ends(segment: LogitsSegment) -> LogitsSegment:
+    """Return a segment of its first and last round alone, if it has all rounds between them.
+
+    Where a segment's files of both are there, those between are as well.
+    """
+    first, last = segment.rounds[0], segment.rounds[-1]
+    if last - first + 1 != len(segment.rounds):
+        return segment
+    return replace(segment, rounds=tuple(dict.fromkeys((first, last))))
 
 
 @dataclass

@@ -109,11 +109,11 @@ def test_a_run_finds_everything_that_its_evaluation_reads(name, length):
 @pytest.mark.parametrize("name", LINES)
 def test_inputs_are_made_by_other_segments_and_there_is_no_cycle(name, length):
     trained, logits = segments.plan([run(name, 7)], length)
-    parts = {part.name: segment_files.segment_outputs(part, everything(part)) for part in trained}
-    parts |= {part.name: segment_files.logits_outputs(part) for part in logits}
-    reads = {part.name: segment_files.inputs(part) for part in [*trained, *logits]}
+    parts = {part: segment_files.segment_outputs(part, everything(part)) for part in trained}
+    parts |= {part: segment_files.logits_outputs(part) for part in logits}
+    reads = {part: segment_files.inputs(part) for part in [*trained, *logits]}
     maker = {path: part for part, paths in parts.items() for path in paths}
-    done: set[str] = set()
+    done = set()
     while len(done) < len(parts):
         ready = [
             part
@@ -300,8 +300,15 @@ def test_logits_stay_for_the_teachers_of_the_next_segment():
     assert rounds == ["0003", "0004"]
 
 
-def test_jobs_wait_for_the_first_file_of_a_segment():
-    assert segment_files.first_of_each([["a", "b"], ["c"]]) == {"a": "a", "b": "a", "c": "c"}
+def test_jobs_wait_for_the_first_output_of_a_segment():
+    first = segment_files.first_of_each([["a", "b"], ["c", "d"]], [["b"], ["c"]])
+    assert first == {"a": "b", "b": "b", "c": "c", "d": "c"}
+
+
+@pytest.mark.parametrize(("rounds", "known"), [((3, 4, 5), (3, 5)), ((4,), (4,)), ((1, 3), (1, 3))])
+def test_a_series_of_logits_is_known_by_its_ends(rounds, known):
+    part = segments.LogitsSegment(run("late", 5).line, 0, "aggregated", "held_out", "x", rounds)
+    assert segments.ends(part).rounds == known
 
 
 def kept_updates(one):

@@ -1,0 +1,112 @@
+"""Rules of segments: those that make the same files, each of its own line, share one.
+
+A rule a segment would be simpler, but for each file that it plans Snakemake looks at all rules. For
+the same reason it knows of few files of a segment: those that evaluations and results read, and of
+a series of logits, or of the models that they are computed from, the ends.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fedstage.plan import segment_files
+from fedstage.plan.identity import line_id
+from fedstage.plan.runs import Run
+from fedstage.plan.segments import LogitsSegment, Segment, ends, plan
+from fedstage.settings.config_file import Keep
+
+Part = Segment | LogitsSegment
+
+
+@dataclass(frozen=True)
+class SegmentJob:
+    """The job of a segment: what it waits for, its options, and what stays of what it makes."""
+
+    part: Part
+    waits_for: tuple[str, ...]
+    options: str
+    made: tuple[str, ...]  # in the order in which it makes them
+
+
+@dataclass
+class SegmentRule:
+    """A rule: its outputs, with the wildcard ``{line}``, and the job of each line's id."""
+
+    name: str
+    outputs: tuple[str, ...]
+    jobs: dict[str, SegmentJob] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> str:
+        """The wildcard's constraint, by the digests at the ends of ids: short, so soon matched."""
+        return rf"[^/]+-(?:{'|'.join(line.rpartition('-')[2] for line in self.jobs)})"
+
+    @property
+    def first(self) -> Part:
+        """One of the segments, which differ by their lines alone."""
+        return next(iter(self.jobs.values())).part
+
+
+def segment_rules(
+    runs: Collection[Run], length: int, keep: Keep, tables: Iterable[str]
+) -> list[SegmentRule]:
+    """Return the rules of the segments, of at most `length` rounds, that runs need.
+
+    Parameters
+    ----------
+    keep : str
+        What stays of the files that segments make.
+    tables : iterable of str
+        Tables of rounds that results read.
+    """
+    trained, logits = plan(runs, length)
+    parts: list[Part] = [*trained, *logits]
+    reads = {part: segment_files.inputs(part) for part in parts}
+    results = set(tables)
+    read = segment_files.files_read(runs, reads.values()) | results
+    kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
+    made = _made(kept, logits)
+    at_ends = reads | {part: segment_files.inputs(ends(part)) for part in logits}
+    known = segment_files.files_read(runs, at_ends.values()) | results
+    outputs = _made(
+        {part: segment_files.rounds_kept(part, "needed", known) for part in trained},
+        map(ends, logits),
+    )
+    first = segment_files.first_of_each(made.values(), outputs.values())
+    jobs = [
+        SegmentJob(
+            part,
+            tuple(dict.fromkeys(first.get(path, path) for path in reads[part])),
+            segment_files.options(part, kept.get(part) if isinstance(part, Segment) else None),
+            tuple(files),
+        )
+        for part, files in made.items()
+    ]
+    return shared_rules(dict(zip(jobs, outputs.values(), strict=True)))
+
+
+def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRule]:
+    """Return the rules of jobs, given the outputs of each.
+
+    Names are numbered where segments of the same rounds have different outputs.
+    """
+    rules: dict[tuple[str, tuple[str, ...]], SegmentRule] = {}
+    same_name: dict[str, int] = {}
+    for job, paths in outputs.items():
+        name, line = job.part.name, line_id(job.part.line)
+        patterns = tuple(path.replace(f"/{line}/", "/{line}/", 1) for path in paths)
+        if (name, patterns) not in rules:
+            number = same_name[name] = same_name.get(name, 0) + 1
+            rule = SegmentRule(name if number == 1 else f"{name}_{number}", patterns)
+            rules[name, patterns] = rule
+        rules[name, patterns].jobs[line] = job
+    return list(rules.values())
+
+
+def _made(
+    kept: Mapping[Segment, segment_files.Kept], logits: Iterable[LogitsSegment]
+) -> dict[Part, list[str]]:
+    """Return the files that segments make and keep."""
+    made: dict[Part, list[str]] = {
+        part: segment_files.segment_outputs(part, rounds) for part, rounds in kept.items()
+    }
+    return made | {part: segment_files.logits_outputs(part) for part in logits}

@@ -11,6 +11,8 @@ pytestmark = pytest.mark.slurm
 # The cheap stages before the first round as one submission.
 RULES = ("dataset", "partition", "initial_model")
 PREPARATION = ["--groups", *(f"{rule}=preparation" for rule in RULES)]
+# Clients that train alone two at a time, as many as a node has cores.
+ALONE = ["local_model=alone", "--group-components", "alone=2"]
 
 # What workflow/docs/cluster.md gives for a cluster with a partition for GPUs.
 PARTITIONS = {"partitions": {"main": {"max_runtime": 1440}, "gpu": {"max_gpu": 2}}}
@@ -104,7 +106,7 @@ def quickstart(new_quickstart):
 def test_the_quickstart_in_segments_ends_in_the_same_bytes(submitter, new_quickstart, quickstart):
     session = submitter(new_quickstart("quickstart_on_the_cluster"))
     before = len(session.cluster.jobs())
-    session.finish(session.start(*PREPARATION), seconds=600)
+    session.finish(session.start(*PREPARATION, *ALONE), seconds=600)
     jobs = session.cluster.jobs()[before:]
     assert {job.state for job in jobs} == {"COMPLETED"}
     segments = [job for job in jobs if job.rule.startswith("segment_")]

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -165,19 +166,25 @@ class Project:
             start_new_session=True,
         )
 
-    def call(self, *arguments, cores=2):
+    def call(self, *arguments, cores=2, **variables):
         done = subprocess.run(
             self.command(*arguments, cores=cores),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=environment(),
+            env=environment() | variables,
             timeout=600,
         )
         return Run(done.returncode, done.stdout)
 
-    def make(self, *arguments, cores=2):
-        run = self.call(*arguments, cores=cores)
+    def job(self, job, rule):
+        """Run one job as an executor does on a compute node."""
+        options = ("--allowed-rules", rule, "--force", "--nolock", "--mode", "subprocess")
+        arguments = "results/tables/tiny/default.csv"  # of the call that sends the job there
+        return self.make("--target-jobs", job, *options, FEDSTAGE_ARGUMENTS=arguments)
+
+    def make(self, *arguments, cores=2, **variables):
+        run = self.call(*arguments, cores=cores, **variables)
         assert run.code == 0, run.output
         return run
 
@@ -202,9 +209,13 @@ class Project:
 
 
 def environment():
-    """The environment of a user who has the package's commands on the path."""
+    """The environment of a user who has the package's commands on the path.
+
+    As in a workflow inside another one, runs share the warm workers of their owner, this process.
+    """
     scripts = str(Path(sys.executable).parent)
-    return os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
+    owner = f"{socket.gethostname()}-{os.getpid()}"
+    return os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"], "FEDSTAGE_OWNER": owner}
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,15 @@
-"""ResNet-20 on images of noise: what the benchmarks of the engine compute."""
+"""Models on images of noise, by default ResNet-20: what the benchmarks of the engine compute."""
 
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import nn
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import ResNet
+from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import arrange
 
@@ -32,9 +33,9 @@ def numerics(way: str, threads: int, device: str) -> Numerics:
     return Numerics.model_validate((WAYS | COMPILED)[way] | {"threads": threads, "device": device})
 
 
-def network(chosen: Numerics, device: torch.device) -> nn.Module:
-    """Return a ResNet-20 with initial weights."""
-    made = build(ResNet(name="resnet20"), (3, 32, 32), CLASSES)
+def network(chosen: Numerics, device: torch.device, name: str = "resnet20") -> nn.Module:
+    """Return a model with initial weights."""
+    made = build(TypeAdapter(Model).validate_python(name), (3, 32, 32), CLASSES)
     initialise(made, torch_generator(0, "weights"))
     return arrange(made.to(device), chosen)
 

@@ -1,10 +1,11 @@
 """Images a second of each way to train, against a plain PyTorch loop in the same run.
 
-uv run python -m tests.benchmarks.training [--compile] [--steps N] [--repeats N] [--output CSV]
+uv run python -m tests.benchmarks.training [--compile] [--model NAME] [--only WAY ...] [--steps N]
+    [--repeats N] [--output CSV]
 
-ResNet-20, batches of 64, SGD with momentum. The plain loop is torch.optim.SGD in fp32 on images
-that are normalised beforehand, without a DataLoader. On a CPU everything runs in two layouts: one
-process with two threads, and two processes with one thread each, side by side. The ways take turns,
+By default ResNet-20, batches of 64, SGD with momentum. The plain loop is torch.optim.SGD in fp32
+on images that are normalised beforehand, without a DataLoader. On a CPU everything runs in two
+layouts: one process with two threads, and two processes with one thread each. The ways take turns,
 and of each the median counts. `--compile` adds compiled ways; the first time that takes minutes.
 """
 
@@ -28,6 +29,9 @@ from fedstage.training.loop import train
 
 BATCH = 64
 PLAIN = "plain loop"
+#: Steps of a measurement, device, and name of the model.
+Task = tuple[int, str, str]
+
 SETTINGS = Optimiser(learning_rate=0.05, momentum=0.9, weight_decay=1e-4, batch_size=BATCH)
 
 
@@ -37,14 +41,18 @@ def main(arguments: list[str]) -> None:
     options.add_argument("--steps", type=int, default=5, help="of a measurement")
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--compile", action="store_true")
+    options.add_argument("--model", default="resnet20")
+    options.add_argument("--only", nargs="*", metavar="WAY", help="beside the plain loop")
     options.add_argument("--device", default="cpu")
     chosen = options.parse_args(arguments)
     layouts = [(1, 2), (2, 1)] if chosen.device == "cpu" else [(1, 1)]
-    ways = [PLAIN, *available(chosen.compile, chosen.device)]
-    seconds = measure(ways, layouts, chosen.steps, chosen.repeats, chosen.device)
+    found = available(chosen.compile, chosen.device)
+    ways = [PLAIN, *(way for way in found if way in (chosen.only or found))]
+    task = (chosen.steps, chosen.device, chosen.model)
+    seconds = measure(ways, layouts, chosen.repeats, task)
     images = chosen.steps * BATCH
     rates = {at: images * at[1] / statistics.median(taken) for at, taken in seconds.items()}
-    settings = vars(chosen) | {"model": "resnet20", "batch": BATCH}
+    settings = vars(chosen) | {"batch": BATCH}
     report("training", figures(rates), settings, chosen.output)
 
 
@@ -55,11 +63,11 @@ def available(compile: bool, device: str) -> list[str]:
 
 
 def measure(
-    ways: list[str], layouts: list[tuple[int, int]], steps: int, repeats: int, device: str
+    ways: list[str], layouts: list[tuple[int, int]], repeats: int, task: Task
 ) -> dict[tuple[str, int, int], list[float]]:
     """Return the seconds of each way in each layout (processes, threads), one a repetition."""
     count = max(processes for processes, _ in layouts)
-    plain, warm = ([start(steps, device, warm) for _ in range(count)] for warm in (False, True))
+    plain, warm = ([start(task, warm) for _ in range(count)] for warm in (False, True))
     plan = [(way, *layout) for layout in layouts for way in ways]
     seconds: dict[tuple[str, int, int], list[float]] = {at: [] for at in plan}
     for way, processes, threads in plan:
@@ -74,11 +82,11 @@ def measure(
     return seconds
 
 
-def start(steps: int, device: str, warm: bool) -> Connection:
+def start(task: Task, warm: bool) -> Connection:
     """Start a process that trains as ordered: as a worker of a run does, or as Python starts."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    context.Process(target=work, args=(theirs, steps, device, warm), daemon=True).start()
+    context.Process(target=work, args=(theirs, task, warm), daemon=True).start()
     return ours
 
 
@@ -92,7 +100,7 @@ def together(workers: list[Connection], way: str, threads: int) -> float:
     return time.perf_counter() - begin
 
 
-def work(orders: Connection, steps: int, device: str, warm: bool) -> None:
+def work(orders: Connection, task: Task, warm: bool) -> None:
     """Train as ordered, until there are no more orders."""
     if warm:
         as_a_worker()
@@ -102,17 +110,18 @@ def work(orders: Connection, steps: int, device: str, warm: bool) -> None:
         torch.set_num_threads(threads)
         if (way, threads) not in made:
             maker = plain_loop if way == PLAIN else engine
-            made[way, threads] = maker(way, threads, steps, device)
+            made[way, threads] = maker(way, threads, task)
             made[way, threads]()
         made[way, threads]()
         orders.send(None)
 
 
-def engine(way: str, threads: int, steps: int, device: str) -> Callable[[], None]:
+def engine(way: str, threads: int, task: Task) -> Callable[[], None]:
     """Return a training by the engine."""
+    steps, device, name = task
     chosen = models.numerics(way, threads, device)
     place = prepare(chosen)
-    model, count = models.network(chosen, place), steps * BATCH
+    model, count = models.network(chosen, place, name), steps * BATCH
     images, labels = models.images(count, place), labels_of(count, place)
     batches, unused = list(torch.arange(count).split(BATCH)), torch_generator(0, "augmentation")
     loss = nn.functional.cross_entropy
@@ -123,10 +132,11 @@ def engine(way: str, threads: int, steps: int, device: str) -> Callable[[], None
     return run
 
 
-def plain_loop(way: str, threads: int, steps: int, device: str) -> Callable[[], None]:
+def plain_loop(way: str, threads: int, task: Task) -> Callable[[], None]:
     """Return the loop that anybody would write."""
+    steps, device, name = task
     place, count = torch.device(device), steps * BATCH
-    model = models.network(models.numerics("fp32", threads, device), place).train()
+    model = models.network(models.numerics("fp32", threads, device), place, name).train()
     optimiser = torch.optim.SGD(
         model.parameters(),
         lr=SETTINGS.learning_rate,

@@ -39,6 +39,13 @@ class DirichletEqual(Scheme):
     max_draws: Positive = 1000
 
 
+class DirichletByClient(Scheme):
+    """Hsu et al.'s scheme: each client's classes drawn from its own Dir(alpha); equal sizes."""
+
+    name: Literal["dirichlet_by_client"]
+    alpha: Rate
+
+
 class Natural(Scheme):
     """The client column of the data set."""
 
@@ -52,7 +59,7 @@ class Shards(Scheme):
     classes_per_client: Positive = 2
 
 
-Partition = ByName[Iid | Dirichlet | DirichletEqual | Shards | Natural]
+Partition = ByName[Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards | Natural]
 
 
 class PartitionSettings(Settings):

@@ -98,7 +98,8 @@ def method(settings, *told, name="feddf"):
 
 CHOICES = {
     "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'heart_disease'",
-    "partition": "'iid', 'dirichlet', 'dirichlet_equal', 'shards', 'natural'",
+    "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
+    "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
     "local": "'fedavg', 'fedprox', 'scaffold', 'fednova'",
     "compression": "'none', 'stc'",

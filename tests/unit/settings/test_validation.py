@@ -75,8 +75,8 @@ def test_unknown_key_of_a_choice_inside_of_a_part():
 
 def test_unknown_choice_lists_the_known_ones():
     assert fault(partition="dirichlett") == (
-        "here: partition = 'dirichlett': unknown; use 'iid', 'dirichlet', 'dirichlet_equal', "
-        "'shards', 'natural'"
+        "here: partition = 'dirichlett': unknown; use 'iid', 'dirichlet', "
+        "'dirichlet_by_client', 'dirichlet_equal', 'shards', 'natural'"
     )
 
 

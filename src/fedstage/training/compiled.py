@@ -13,6 +13,7 @@ import torch
 import torch._dynamo.config
 import torch._inductor.config
 
+from fedstage.plan.remembered import cache_folder
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import Loss, ModelLoss, eager_loss
 
@@ -29,8 +30,7 @@ torch._inductor.config.compile_threads = 1
 
 def compiled_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
     """Return `passes.eager_loss` as a function that is compiled at its first call with a shape."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(_USERS_CACHE or Path(home, "fedstage", "compiled"))
+    folder = Path(_USERS_CACHE or cache_folder() / "compiled")
     os.environ[CACHE] = str(folder / f"threads_{numerics.threads}")  # to which code is specific
     return _compiled(loss, numerics)
 

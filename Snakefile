@@ -61,9 +61,4 @@ onstart:
 
 
 onsuccess:
-    restore_times()
     show_tables()
-
-
-onerror:
-    restore_times()

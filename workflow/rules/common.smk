@@ -28,7 +28,6 @@ from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.sharing import binding
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
-from fedstage.storage.times import restore_order
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -241,13 +240,6 @@ def hash_inputs_once():
         return known[key]
 
     _IOFile.checksum = remembered
-
-
-def restore_times():
-    """Let other granularities find the files of segments in the order in which they were made."""
-    segments = [] if BY_PARTICIPANT else SEGMENT_RULES
-    for job in [job for made_by in segments for job in made_by.jobs.values()]:
-        restore_order(job.made)
 
 
 def show_size():

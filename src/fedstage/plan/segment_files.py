@@ -191,15 +191,13 @@ def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
             yield from artefacts.member_models(line, past, group, kind)
 
 
-def first_of_each(
-    made: Iterable[Sequence[str]], outputs: Iterable[Sequence[str]]
-) -> dict[str, str]:
-    """Return, for each file that a job makes, the first of the job's outputs.
+def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return, for each file of a job, the first file that this job makes.
 
-    A job that reads many files of another one names only this as its input: snakemake looks up one
-    file instead of a hundred, and searches the outputs of a rule from the first on.
+    A job that reads many files of another one names only the first of them as its input: snakemake
+    looks up one file instead of a hundred, and searches the outputs of a rule from the first on.
     """
-    return {path: known[0] for paths, known in zip(made, outputs, strict=True) for path in paths}
+    return {path: paths[0] for paths in made for path in paths}
 
 
 def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:

@@ -1,8 +1,6 @@
 """Rules of segments: those that make the same files, each of its own line, share one.
 
-A rule a segment would be simpler, but for each file that it plans Snakemake looks at all rules. For
-the same reason it knows of few files of a segment: those that evaluations and results read, and of
-a series of logits, or of the models that they are computed from, the ends.
+A rule a segment would be simpler, but for each file that it plans Snakemake looks at all rules.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +9,7 @@ from dataclasses import dataclass, field
 from fedstage.plan import segment_files
 from fedstage.plan.identity import line_id
 from fedstage.plan.runs import Run
-from fedstage.plan.segments import LogitsSegment, Segment, ends, plan
+from fedstage.plan.segments import LogitsSegment, Segment, plan
 from fedstage.settings.config_file import Keep
 
 Part = Segment | LogitsSegment
@@ -19,12 +17,11 @@ Part = Segment | LogitsSegment
 
 @dataclass(frozen=True)
 class SegmentJob:
-    """The job of a segment: what it waits for, its options, and what stays of what it makes."""
+    """The job of a segment: what it waits for, and its options."""
 
     part: Part
     waits_for: tuple[str, ...]
     options: str
-    made: tuple[str, ...]  # in the order in which it makes them
 
 
 @dataclass
@@ -61,25 +58,20 @@ def segment_rules(
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]
     reads = {part: segment_files.inputs(part) for part in parts}
-    results = set(tables)
-    read = segment_files.files_read(runs, reads.values()) | results
+    read = segment_files.files_read(runs, reads.values()) | set(tables)
     kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
-    made = _made(kept, logits)
-    at_ends = reads | {part: segment_files.inputs(ends(part)) for part in logits}
-    known = segment_files.files_read(runs, at_ends.values()) | results
-    outputs = _made(
-        {part: segment_files.rounds_kept(part, "needed", known) for part in trained},
-        map(ends, logits),
-    )
-    first = segment_files.first_of_each(made.values(), outputs.values())
+    outputs: dict[Part, list[str]] = {
+        part: segment_files.segment_outputs(part, kept[part]) for part in trained
+    }
+    outputs |= {part: segment_files.logits_outputs(part) for part in logits}
+    first = segment_files.first_of_each(outputs.values())
     jobs = [
         SegmentJob(
             part,
             tuple(dict.fromkeys(first.get(path, path) for path in reads[part])),
             segment_files.options(part, kept.get(part) if isinstance(part, Segment) else None),
-            tuple(files),
         )
-        for part, files in made.items()
+        for part in outputs
     ]
     return shared_rules(dict(zip(jobs, outputs.values(), strict=True)))
 
@@ -100,13 +92,3 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
             rules[name, patterns] = rule
         rules[name, patterns].jobs[line] = job
     return list(rules.values())
-
-
-def _made(
-    kept: Mapping[Segment, segment_files.Kept], logits: Iterable[LogitsSegment]
-) -> dict[Part, list[str]]:
-    """Return the files that segments make and keep."""
-    made: dict[Part, list[str]] = {
-        part: segment_files.segment_outputs(part, rounds) for part, rounds in kept.items()
-    }
-    return made | {part: segment_files.logits_outputs(part) for part in logits}

@@ -15,7 +15,7 @@ line from the first round that a distillation reaches.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import ClassVar
 
@@ -82,17 +82,6 @@ class LogitsSegment:
     def about(self) -> str:
         """The message of the rule."""
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
-
-
-def ends(segment: LogitsSegment) -> LogitsSegment:
-    """Return a segment of its first and last round alone, if it has all rounds between them.
-
-    Where a segment's files of both are there, those between are as well.
-    """
-    first, last = segment.rounds[0], segment.rounds[-1]
-    if last - first + 1 != len(segment.rounds):
-        return segment
-    return replace(segment, rounds=tuple(dict.fromkeys((first, last))))
 
 
 @dataclass

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.intervals import confidence_interval, student_t
 from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, judge
+from fedstage.results.intervals import confidence_interval, student_t
 from fedstage.settings.claims import Claim
 
 CLAIM = {"id": "a", "text": "t", "place": "p", "experiment": "e"}

@@ -61,6 +61,15 @@ def tiny_config(**changes):
                         "global": {"basic": {"warm_up": 1}},
                     },
                     "scaffold": {"client": {"learning_rate": 0.02}},
+                    "moon": {
+                        "model": {
+                            "cnn_small": {
+                                "width": 4,
+                                "hidden": 8,
+                                "head": {"hidden": 8, "width": 8},
+                            }
+                        }
+                    },
                     "ensemble_of_clients": {"local": "fedavg", "evaluate": "clients"},
                     "two_architectures": {
                         "local": "fedavg",

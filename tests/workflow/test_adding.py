@@ -30,7 +30,8 @@ ADDITIONS = [
     Addition(
         "algorithm/local_trainers/shrinking.py",
         '''"""Weight decay towards zero, by name."""
-from fedstage.algorithm.local_trainers.fedavg import next_state, payload, scales, sent_down
+from fedstage.algorithm.local_trainers.fedavg import next_state, objective, payload
+from fedstage.algorithm.local_trainers.fedavg import scales, sent_down
 
 
 def gradient_term(settings, start, state, client):

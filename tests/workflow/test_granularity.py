@@ -68,11 +68,12 @@ def test_states_and_statistics_pass_between_rounds_in_every_granularity(project,
 
 
 def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project, tmp_path):
-    methods = ["fedadam", "fedavg_stc", "fednova", "server_of_everything"]
+    methods = ["fedadam", "fedavg_stc", "fednova", "moon", "server_of_everything"]
     project.configure(rounds=3, methods=methods).make()
     expected = without_state(project.results())
     kept = {path.parts[2].partition("-seed0-")[0] for path in project.files("results/**/state.*")}
-    marks = ("fedavg-adam", "fedavg-stc", "fednova-momentum", "scaffold-local_bn-stc-yogi-K2")
+    marks = ["fedavg-adam", "fedavg-stc", "fednova-momentum", "-moon"]
+    marks += ["scaffold-local_bn-stc-yogi-K2"]
     assert all(any(name.endswith(mark) for name in kept) for mark in marks)
     for number, execution in enumerate([ROUND, SEGMENT]):
         other = type(project)(tmp_path / str(number))

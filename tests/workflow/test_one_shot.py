@@ -13,7 +13,8 @@ from fedstage.storage.tensors import load_tensors
 pytestmark = pytest.mark.workflow
 
 CLIENTS = 4
-ONE_SHOT = {"training": "one_shot", "rounds": 1}
+#: On the models of FENS: the library's FedENS, FedKD and Fed-ET train on all samples.
+ONE_SHOT = {"training": "one_shot", "rounds": 1, "local_fraction": None}
 ROUNDS = {"federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1}}
 RULES = {
     "averaging": "averaging",

@@ -151,12 +151,12 @@ def quantisation(wildcards):
 # --- inputs and outputs of results ----------------------------------------------------------------
 
 
-def of_runs(key):
-    """Return an input function: a file of each run of the experiment, each named once."""
+def of_runs(*keys):
+    """Return an input function: files of each run of the experiment, each named once."""
 
     def files(wildcards):
         runs = described(wildcards, "runs")["runs"]
-        return list(dict.fromkeys(run[key] for run in runs))
+        return list(dict.fromkeys(run[key] for key in keys for run in runs if key in run))
 
     return files
 

@@ -44,6 +44,8 @@ rule partition:
 
 
 rule participation:
+    input:
+        unpack(lambda w: edges.participation(found("plans", w.plan))),
     output:
         "results/participation/{plan}/rounds_{first}-{last}.parquet",
     log:
@@ -64,7 +66,7 @@ rule participation:
         " --clients {params.clients}"
         " --participants {params.participants} --seed {params.seed}"
         " --first {wildcards.first} --last {wildcards.last}"
-        " --binding {params.binding:q} --output {output}"
+        " --binding {params.binding:q} --histogram {input.histogram} --output {output}"
 
 
 rule initial_model:

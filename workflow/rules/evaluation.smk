@@ -63,7 +63,8 @@ rule one_shot_evaluation:
     input:
         unpack(lambda w: one_shot_edges.one_shot_evaluation(line_of(w), w.role)),
     output:
-        "results/{folder}/{line}/metrics/{role}.parquet",
+        metrics="results/{folder}/{line}/metrics/{role}.parquet",
+        over_rounds="results/{folder}/{line}/metrics/{role}_over_rounds.parquet",
     log:
         "results/logs/one_shot_evaluation/{folder}/{line}/{role}.log",
     wildcard_constraints:
@@ -78,16 +79,15 @@ rule one_shot_evaluation:
     shell:
         "fedstage one_shot_evaluation --log {log} --fingerprint {params.source}"
         " --line {input.line} --role {wildcards.role} --aggregator {input.aggregator}"
-        " --logits {input.logits} --student {input.student} --data {input.data}"
+        " --snapshots {input.snapshots} --logits {input.logits} --student {input.student}"
+        " --data {input.data}"
         " --info {input.info} --clients {input.clients} --histogram {input.histogram}"
-        " --rounds {input.rounds} --output {output}"
+        " --rounds {input.rounds} --output {output.metrics} --over-rounds {output.over_rounds}"
 
 
 rule choice:
     input:
-        validation=lambda w: [
-            metrics_of(one.in_role("validation")) for one in found("choices", w.choice).candidates
-        ],
+        validation=lambda w: [metrics_of(one) for one in found("choices", w.choice).compared],
         metrics=lambda w: [metrics_of(one) for one in found("choices", w.choice).candidates],
     output:
         metrics="results/choices/{choice}/metrics.parquet",

@@ -76,6 +76,7 @@ rule aggregator:
         unpack(lambda w: one_shot_edges.aggregator(line_of(w))),
     output:
         aggregator="results/aggregators/{line}/aggregator.safetensors",
+        snapshots="results/aggregators/{line}/snapshots.safetensors",
         rounds="results/aggregators/{line}/rounds.parquet",
     log:
         "results/logs/aggregator/{line}.log",
@@ -92,7 +93,7 @@ rule aggregator:
         " --logits {input.logits} --data {input.data} --clients {input.clients}"
         " --histogram {input.histogram} --validation-logits {input.validation_logits}"
         " --validation {input.validation} --info {input.info}"
-        " --output {output.aggregator} --rounds {output.rounds}"
+        " --output {output.aggregator} --snapshots {output.snapshots} --rounds {output.rounds}"
 
 
 rule distilled_model:

@@ -24,7 +24,7 @@ rule description:
 rule tables:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
-        metrics=of_runs("metrics"),
+        metrics=of_runs("metrics", "over_rounds"),
     output:
         csv=f"results/tables/{AT}.csv",
         parquet=f"results/tables/{AT}.parquet",
@@ -46,7 +46,7 @@ rule tables:
 rule figures:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
-        metrics=of_runs("metrics"),
+        metrics=of_runs("metrics", "over_rounds"),
         partitions=of_runs("partition"),
     output:
         accuracy=shown(f"results/figures/{AT}_accuracy.png", "accuracy", "accuracy over rounds"),
@@ -65,7 +65,7 @@ rule figures:
 rule comparison:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
-        metrics=of_runs("metrics"),
+        metrics=of_runs("metrics", "over_rounds"),
     output:
         shown(f"results/figures/{AT}_published.png", "published", "measured against published"),
     log:
@@ -82,7 +82,7 @@ rule comparison:
 rule sweep:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
-        metrics=of_runs("metrics"),
+        metrics=of_runs("metrics", "over_rounds"),
     output:
         shown(f"results/figures/{AT}_over.png", "sweep", "accuracy over an axis"),
     log:
@@ -100,7 +100,7 @@ rule claims:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
         definitions=f"results/descriptions/{AT}.claims.json",
-        metrics=of_runs("metrics"),
+        metrics=of_runs("metrics", "over_rounds"),
         measurements=measurements,
     output:
         csv=f"results/claims/{AT}.csv",
@@ -123,7 +123,7 @@ rule claims:
 rule communication:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
-        metrics=of_runs("metrics"),
+        metrics=of_runs("metrics", "over_rounds"),
         validation=lambda w: validation_of(CATALOGUE, w.experiment, w.scale),
         files=lambda w: files_of(CATALOGUE, w.experiment, w.scale),
     output:

@@ -32,6 +32,34 @@ def draw(clients: int, participants: int, seed: int, round: int) -> npt.NDArray[
     return numpy_generator(seed, "participation", round).permutation(clients)[:participants]
 
 
+def draw_by_samples(
+    samples: npt.NDArray[np.int64], participants: int, seed: int, round: int
+) -> npt.NDArray[np.int64]:
+    """Draw the participants of a round one after the other, in proportion to their samples.
+
+    Whoever is drawn is not drawn again (Fed-ET, section 3.2). The smallest of numbers with the
+    exponential distribution of rate n_k is that of client k with probability n_k / n, and so for
+    those that are left (Efraimidis and Spirakis 2006). Fewer participants are the first of more.
+
+    Parameters
+    ----------
+    samples : array
+        The number of training samples n_k of each client.
+
+    Raises
+    ------
+    FedstageError
+        If fewer clients than `participants` have samples.
+    """
+    having = int((samples > 0).sum())
+    if participants > having:
+        raise FedstageError(f"participants = {participants}: only {having} clients have samples")
+    generator = numpy_generator(seed, "participation", round)
+    numbers = generator.exponential(size=len(samples))
+    with np.errstate(divide="ignore"):
+        return np.argsort(numbers / samples)[:participants]
+
+
 def participants_of(
     clients: int, participants: int, seed: int, round: int, binding: Binding | None
 ) -> npt.NDArray[np.int64]:
@@ -60,18 +88,26 @@ def table(
     first: int,
     last: int,
     binding: Binding | None = None,
+    samples: npt.NDArray[np.int64] | None = None,
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return the columns of `SCHEMA` for the rounds `first` to `last`, both included.
+
+    With the `samples` of each client they are drawn in proportion to these.
 
     Raises
     ------
     FedstageError
-        If `last` is below `first`, or as for `participants_of`.
+        If `last` is below `first`, or as for `participants_of` and `draw_by_samples`.
     """
     if last < first:
         raise FedstageError(f"last = {last}: at least first = {first}")
     rounds = np.arange(first, last + 1)
-    drawn = [participants_of(clients, participants, seed, int(t), binding) for t in rounds]
+    drawn = [
+        participants_of(clients, participants, seed, int(t), binding)
+        if samples is None
+        else draw_by_samples(samples, participants, seed, int(t))
+        for t in rounds
+    ]
     return {
         "round": np.repeat(rounds, participants),
         "slot": np.tile(np.arange(participants), len(rounds)),

@@ -1,6 +1,5 @@
 """Samples and their tables as stages read them: a role, a client, or a public data set."""
 
-from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -58,15 +57,6 @@ def _column(values: pa.Array | pa.ChunkedArray) -> torch.Tensor:
     """Return integers as int64; not with to_numpy, which imports pandas and costs a second."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return from_dlpack(whole).to(torch.int64)
-
-
-def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
-    """Return the number of training samples of every client and class."""
-    counts: dict[int, dict[int, int]] = defaultdict(dict)
-    for row in load_table(histogram, ["client", "role", "label", "samples"]).to_pylist():
-        if row["role"] == "train":
-            counts[row["client"]][row["label"]] = row["samples"]
-    return counts
 
 
 @lru_cache(maxsize=4)

@@ -1,11 +1,14 @@
 """Descriptions of experiments for the stages of results, as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.digests import canonical
+from fedstage.plan.one_shot_sharing import aggregating
 from fedstage.plan.runs import Run
+from fedstage.results.claims.comparisons import comparisons
+from fedstage.results.claims.library import distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.lines import Line, LocalLine
@@ -17,7 +20,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the runs file of an experiment at a scale: see `fedstage.results.runs_file`."""
     definition = find(catalogue.experiments, experiment, "experiment")
     resolved = catalogue.runs[experiment, scale]
-    runs = [_described(run) for run in resolved]
+    runs = [_described(run, definition.table.also) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition)}
     head["labels"] = {str(run.axes["method"]): run.label for run in resolved if run.label}
     if published := catalogue.published.get((experiment, scale)):
@@ -55,6 +58,13 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
     ]
 
 
+def comparisons_at(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, int]:
+    """Return how many comparisons each claim on an experiment makes at a scale, if it has that."""
+    cells = distinct_cells(run.axes for run in catalogue.runs.get((experiment, scale), []))
+    claims = [one.claim for one in catalogue.claims if one.claim.experiment == experiment]
+    return {claim.id: len(comparisons(claim, cells)) for claim in claims} if cells else {}
+
+
 def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return all files that the table of communication reads, except metrics."""
     runs = catalogue.runs[experiment, scale]
@@ -78,7 +88,7 @@ def tables_read(catalogue: Catalogue) -> Iterator[str]:
                 yield from traffic_files(part.line, part.length.rounds)
 
 
-def _described(run: Run) -> Raw:
+def _described(run: Run, also: Collection[str]) -> Raw:
     described: Raw = {
         "settings": run.axes,
         "metrics": metrics_of(run),
@@ -92,7 +102,19 @@ def _described(run: Run) -> Raw:
         described["chosen"] = artefacts.chosen_file(choice_id(run))
     if validation := _validation(run):
         described["validation"] = validation
+    if also and (over_rounds := _over_rounds(run)):
+        described["over_rounds"] = over_rounds
     return described
+
+
+def _over_rounds(run: Run) -> str | None:
+    """Return the metrics of a run's aggregator during its training, if it ends in a trained one."""
+    line = run.line
+    if not isinstance(line, OneShotLine) or run.candidates or line.distillation is not None:
+        return None
+    if aggregating(line).aggregator_training is None:
+        return None
+    return one_shot_artefacts.over_rounds_file(line, run.length.role)
 
 
 def _part(run: Run) -> Raw:
@@ -108,7 +130,7 @@ def _parts(run: Run) -> Iterator[Run]:
 
 def _validation(run: Run) -> list[str]:
     """Return the validation metrics of a federated run, or of its candidates."""
-    tried = run.candidates or (run,)
+    tried = run.compared or (run,)
     if not all(isinstance(one.line, Line) and one.line.validation for one in tried):
         return []
     return [metrics_of(one.in_role("validation")) for one in tried]

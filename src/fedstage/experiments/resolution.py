@@ -7,7 +7,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import Point, label, points, short_name
-from fedstage.experiments.starts import check_start, ended_in, named_start
+from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
@@ -21,8 +21,9 @@ from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.validation import validate
 
-#: The key of a method's name in tables and figures; not a setting of any line.
+#: The key of a method's name in tables and figures; not a setting of any line, as `LIKE`.
 LABEL = "label"
+_NO_SETTING = (LABEL, LIKE)
 
 #: From a place for messages and a method's name to its settings at a point of the grid.
 SettingsOf = Callable[[str, str], Raw]
@@ -74,11 +75,28 @@ class _Layers:
 
     def merged(self, where: str, point: Point, method: str) -> Raw:
         """Return the settings of a method at a point."""
+        settings = self._below(where, point, method)
+        for path, value in point.values.items():
+            settings = assign(settings, path, value)
+        settings.pop("method", None)
+        return settings
+
+    def _below(self, where: str, point: Point, method: str, *heirs: str) -> Raw:
+        """Return the settings on which those of the grid's axes are laid.
+
+        A method that is `like` another starts from all of the other's at this point, its cells
+        included; `heirs` are the methods that start from this one.
+        """
         if method not in self.methods:
             known = ", ".join(sorted(self.methods))
             raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
-        own = {key: value for key, value in self.methods[method].items() if key != LABEL}
-        settings = lay(self.base, own)
+        own = {key: value for key, value in self.methods[method].items() if key not in _NO_SETTING}
+        settings, like = self.base, self.methods[method].get(LIKE)
+        if like in (method, *heirs):
+            raise FedstageError(f"{where}: method {method}: like = {like!r}: is like itself")
+        if like is not None:
+            settings = self._below(f"{where}, like", point.at("method", like), like, method, *heirs)
+        settings = lay(settings, own)
         for path, value in point.values.items():
             # By the value's name or, if it is a choice, by that of the choice.
             implied = self.implies.get(path, {})
@@ -93,9 +111,6 @@ class _Layers:
                 for axis, values in cell.at.items()
             ):
                 settings = lay(settings, cell.settings)
-        for path, value in point.values.items():
-            settings = assign(settings, path, value)
-        settings.pop("method", None)
         return settings
 
 
@@ -111,12 +126,14 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
-    known = {*_keys(Line), *_keys(OneShotLine), *_keys(RunLength), LABEL}
+    known = {*_keys(Line), *_keys(OneShotLine), *_keys(RunLength), *_NO_SETTING}
     for method, settings in methods.items():
         for key in settings.keys() - known:
             raise FedstageError(f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key")
         if not isinstance(text := settings.get(LABEL, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LABEL} = {text!r}: must be a text")
+        if not isinstance(like := settings.get(LIKE, method), str):
+            raise FedstageError(f"{where}/methods.{method}: {LIKE} = {like!r}: must be a method")
 
 
 def _check_axes(where: str, table: Table, grid: Mapping[str, Any]) -> None:
@@ -145,6 +162,8 @@ def _run(where: str, layers: _Layers, point: Point) -> Run:
 
     settings = layers.merged(where, point, method)
     run = _resolved(f"{where}, method {method}", settings, settings_of, (method,))
+    *others, last = (run.candidates or (run,))[0].chain()
+    check_parts(where, [*others, replace(last, axes={"method": method})], layers.methods)
     axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
     return replace(run, axes=axes | point.shown, label=layers.methods[method].get(LABEL))
 
@@ -153,9 +172,8 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     """Return the run of settings, without axes; `methods` start from one another, its own last."""
     lengths = {key: settings[key] for key in _keys(RunLength) & settings.keys()}
     length = validate(RunLength, lengths, where)
-    candidates = _candidates(where, settings, length.choose, settings_of, methods)
-    if candidates:
-        return Run({}, candidates[0].line, length, candidates)
+    if length.choose is not None:
+        return _choosing(where, settings, length, length.choose, settings_of, methods)
     rest = {key: value for key, value in settings.items() if key not in lengths}
     before = _before(where, settings, settings_of, methods)
     if before is not None:
@@ -210,16 +228,34 @@ def _before(
     return replace(run, length=only_last, axes={"method": method, "seed": run.line.seed})
 
 
+def _choosing(
+    where: str,
+    settings: Raw,
+    length: RunLength,
+    choose: Choose,
+    settings_of: SettingsOf,
+    methods: tuple[str, ...],
+) -> Run:
+    """Return the run that takes the best of its candidates."""
+    candidates = compared = _candidates(where, settings, choose, settings_of, methods)
+    if choose.compare_with:
+        changed = merge(settings, choose.compare_with)
+        compared = _candidates(f"{where}, compare_with", changed, choose, settings_of, methods)
+    for run in compared:
+        if not run.line.validation:
+            raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
+    scored = tuple(run.in_role("validation") for run in compared)
+    return Run({}, candidates[0].line, length, candidates, scored)
+
+
 def _candidates(
     where: str,
     settings: Raw,
-    choose: Choose | None,
+    choose: Choose,
     settings_of: SettingsOf,
     methods: tuple[str, ...],
 ) -> tuple[Run, ...]:
     """Return a run for every combination of the values that a run chooses among."""
-    if choose is None:
-        return ()
     tried = []
     for values in product(*choose.among.values()):
         point = dict(zip(choose.among, values, strict=True))
@@ -227,8 +263,6 @@ def _candidates(
         for path, value in point.items():
             changed = assign(changed, path, value)
         run = _resolved(f"{where}, choose", changed, settings_of, methods)
-        if not run.line.validation:
-            raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
         axes = {path: label(value) for path, value in point.items()}
         tried.append(replace(run, axes=axes))
     return tuple(tried)

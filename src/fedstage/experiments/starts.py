@@ -5,16 +5,21 @@ So methods follow one another: federated rounds from a student that clients have
 the same point of the grid, becomes a file of weights, whose name identifies all that determines it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, teaching
+from fedstage.plan.runs import Run
 from fedstage.settings.lines import Line, LocalLine, models_of
 from fedstage.settings.merging import Raw
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
+
+#: The key of a method's name whose settings, at the same point, another method has.
+LIKE = "like"
 
 _FORM = "must be the name of a method, or {method: NAME, KEY: VALUE} with changes of its settings"
 #: Settings in which a line and its start must agree.
@@ -77,6 +82,33 @@ def check_start(
         raise FedstageError(
             f"{where}: initialisation = 'own': must be 'common' with start, which all clients share"
         )
+
+
+def check_parts(where: str, parts: Sequence[Run], methods: Mapping[str, Raw]) -> None:
+    """Refuse methods that go on in rounds from one shot, or the other way round, with its settings.
+
+    An experiment's base trains clients for one of these, to the end or for a round. So a method
+    with a `start` of the other kind must be `like` the one that it is by itself.
+
+    Parameters
+    ----------
+    parts : sequence of Run
+        Runs that start from one another, each with its method among its axes.
+
+    Raises
+    ------
+    FedstageError
+        If such a method is like no other.
+    """
+    for before, part in pairwise(parts):
+        method = str(part.axes["method"])
+        own, other = part.length.training, before.length.training
+        chained = "start" in methods[method] and LIKE not in methods[method]
+        if chained and own != other and "one_shot" in (own, other):
+            raise FedstageError(
+                f"{where}, method {method}: {LIKE}: missing; a run with training = {own} that "
+                f"starts from one with {other} must name the method whose settings it has"
+            )
 
 
 def _architectures(line: Line | LocalLine | OneShotLine) -> tuple[Model, ...]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, split_target
-from fedstage.experiments.descriptions import claims_on, describe_runs
+from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
 from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
 from fedstage.plan.one_shot_sharing import local_line
@@ -15,6 +15,9 @@ from fedstage.plan.sharing import cohorts, normalised, undistilled
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
+
+#: The scale whose comparisons are those of a paper's table.
+_PAPER = "paper"
 
 
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
@@ -118,7 +121,7 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     if what == "claims":
         if not (claims := claims_on(catalogue, experiment)):
             raise FedstageError(f"{experiment}: no claim is about it")
-        return {"claims": claims}
+        return {"claims": claims, "comparisons": comparisons_at(catalogue, experiment, _PAPER)}
     if not forgets(catalogue, experiment, scale):
         raise FedstageError(f"{experiment}/{scale}: no run forgets a client")
     title = catalogue.experiments[experiment].title

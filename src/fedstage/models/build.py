@@ -5,7 +5,8 @@ from torch import nn
 
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
-from fedstage.settings.models import Model
+from fedstage.models.heads import with_head
+from fedstage.settings.models import Model, head_of
 
 
 def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -29,7 +30,10 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     # Torch's constructors draw. Building on the meta device would avoid that, but imports sympy
     # (more than a second in every job); so the global generator is forked, and the draw replaced.
     with torch.random.fork_rng(devices=[]):
-        model = architecture(settings).network(settings, shape, classes)
+        head = head_of(settings)
+        outputs = classes if head is None else head.hidden
+        model = architecture(settings).network(settings, shape, outputs)
+        model = model if head is None else with_head(model, head, classes)
     for parameter in model.parameters():
         nn.init.constant_(parameter, torch.nan)
     return model

@@ -1,6 +1,7 @@
 """Initial values of a model's parameters."""
 
 from math import sqrt
+from typing import TypeGuard
 
 import torch
 from torch import nn
@@ -31,13 +32,15 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
     """
     for module in model.modules():
         _initialise_module(module, generator)
-    branches = [
-        module.conv2
-        for module in model.modules()
-        if isinstance(module, ResidualBlock) and isinstance(module.norm2, nn.Identity)
-    ]
+    branches = [block.conv2 for block in model.modules() if _adds_unnormalised(block)]
     for convolution in branches:
         convolution.weight.mul_(1 / sqrt(len(branches)))
+
+
+def _adds_unnormalised(block: nn.Module) -> TypeGuard[ResidualBlock]:
+    """Whether a module is a residual block without norms, ours or torchvision's."""
+    norm = getattr(block, "norm2", getattr(block, "bn2", None))
+    return isinstance(norm, nn.Identity)
 
 
 def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:

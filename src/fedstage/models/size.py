@@ -4,6 +4,7 @@ from itertools import pairwise
 from math import prod
 
 from fedstage.settings.models import (
+    CnnFedEt,
     CnnSmall,
     DeepMil,
     DistilBert,
@@ -12,8 +13,11 @@ from fedstage.settings.models import (
     Model,
     Norm,
     ResNet,
+    ResNet18,
     ResNetWide,
+    Vgg19,
     WideResNet,
+    head_of,
 )
 
 FLOAT = 4  # bytes of an fp32 number
@@ -28,6 +32,10 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
     `shape` is [C, H, W] of an image or [F] of features. The header of a safetensors file (some 100
     bytes a tensor) comes on top.
     """
+    if (head := head_of(settings)) is not None:
+        hidden, width = head.hidden, head.width
+        body = settings.model_copy(update={"head": None})
+        return state_size(body, shape, hidden) + _linear(hidden, width) + _linear(width, classes)
     match settings:
         case LogisticRegression():
             return _linear(prod(shape), settings.outputs or classes)
@@ -47,6 +55,12 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
             return _wide_resnet(settings.norm, shape[0], classes)
         case EfficientNet():
             return _EFFICIENTNET + _linear(1280, classes)
+        case CnnFedEt():
+            return _cnn_fed_et(settings.channels, shape, classes)
+        case ResNet18():
+            return _resnet18(settings.norm, shape[0]) + _linear(512, classes)
+        case Vgg19():
+            return _vgg19(shape[0]) + _linear(512, classes)
         case DeepMil():
             return _deep_mil(settings.width, shape[0], settings.outputs or classes)
         case DistilBert():
@@ -88,6 +102,29 @@ def _wide_resnet(norm: Norm, channels: int, classes: int) -> int:
             size += _norm(inputs, norm) + _convolution(inputs, width, norm)
             size += _norm(width, norm) + _convolution(width, width, norm)
     return size
+
+
+def _cnn_fed_et(channels: tuple[int, int], shape: tuple[int, ...], classes: int) -> int:
+    first, second = channels
+    pooled = prod(((side - 4) // 2 - 4) // 2 for side in shape[1:])
+    layers = pairwise((second * pooled, 120, 100, 84, 50, classes))
+    convolutions = _convolution(shape[0], first, "none", 5) + _convolution(first, second, "none", 5)
+    return convolutions + sum(_linear(inputs, outputs) for inputs, outputs in layers)
+
+
+def _resnet18(norm: Norm, channels: int) -> int:
+    widths = (64, 64, 128, 256, 512)
+    size = FLOAT * channels * 64 * 49 + _norm(64, norm)
+    for before, width in pairwise(widths):
+        size += FLOAT * 9 * (before * width + 3 * width * width) + 4 * _norm(width, norm)
+        if before != width:
+            size += FLOAT * before * width + _norm(width, norm)
+    return size
+
+
+def _vgg19(channels: int) -> int:
+    widths = [64] * 2 + [128] * 2 + [256] * 4 + [512] * 8
+    return sum(_convolution(one, other, "none") for one, other in pairwise((channels, *widths)))
 
 
 def _distilbert(settings: DistilBert, classes: int) -> int:

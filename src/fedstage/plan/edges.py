@@ -108,6 +108,12 @@ def _settings(line: Line) -> Files:
     return settings_files(artefacts.line_folder(line), line.data)
 
 
+def participation(line: Line) -> Files:
+    """Return what participants are drawn by: the clients' samples, or nothing."""
+    by_samples = line.participation == "by_samples"
+    return {"histogram": artefacts.label_histogram(line) if by_samples else []}
+
+
 def _if_any(files: list[str]) -> str | list[str]:
     """Return the only file, or nothing."""
     return files[0] if files else []

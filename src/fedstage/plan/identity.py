@@ -57,6 +57,8 @@ def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
 def participation_id(line: Line) -> str:
     """Name the folder of a participation plan, by all that determines it."""
     drawn, rule = f"{line.participants}_of_{line.clients}", binding(line)
+    if line.participation == "by_samples":
+        return f"{drawn}-by_samples-seed{line.seed}-{digest(partition_id(line))}"
     if rule is None:
         return f"{drawn}-seed{line.seed}"
     return f"{drawn}-bound-seed{line.seed}-{digest(canonical(rule))}"

@@ -106,6 +106,11 @@ def aggregator_file(line: OneShotLine) -> str:
     return f"{aggregator_folder(line)}/aggregator.safetensors"
 
 
+def aggregator_snapshots(line: OneShotLine) -> str:
+    """Return the tensors of an aggregator after some of its rounds."""
+    return f"{aggregator_folder(line)}/snapshots.safetensors"
+
+
 def aggregator_rounds(line: OneShotLine) -> str:
     """Return the table of an aggregator's rounds and their traffic."""
     return f"{aggregator_folder(line)}/rounds.parquet"
@@ -137,6 +142,11 @@ def student_start(line: OneShotLine) -> str:
 def one_shot_folder(line: OneShotLine) -> str:
     """Return the folder of the model that predicts: a student if there is one, or an aggregator."""
     return aggregator_folder(line) if line.distillation is None else student_folder(line)
+
+
+def over_rounds_file(line: OneShotLine, role: str) -> str:
+    """Return the metrics of an aggregator during its training."""
+    return f"{one_shot_folder(line)}/metrics/{role}_over_rounds.parquet"
 
 
 def one_shot_metrics_file(line: OneShotLine, role: str) -> str:

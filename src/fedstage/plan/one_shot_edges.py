@@ -99,6 +99,7 @@ def one_shot_evaluation(line: OneShotLine, role: str) -> Files:
     return {
         "student": one_shot_artefacts.student_file(line) if taught else [],
         "aggregator": [] if taught else one_shot_artefacts.aggregator_file(line),
+        "snapshots": [] if taught else one_shot_artefacts.aggregator_snapshots(line),
         "logits": [] if taught else one_shot_artefacts.members_logits(line, role),
         **settings_files(one_shot_artefacts.one_shot_folder(line), line.data),
         "data": artefacts.samples_file(line.data, role),

@@ -13,13 +13,15 @@ class Run:
     """One point of an experiment's grid.
 
     A run that chooses has `candidates`, whose axes are the values to choose among; the first lends
-    it its line. The line starts from the final model of the run `before`, which is not evaluated.
+    it its line. They are `compared` on validation samples, perhaps with other settings. The line
+    starts from the final model of the run `before`, which is not evaluated.
     """
 
     axes: dict[str, Axis]  # of the grid, and always `method` and `seed`
     line: Line | LocalLine | OneShotLine
     length: RunLength
     candidates: tuple["Run", ...] = ()
+    compared: tuple["Run", ...] = ()
     before: "Run | None" = None
     label: str | None = None  # the name of its method in tables and figures
 
@@ -27,8 +29,7 @@ class Run:
         """Return the runs whose metrics are read: itself, or each candidate in both roles."""
         if not self.candidates:
             return [self]
-        roles = dict.fromkeys(("validation", self.length.role))
-        return [one.in_role(role) for role in roles for one in self.candidates]
+        return [*self.compared, *(one for one in self.candidates if one not in self.compared)]
 
     def trained(self) -> list["Run"]:
         """Return the runs whose lines are trained: those that are evaluated, and their starts."""

@@ -73,7 +73,8 @@ STAGES: dict[str, Stage] = {
     "quantised_model": _local("quantise the model of a client, calibrated on its own samples"),
     "client_logits": _local("compute the logits of a model that a client has trained to the end"),
     "aggregator": _one_shot(
-        "train or count what combines the logits of clients' models", ("output", "rounds")
+        "train or count what combines the logits of clients' models",
+        ("output", "snapshots", "rounds"),
     ),
     "distilled_model": _one_shot(
         "teach a model with a one-shot ensemble's logits", ("output",), batches=("server",)
@@ -81,7 +82,9 @@ STAGES: dict[str, Stage] = {
     # scores
     "evaluation": _federated("score a line's global models or ensembles, all rounds", ("output",)),
     "local_evaluation": _local("score models that were trained without federation"),
-    "one_shot_evaluation": _one_shot("score one-shot federated learning", ("output",)),
+    "one_shot_evaluation": _one_shot(
+        "score one-shot federated learning", ("output", "over_rounds")
+    ),
     "choice": Stage(
         "take the candidate that is most accurate on validation samples", ("output", "chosen")
     ),

@@ -59,7 +59,8 @@ class ExperimentRun(Settings):
     """A run: its value on every axis, its files, and its candidates.
 
     Of several `candidates` the file `chosen` names one. `validation` are each candidate's metrics
-    on validation samples, of a federated run that has any. `published` and `memory_mib` are the
+    on validation samples, of a federated run that has any, and `over_rounds` the metrics of what
+    was trained on clients' logits, during its training. `published` and `memory_mib` are the
     paper's numbers for its cell.
     """
 
@@ -69,6 +70,7 @@ class ExperimentRun(Settings):
     candidates: Annotated[list[Candidate], Field(min_length=1)]
     chosen: str | None = None
     validation: Annotated[list[str], Field(min_length=1)] | None = None
+    over_rounds: str | None = None
     published: PublishedNumber | None = None
     memory_mib: float | None = None
 

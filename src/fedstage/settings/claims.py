@@ -76,9 +76,15 @@ class Claim(Settings):
 
 
 class ClaimList(Settings):
-    """The claims that a stage reads."""
+    """The claims of a file."""
 
     claims: list[Claim]
+
+
+class ClaimsToJudge(ClaimList):
+    """The claims that a stage reads, and how many comparisons each makes at the paper's scale."""
+
+    comparisons: dict[str, int] = {}
 
 
 _BOUNDS = {"at_least", "at_most"}

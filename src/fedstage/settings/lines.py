@@ -11,7 +11,7 @@ from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.local_training import Compression, FedAvg, LocalTrainer, Uncompressed
-from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server, needs_validation
 from fedstage.settings.partitions import Partition
@@ -34,8 +34,8 @@ class Line(Settings):
     `participants`, the `remainder` goes to the first groups, one each, or to the main model's
     group. `architectures` are the models of groups 0 to K-1, unless all are `model`, the main one.
     `client_architectures` binds clients, from client 0 on, to one of them: they take part in its
-    groups only. All groups start from the final model of another line (`start`), by default from
-    initial models.
+    groups only. Participants are drawn `uniform`, or in proportion to their samples. All groups
+    start from the final model of another line (`start`), by default from initial models.
     """
 
     uses: ClassVar[Mapping[str, str]] = {"compression": "algorithm.exchange.compression"}
@@ -44,6 +44,7 @@ class Line(Settings):
     partition: Partition
     validation: Fraction = 0.0
     participants: Positive
+    participation: Literal["uniform", "by_samples"] = "uniform"
     model: Model
     start: WeightsFile | None = None
     global_models: Positive = 1
@@ -81,6 +82,11 @@ class Line(Settings):
         if self.architectures:
             yield from self._check_architectures()
         if self.client_architectures:
+            if self.participation != "uniform":
+                yield (
+                    f"participation = {self.participation!r}: not with client_architectures, which "
+                    "leave each slot to some of the clients"
+                )
             yield from self._check_client_architectures()
         if self.global_trainer is not None:
             yield from self._check_distillation()
@@ -100,6 +106,18 @@ class Line(Settings):
                 "local = fednova: needs client.optimiser = sgd, because it counts the gradients in "
                 "a client's change"
             )
+        if self.local.name == "moon":
+            yield from self._check_moon()
+
+    def _check_moon(self) -> Iterator[str]:
+        for model in dict.fromkeys(models_of(self)):
+            if head_of(model) is None:
+                yield (
+                    f"local = moon: compares representations, and model = {model.name!r} has no "
+                    "head; MOON's is model.head = {hidden: 128, width: 256, relu: false}"
+                )
+        if self.numerics.compile:
+            yield "numerics.compile = true: not with local = moon, which reads representations"
 
     def _check_architectures(self) -> Iterator[str]:
         if len(self.architectures) != self.global_models:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
 
 
 class LocalTraining(Choice):
@@ -59,7 +59,19 @@ class FedNova(LocalTraining):
     name: Literal["fednova"]
 
 
-LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova]
+class Moon(LocalTraining):
+    """A contrast of representations, weighted by mu, at a temperature (Li, He, Song 2021).
+
+    The model needs a `head`, whose representation is compared.
+    """
+
+    keeps_state: ClassVar[bool] = True
+    name: Literal["moon"]
+    mu: NonNegative = 5.0
+    temperature: Rate = 0.5
+
+
+LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon]
 
 
 class Uncompressed(Settings):

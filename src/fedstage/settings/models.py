@@ -10,6 +10,19 @@ from fedstage.settings.base import ByName, Choice, Positive, Settings
 Norm = Literal["batch", "group", "none"]
 
 
+class Head(Settings):
+    """Layers that end a model of any architecture, the same in all: x -> z -> logits.
+
+    The architecture gives `hidden` numbers in place of classes; ReLU, a linear layer and, with
+    `relu`, another ReLU make the representation z of `width` numbers of them, and one more linear
+    layer the logits.
+    """
+
+    hidden: Positive = 128
+    width: Positive = 128
+    relu: bool = True
+
+
 class Architecture(Choice):
     """An architecture, whose input is one of `samples`: images, features, bags or tokens.
 
@@ -21,7 +34,13 @@ class Architecture(Choice):
     smallest: ClassVar[int | None] = None
 
 
-class CnnSmall(Architecture):
+class Headed(Architecture):
+    """An architecture whose last layer can be replaced by a `head`."""
+
+    head: Head | None = None
+
+
+class CnnSmall(Headed):
     """Two convolutions and two linear layers."""
 
     smallest: ClassVar[int | None] = 4
@@ -43,7 +62,7 @@ class LogisticRegression(Architecture):
     outputs: Literal[1] | None = None
 
 
-class ResNet(Architecture):
+class ResNet(Headed):
     """CIFAR ResNet of He et al. 2016, 6n+2 layers; shortcuts without (A) or with projection (B)."""
 
     module: ClassVar[str] = "resnet"
@@ -53,7 +72,7 @@ class ResNet(Architecture):
     shortcut: Literal["A", "B"] = "A"
 
 
-class WideResNet(Architecture):
+class WideResNet(Headed):
     """Wide residual network of Zagoruyko and Komodakis 2016: 16 layers, width factor 2."""
 
     module: ClassVar[str] = "wide_resnet"
@@ -81,7 +100,7 @@ class Pretrained(Settings):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
 
 
-class EfficientNet(Architecture):
+class EfficientNet(Headed):
     """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes.
 
     All layers but the last start from `weights`: a state dict of torchvision's model, in PyTorch's
@@ -96,7 +115,7 @@ class EfficientNet(Architecture):
     norm: ClassVar[str] = "batch"
 
 
-class ResNetWide(Architecture):
+class ResNetWide(Headed):
     """The ResNet-8 of FENS: three blocks with `width`, 2 and 4 times `width` channels."""
 
     module: ClassVar[str] = "resnet_wide"
@@ -106,7 +125,30 @@ class ResNetWide(Architecture):
     width: Positive = 128
 
 
-class DistilBert(Architecture):
+class CnnFedEt(Headed):
+    """The small network of Fed-ET: two convolutions with `channels`, and five linear layers."""
+
+    smallest: ClassVar[int | None] = 16
+    name: Literal["cnn_fed_et"]
+    channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (64, 64)
+
+
+class ResNet18(Headed):
+    """ResNet-18 of He et al. 2016, as torchvision has it."""
+
+    smallest: ClassVar[int | None] = 32
+    name: Literal["resnet18"]
+    norm: Norm = "batch"
+
+
+class Vgg19(Headed):
+    """VGG-19 of Simonyan and Zisserman 2015 without batch normalisation, with one linear layer."""
+
+    smallest: ClassVar[int | None] = 32
+    name: Literal["vgg19"]
+
+
+class DistilBert(Headed):
     """DistilBERT (Sanh et al. 2019) with a classifier; needs the extra `text`.
 
     The default sizes are those of the published model. All layers but the classifier's start from
@@ -137,8 +179,17 @@ Model = ByName[
     | ResNetWide
     | DeepMil
     | EfficientNet
+    | CnnFedEt
+    | ResNet18
+    | Vgg19
     | DistilBert
 ]
+
+
+def head_of(model: Model) -> Head | None:
+    """Return the head of a model, if it has one."""
+    head: Head | None = getattr(model, "head", None)
+    return head
 
 
 def has_batch_norm(model: Model) -> bool:

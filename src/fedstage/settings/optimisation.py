@@ -60,7 +60,7 @@ class Optimiser(Settings):
     weight_decay: NonNegative = 0.0
     clip_norm: Rate | None = None
     batch_size: Positive
-    augmentation: Literal["none", "flip", "crop_flip"] = "none"
+    augmentation: Literal["none", "flip", "crop", "crop_flip"] = "none"
 
     def _faults(self) -> Iterator[str]:
         if self.nesterov and not self.momentum:

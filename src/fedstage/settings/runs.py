@@ -6,6 +6,7 @@ from pydantic import Field
 
 from fedstage.settings.base import Count, Positive, Settings
 from fedstage.settings.ensembles import Evaluated, GlobalModel
+from fedstage.settings.merging import Raw
 from fedstage.settings.scores import Role
 
 
@@ -13,10 +14,13 @@ class Choose(Settings):
     """Take the values with which a run is most accurate on validation samples.
 
     `among` has the candidates of each setting by its path; all combinations are tried, and the
-    first of equals is taken. The test set cannot choose.
+    first of equals is taken. With settings to `compare_with`, such as `validation`, the candidates
+    are trained twice: with these to be compared, and without them to be taken. The test set cannot
+    choose.
     """
 
     among: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+    compare_with: Raw = {}
     on: Literal["validation"] = "validation"
 
 

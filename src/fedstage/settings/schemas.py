@@ -71,8 +71,8 @@ def _file_schema(settings: type[BaseModel]) -> Schema:
 def _partial_definitions() -> Schema:
     """Return PartialSettings, all settings of a run, and the definitions that it refers to."""
     definitions: Schema = {}
-    # Only methods have a label, which the workflow checks.
-    properties: Schema = {"method": {"type": "string"}, "label": {"type": "string"}}
+    # Only methods have a label, and may be like another, which the workflow checks.
+    properties: Schema = {key: {"type": "string"} for key in ("method", "label", "like")}
     for part in (Line, OneShot, RunLength):
         schema = _without("required", _without("title", part.model_json_schema()), _short_forms)
         definitions |= schema["$defs"]
@@ -80,6 +80,7 @@ def _partial_definitions() -> Schema:
     # A method of the experiment stands for the file of its final model.
     changed = {"$ref": "#/$defs/PartialSettings"}
     properties["start"] = {"anyOf": [{"type": "string"}, changed, {"type": "null"}]}
+    definitions["Choose"]["properties"]["compare_with"] = changed
     definitions["PartialSettings"] = {
         "description": "Settings of runs; the others are given elsewhere.",
         "type": "object",

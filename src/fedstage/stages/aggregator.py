@@ -1,18 +1,23 @@
 """Stage `aggregator`: phase 2 of FENS, over the cached logits of the clients' models."""
 
+from collections.abc import Mapping
 from pathlib import Path
+
+import torch
 
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Samples
 from fedstage.algorithm.one_shot.fitting import fit, knowledge, read_role
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, traffic
-from fedstage.data.samples import read_counts, read_info
+from fedstage.data.label_counts import read_counts
+from fedstage.data.samples import read_info
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.storage.yaml_files import read_line
 from fedstage.training.devices import prepare
+from fedstage.weights import Weights
 
 
 def aggregator(
@@ -28,6 +33,7 @@ def aggregator(
     validation: Path | None = None,
     info: Path,
     output: Path,
+    snapshots: Path,
     rounds: Path,
 ) -> None:
     """Train or count the aggregator, and write it with a table of its traffic.
@@ -44,6 +50,8 @@ def aggregator(
         role `aggregator` (or the server's own), and the data set with these samples.
     validation_logits, validation : optional
         The same for the clients' validation samples, where training may stop early.
+    snapshots : Path
+        Output: the aggregator after every fifth round of its training, each tensor a stack of them.
 
     Raises
     ------
@@ -65,10 +73,18 @@ def aggregator(
     trained = fit(settings, known, samples, held_out.values())
     metadata = {"members": members(settings), "round": trained.best}
     save_tensors(output, trained.parameters, metadata)
+    save_tensors(snapshots, *_stacked(trained.kept))
     sizes = [payload_bytes(load_tensors(path)[0]) for path in models]
     sent = _quantised(quantised) if quantised else None
     columns = traffic(settings, sizes, dataset_info["classes"], trained, sent)
     save_table(rounds, columns, ROUNDS_SCHEMA)
+
+
+def _stacked(kept: Mapping[int, Weights]) -> tuple[Weights, dict[str, list[int]]]:
+    """Return the parameters of several rounds as one tensor a name, and the rounds."""
+    names = next(iter(kept.values()), {})
+    stacks = {name: torch.stack([one[name] for one in kept.values()]) for name in names}
+    return stacks, {"rounds": list(kept)}
 
 
 def _quantised(paths: list[Path]) -> Quantised:

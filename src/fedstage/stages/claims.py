@@ -7,14 +7,14 @@ import pandas as pd
 from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
 from fedstage.results.claims.report import render_report
 from fedstage.results.claims.table import SCHEMA, claim_rows
-from fedstage.results.claims.verdicts import Judgement, judge
+from fedstage.results.claims.verdicts import Judgement, correct, judge
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables import html as html_writer
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source
 from fedstage.results.tables.plain import write_csv, write_parquet
 from fedstage.results.tables.runs import last_rounds, read_runs
-from fedstage.settings.claims import Claim, ClaimList
+from fedstage.settings.claims import Claim, ClaimsToJudge
 from fedstage.settings.scores import SECONDS
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json, save_text
@@ -42,9 +42,14 @@ def claims(
         seconds; metrics that none of them has are read from the runs' metrics files.
     """
     experiment, frame = read_runs(runs)
-    listed = validate(ClaimList, load_json(definitions), str(definitions)).claims
+    listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
     tables = [load_frame(path) for path in measurements or []]
-    judged = [_judge(claim, experiment, frame, tables) for claim in listed]
+    judged = correct(
+        [
+            _judge(claim, listed.comparisons.get(claim.id), experiment, frame, tables)
+            for claim in listed.claims
+        ]
+    )
     rows = claim_rows(judged, experiment.metric)
     write_csv(csv, rows, SCHEMA.names)
     write_parquet(parquet, rows, SCHEMA)
@@ -68,7 +73,11 @@ def _source(
 
 
 def _judge(
-    claim: Claim, experiment: ExperimentRuns, frame: pd.DataFrame, tables: list[pd.DataFrame]
+    claim: Claim,
+    claimed: int | None,
+    experiment: ExperimentRuns,
+    frame: pd.DataFrame,
+    tables: list[pd.DataFrame],
 ) -> Judgement:
     """Judge a claim by its metric; only the metric of the table has published numbers."""
     metric = claim.metric or experiment.metric
@@ -78,4 +87,4 @@ def _judge(
     else:
         values = values_of_runs(frame, metric)
     cells = cells_of(experiment, values, published=metric == experiment.metric)
-    return judge(claim, cells, lambda point: settings_for_people(point, experiment))
+    return judge(claim, cells, lambda point: settings_for_people(point, experiment), claimed)

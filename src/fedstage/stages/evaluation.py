@@ -9,7 +9,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, read_members, teacher_logits
 from fedstage.data.bags import Samples
-from fedstage.data.samples import read_counts
+from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.members import checkpoints, parse_evaluated

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedstage.data.folder import default_folder
 from fedstage.models.build import build
+from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise
 from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.randomness import torch_generator
@@ -35,5 +36,7 @@ def initial_model(
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
     weights = getattr(checked.model, "weights", None)
     if weights is not None:
-        take_weights(model, weights, folder or default_folder(), LAYOUTS[checked.model.name])
+        take_weights(
+            body_of(model), weights, folder or default_folder(), LAYOUTS[checked.model.name]
+        )
     save_tensors(output, model.state_dict())

@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import fmean
 
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
-from fedstage.data.samples import read_counts
+from fedstage.data.label_counts import read_counts
 from fedstage.results.metrics import METRICS_SCHEMA, spread
 from fedstage.results.scores import own_accuracies, score
 from fedstage.settings.lines import LocalLine

@@ -1,10 +1,14 @@
 """Stage `one_shot_evaluation`: score the predictions of one-shot federated learning."""
 
+from collections.abc import Iterator
 from operator import mul
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from fedstage.algorithm.one_shot.prediction import predict
-from fedstage.data.samples import read_counts
+from fedstage.data.label_counts import read_counts
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import model_metrics
@@ -13,6 +17,7 @@ from fedstage.stages.inputs import begin, load_model, read_evaluated, stack_logi
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
+from fedstage.weights import Weights
 
 
 def one_shot_evaluation(
@@ -20,6 +25,7 @@ def one_shot_evaluation(
     line: Path,
     role: str,
     aggregator: Path | None = None,
+    snapshots: Path | None = None,
     logits: list[Path] | None = None,
     student: Path | None = None,
     data: Path,
@@ -28,40 +34,63 @@ def one_shot_evaluation(
     histogram: Path,
     rounds: Path,
     output: Path,
+    over_rounds: Path,
 ) -> None:
-    """Write one row of metrics, of round 1.
+    """Write one row of metrics, of round 1, and those of the aggregator during its training.
 
     Parameters
     ----------
     role : str
         ``test``, ``test_own``, or ``validation``: the samples with this role in `clients`.
-    aggregator, logits : optional
-        The trained aggregator, and its members' logits on the samples of the role.
+    aggregator, snapshots, logits : optional
+        The trained aggregator, as it was during its training, and its members' logits on the
+        samples of the role.
     student : Path, optional
         The model that learnt from the aggregator, scored in its place.
     rounds : Path
         Bytes that one client sent and received, a row a round.
+    over_rounds : Path
+        Output: a row for each snapshot, by the round of the aggregator's training. What some
+        released code reports is the highest of them; nothing is chosen by it.
     """
     settings, device, dataset_info = begin(line, OneShotLine, info)
     images, labels = read_evaluated(data, clients, role, device)
+    counts, remaining = read_counts(histogram), len(members(settings))
+    travelled = _mean_bytes(rounds, remaining)
+
+    def row(round: int, predicted: torch.Tensor) -> dict[str, Any]:
+        return {
+            "round": round,
+            "evaluated": "aggregator" if student is None else "distilled_model",
+            "role": role,
+            **model_metrics(predicted, labels, counts),
+            **travelled,
+            "participants": remaining,
+        }
+
+    later: list[dict[str, Any]] = []
     if student is not None:
         model = load_model(student, settings.student, dataset_info, device, settings.numerics)
         predicted = compute_logits(model, images, dataset_info, settings.numerics)
     else:
-        assert aggregator is not None, "the graph gives it where there is no student"
+        assert aggregator is not None, "the graph gives both where there is no student"
+        assert snapshots is not None, "the graph gives both where there is no student"
         ensemble = stack_logits(logits or [], device)
-        parameters, _ = load_tensors(aggregator)
-        predicted = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
-    remaining = len(members(settings))
-    row = {
-        "round": 1,
-        "evaluated": "aggregator" if student is None else "distilled_model",
-        "role": role,
-        **model_metrics(predicted, labels, read_counts(histogram)),
-        **_mean_bytes(rounds, remaining),
-        "participants": remaining,
-    }
-    save_rows(output, [row], METRICS_SCHEMA)
+
+        def predictions(parameters: Weights) -> torch.Tensor:
+            return predict(settings.aggregator, parameters, ensemble, images, dataset_info)
+
+        predicted = predictions(load_tensors(aggregator)[0])
+        later = [row(round, predictions(one)) for round, one in _snapshots(snapshots)]
+    save_rows(output, [row(1, predicted)], METRICS_SCHEMA)
+    save_rows(over_rounds, later, METRICS_SCHEMA)
+
+
+def _snapshots(path: Path) -> Iterator[tuple[int, Weights]]:
+    """Yield each round of an aggregator's training that was kept, and its parameters."""
+    stacks, metadata = load_tensors(path)
+    for position, round in enumerate(metadata["rounds"]):
+        yield round, {name: stack[position] for name, stack in stacks.items()}
 
 
 def _mean_bytes(rounds: Path, clients: int) -> dict[str, int]:

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
+
+from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, table
 from fedstage.settings.slots import Binding
 from fedstage.settings.validation import validate_json
@@ -16,6 +19,7 @@ def participation(
     first: int,
     last: int,
     binding: str | None = None,
+    histogram: Path | None = None,
     output: Path,
 ) -> None:
     """Write the participants of the rounds `first` to `last`, both included.
@@ -29,6 +33,13 @@ def participation(
     binding : str, optional
         `fedstage.settings.slots.Binding` as JSON: the clients that each slot may have, by default
         all.
+    histogram : Path, optional
+        The label counts of the clients, in proportion to whose training samples they are drawn; by
+        default all alike.
     """
     rule = validate_json(Binding, binding, "--binding") if binding else None
-    save_table(output, table(clients, participants, seed, first, last, rule), SCHEMA)
+    samples = None
+    if histogram is not None:
+        counts = read_counts(histogram)
+        samples = np.array([sum(counts.get(client, {}).values()) for client in range(clients)])
+    save_table(output, table(clients, participants, seed, first, last, rule, samples), SCHEMA)

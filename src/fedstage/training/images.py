@@ -9,6 +9,7 @@ import torch
 from fedstage.data.bags import Bags, Samples
 
 PADDING = 4  # of the random crop, as customary for 32x32 images
+_CROP = 2  # rows of `draw` that are offsets of a crop, the last ones
 
 
 def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
@@ -34,15 +35,16 @@ def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor
 def draw(kind: str, count: int, generator: torch.Generator) -> torch.Tensor:
     """Draw the augmentation of `count` images: int64 [rows, count].
 
-    Rows of ``none``: 0; of ``flip``: 1, whether to flip; of ``crop_flip``: 3, also how far down and
-    to the right. The generator is on the CPU, so that every device gets the same numbers.
+    Rows of ``none``: 0; of ``flip``: 1, whether to flip; of ``crop``: 2, how far down and to the
+    right; of ``crop_flip``: 3, both. The generator is on the CPU, so that every device gets the
+    same numbers.
     """
-    if kind == "none":
-        return torch.empty(0, count, dtype=torch.int64)
-    flips = (torch.rand(count, generator=generator) < 0.5).long()[None]
-    if kind == "flip":
-        return flips
-    return torch.cat([flips, torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator)])
+    drawn = [torch.empty(0, count, dtype=torch.int64)]
+    if kind in ("flip", "crop_flip"):
+        drawn.append((torch.rand(count, generator=generator) < 0.5).long()[None])
+    if kind in ("crop", "crop_flip"):
+        drawn.append(torch.randint(0, 2 * PADDING + 1, (2, count), generator=generator))
+    return torch.cat(drawn)
 
 
 def augment(images: Samples, drawn: torch.Tensor) -> Samples:
@@ -53,8 +55,9 @@ def augment(images: Samples, drawn: torch.Tensor) -> Samples:
     if not len(drawn):
         return images
     assert isinstance(images, torch.Tensor), "checked by Line: only images are augmented"
-    images = torch.where(drawn[0].bool()[:, None, None, None], images.flip(-1), images)
-    return _crop(images, drawn[1:]) if len(drawn) > 1 else images
+    if len(drawn) != _CROP:
+        images = torch.where(drawn[0].bool()[:, None, None, None], images.flip(-1), images)
+    return _crop(images, drawn[-_CROP:]) if len(drawn) >= _CROP else images
 
 
 def _crop(images: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:

@@ -51,6 +51,7 @@ def training(
     numerics: Numerics = PLAIN,
     *,
     rate: float = 1.0,
+    objective: ModelLoss | None = None,
     gradient_term: GradientTerm | None = None,
     after_step: AfterStep | None = None,
 ) -> Generator[None, None, Outcome]:
@@ -68,9 +69,11 @@ def training(
         Draws the augmentation.
     rate : float
         Factor of the learning rate in this round.
+    objective : callable, optional
+        What is minimised in place of the `loss` of the model's logits; never compiled.
     """
     parameters = _start(model)
-    loss_of = model_loss(loss, numerics, settings.batch_size)
+    loss_of = objective or model_loss(loss, numerics, settings.batch_size)
 
     def batch_loss(samples: torch.Tensor) -> torch.Tensor:
         index, augmentation = samples[0], samples[1:]

@@ -5,6 +5,7 @@ products, the memory format, and whether the code is compiled.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,14 +23,20 @@ PLAIN = Numerics()
 
 def forward(model: nn.Module, pixels: torch.Tensor, numerics: Numerics) -> torch.Tensor:
     """Return the logits [n, classes], float32 where the weights are, of pixels [n, C, H, W]."""
+    logits: torch.Tensor = compute(model, pixels, numerics)
+    return logits.float() if numerics.precision == "bf16" else logits
+
+
+def compute(
+    function: Callable[[torch.Tensor], Any], pixels: torch.Tensor, numerics: Numerics
+) -> Any:
+    """Return what a function makes of pixels [n, C, H, W], its products in the precision chosen."""
     if numerics.memory_format == "channels_last":  # only for images, as `Line` checks
         pixels = pixels.contiguous(memory_format=torch.channels_last)
     if numerics.precision != "bf16":
-        logits: torch.Tensor = model(pixels)
-        return logits
+        return function(pixels)
     with torch.autocast(pixels.device.type, torch.bfloat16):
-        logits = model(pixels)
-    return logits.float()
+        return function(pixels)
 
 
 def eager_loss(loss: Loss, numerics: Numerics) -> ModelLoss:

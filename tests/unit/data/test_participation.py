@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.participation import SCHEMA, draw, table
+from fedstage.data.participation import SCHEMA, draw, draw_by_samples, table
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import block_of
 
@@ -75,6 +75,35 @@ def test_number_of_participants_is_checked(participants):
 def test_rounds_start_at_one():
     with pytest.raises(FedstageError, match="round = 0: at least 1"):
         draw(5, 2, 0, 0)
+
+
+SAMPLES = np.array([10, 0, 30, 60, 100])
+
+
+def test_the_first_slot_is_in_proportion_to_samples_and_so_is_the_rest_of_those_left():
+    """The probability of (3, 4) is 60/200 of all, then 100/140 of the others."""
+    rounds = 6000
+    drawn = np.stack([draw_by_samples(SAMPLES, 2, 0, t) for t in range(1, rounds + 1)])
+    first = np.bincount(drawn[:, 0], minlength=5) / rounds
+    expected = SAMPLES / SAMPLES.sum()
+    assert np.abs(first - expected).max() < 5 * np.sqrt(0.25 / rounds)
+    assert first[1] == 0
+    pairs = np.mean((drawn == (3, 4)).all(1))
+    likely = 0.3 * 100 / 140
+    assert abs(pairs - likely) < 5 * np.sqrt(likely * (1 - likely) / rounds)
+    assert (drawn[:, 0] != drawn[:, 1]).all()
+
+
+def test_fewer_participants_by_samples_are_the_first_of_more():
+    more = draw_by_samples(np.arange(1, 51), 20, 3, 7).tolist()
+    assert draw_by_samples(np.arange(1, 51), 5, 3, 7).tolist() == more[:5]
+    assert len(set(more)) == 20
+    assert draw_by_samples(np.arange(1, 51), 20, 3, 8).tolist() != more
+
+
+def test_clients_without_samples_cannot_take_part():
+    with pytest.raises(FedstageError, match="participants = 5: only 4 clients have samples"):
+        draw_by_samples(SAMPLES, 5, 0, 1)
 
 
 def test_table_lists_every_slot_of_every_round():

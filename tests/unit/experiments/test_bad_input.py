@@ -101,7 +101,7 @@ CHOICES = {
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
-    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova'",
+    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon'",
     "compression": "'none', 'stc'",
     "public": "'held_out', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
@@ -601,6 +601,25 @@ BAD_CONFIGURATIONS = {
     ),
     "fednova with adam": method(
         {"local": "fednova", "client": {"optimiser": "adam"}}, "local = fednova", "sgd"
+    ),
+    "participants by samples of bound clients": method(
+        {
+            "local": "fedavg",
+            "participation": "by_samples",
+            "client_architectures": [{"model": "cnn_small", "clients": 2}],
+        },
+        "participation = 'by_samples': not with client_architectures",
+    ),
+    "moon without a head": method(
+        {"local": "moon"}, "local = moon: compares representations", "model.head = {hidden: 128"
+    ),
+    "moon compiled": method(
+        {
+            "local": "moon",
+            "model": {"cnn_small": {"head": {}}},
+            "numerics": {"compile": True},
+        },
+        "numerics.compile = true: not with local = moon",
     ),
     "drop-worst with a server optimiser": Bad(
         ("server.drop_worst = 'as_released'", "only for aggregation.server_optimizer = average"),

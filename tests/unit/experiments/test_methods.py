@@ -46,7 +46,8 @@ def line(method, **point):
 
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
-    assert run(method).axes["method"] == method
+    changed = {"model.head": {"width": 8}} if method == "moon" else {}
+    assert run(method, **changed).axes["method"] == method
 
 
 GLOBAL_MODELS, CHECKPOINTS = (2, 3, 4, 7, 8), (1, 2, 4)

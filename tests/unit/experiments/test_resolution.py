@@ -1,3 +1,4 @@
+import re
 from itertools import product
 
 import pytest
@@ -603,6 +604,42 @@ def test_candidates_are_scored_on_validation_and_on_what_is_asked_for():
     assert plain.evaluated() == [plain]
 
 
+def compared(**settings):
+    choose = {"among": {"client.epochs": [1, 4]}, "compare_with": settings}
+    library = LIBRARY | {"tuned": {"choose": choose}}
+    (run,) = runs(library=library, grid={"method": ["tuned"]})
+    return run
+
+
+def test_candidates_may_be_compared_with_other_settings_than_they_are_taken_with():
+    run = compared(validation=0.2)
+    assert [one.line.validation for one in run.candidates] == [0.0, 0.0]
+    assert [one.line.validation for one in run.compared] == [0.2, 0.2]
+    assert [one.length.role for one in run.compared] == ["validation", "validation"]
+    assert [one.line.client.epochs for one in run.compared] == [1, 4]
+    assert run.evaluated() == [*run.compared, *run.candidates]
+    assert len({line_id(one.line) for one in run.trained()}) == 4
+
+
+def test_without_them_each_candidate_is_trained_once():
+    run = chosen({"client.epochs": [1, 4]})
+    assert [one.line for one in run.compared] == [one.line for one in run.candidates]
+    assert len({line_id(one.line) for one in run.trained()}) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"participants": 3}, "validation = 0: choose needs more than 0"),
+        ({"validation": 1.5}, "compare_with, choose: validation = 1.5"),
+        ({"klient": {}}, "compare_with, choose: klient"),
+    ],
+)
+def test_what_candidates_cannot_be_compared_with(settings, told):
+    with pytest.raises(FedstageError, match=re.escape(told)):
+        compared(**settings)
+
+
 def test_one_shot_runs_choose_too():
     rates = "aggregator_training.federated.learning_rate"
     run = chosen(
@@ -620,14 +657,92 @@ def test_one_shot_runs_choose_too():
 KD = {"training": "one_shot", "rounds": 1, "aggregator": "weighted", "distillation": "l1"}
 FOLLOWING = LIBRARY | {
     "kd": KD,
-    "kd_first": {"local": "fedavg", "rounds": 3, "start": "kd"},
-    "kd_last": KD | {"start": {"method": "fedavg", "rounds": 3}},
-    "twice": {"local": "fedavg", "rounds": 2, "start": "kd_last"},
+    "kd_first": {"like": "fedavg", "rounds": 3, "start": "kd"},
+    "kd_last": {"like": "kd", "start": {"method": "fedavg", "rounds": 3}},
+    "twice": {"like": "fedavg", "rounds": 2, "start": "kd_last"},
 }
 
 
 def following(*names, **changes):
     return runs(library=FOLLOWING, grid={"method": list(names), **changes})
+
+
+def test_settings_of_one_part_do_not_reach_the_next():
+    """The base is of one shot; federated rounds have those of their own method and its cells."""
+    methods = {"fedavg": {"client": {"epochs": 2, "learning_rate": 0.1}}}
+    tuned = [{"at": {"method": "fedavg"}, "settings": {"client": {"learning_rate": 0.3}}}]
+    grid = {"method": ["kd_first", "kd_last"]}
+    scales = {"default": {"methods": methods, "cells": tuned}}
+    first, last = runs(library=FOLLOWING, grid=grid, scales=scales)
+    for part in (first, last.before):
+        assert (part.line.client.epochs, part.line.client.learning_rate) == (2, 0.3)
+        assert part.length.rounds == 3
+    for part in (first.before, last):
+        assert part.line.client == following("kd")[0].line.client
+    assert first.before.line == following("kd")[0].line
+
+
+def test_a_part_in_rounds_after_one_shot_must_be_like_a_method():
+    for name, raw in {"kd_first": {"local": "fedavg", "rounds": 3, "start": "kd"}}.items():
+        with pytest.raises(
+            FedstageError, match=f"method {name}: like: missing; a run with training"
+        ):
+            runs(library=FOLLOWING | {name: raw}, grid={"method": [name]})
+    again = {"again": {"local": "fedavg", "rounds": 2, "start": "fedavg"}}
+    assert runs(library=FOLLOWING | again, grid={"method": ["again"]})
+
+
+# --- methods that are like others -----------------------------------------------------------------
+
+
+def test_a_method_that_is_like_another_has_its_settings_and_no_label():
+    library = LIBRARY | {
+        "one": {"label": "One", "local": {"fedprox": {"mu": 0.1}}, "client": {"epochs": 4}},
+        "two": {"like": "one", "client": {"learning_rate": 0.3}},
+        "three": {"like": "two", "local": "fedavg"},
+    }
+    one, two, three = runs(library=library, grid={"method": ["one", "two", "three"]})
+    assert two.line.local == one.line.local
+    assert (two.line.client.epochs, two.line.client.learning_rate) == (4, 0.3)
+    assert three.line.local.name == "fedavg"
+    assert three.line.client == two.line.client
+    assert (one.label, two.label) == ("One", None)
+
+
+def test_settings_of_the_experiment_reach_methods_that_are_like_another():
+    library = LIBRARY | {"two": {"like": "fedavg", "rounds": 2}}
+    scales = {
+        "default": {
+            "methods": {"fedavg": {"client": {"epochs": 4}}},
+            "cells": [
+                {"at": {"method": "fedavg"}, "settings": {"rounds": 7, "participants": 3}},
+                {"at": {"method": "two"}, "settings": {"client": {"learning_rate": 0.4}}},
+            ],
+        }
+    }
+    fedavg, two = runs(library=library, grid={"method": ["fedavg", "two"]}, scales=scales)
+    assert two.line.client.epochs == fedavg.line.client.epochs == 4
+    assert (fedavg.length.rounds, two.length.rounds) == (7, 2)
+    assert two.line.participants == fedavg.line.participants == 3
+    assert two.line.client.learning_rate == 0.4 != fedavg.line.client.learning_rate
+
+
+@pytest.mark.parametrize(
+    ("likes", "told"),
+    [
+        ({"one": "one"}, "method one: like = 'one': is like itself"),
+        ({"one": "two", "two": "one"}, "method two: like = 'one': is like itself"),
+        ({"one": "nonsuch"}, "like: method = 'nonsuch': unknown; use one of "),
+        ({"one": 3}, "methods.one: like = 3: must be a method"),
+    ],
+)
+def test_what_a_method_cannot_be_like(likes, told):
+    library = LIBRARY | {name: {"like": like} for name, like in likes.items()}
+    with pytest.raises(FedstageError, match=re.escape(told)):
+        runs(library=library, grid={"method": ["one"]})
+
+
+# --- parts of a chain -----------------------------------------------------------------------------
 
 
 def test_a_run_that_starts_from_a_student_shares_all_of_it():

@@ -6,11 +6,14 @@ import pytest
 from fedstage.models.build import build
 from fedstage.models.size import state_size
 from fedstage.settings.models import (
+    CnnFedEt,
     CnnSmall,
     DeepMil,
     EfficientNet,
     LogisticRegression,
     ResNet,
+    ResNet18,
+    Vgg19,
     WideResNet,
 )
 
@@ -28,6 +31,13 @@ MODELS = [
     ),
     *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
 ]
+#: Models of images of at least 16 or 32 pixels.
+LARGER = [
+    CnnFedEt(name="cnn_fed_et"),
+    CnnFedEt(name="cnn_fed_et", channels=(3, 5)),
+    *(ResNet18(name="resnet18", norm=norm) for norm in NORMS),
+    Vgg19(name="vgg19"),
+]
 
 
 @pytest.mark.parametrize("classes", [10, 100])
@@ -36,6 +46,13 @@ MODELS = [
 def test_closed_form_is_the_size_of_the_built_model(settings, shape, classes):
     state = build(settings, shape, classes).state_dict()
     assert state_size(settings, shape, classes) == sum(value.nbytes for value in state.values())
+
+
+@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 35, 40)], ids=str)
+@pytest.mark.parametrize("settings", LARGER, ids=str)
+def test_closed_form_of_larger_models(settings, shape):
+    state = build(settings, shape, 10).state_dict()
+    assert state_size(settings, shape, 10) == sum(value.nbytes for value in state.values())
 
 
 @pytest.mark.parametrize("shape", [(13,), (1, 8, 8)], ids=str)

@@ -187,9 +187,10 @@ def test_every_name_has_a_module(package, choice):
 
 def test_stateful_trainers_are_those_that_carry_a_state():
     metadata = {"client": 0, "samples": 3}
-    updates = [Update(None, {}, {"weight": torch.ones(2)}, metadata)]
+    updates = [Update(None, {"weight": torch.ones(2)}, {"weight": torch.ones(2)}, metadata)]
+    headed = {"cnn_small": {"head": {}}}  # which MOON needs
     names = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
-    for settings in (line(local=name).local for name in names):
+    for settings in (line(local=name, model=headed).local for name in names):
         state = local_trainer(settings).next_state(settings, {}, updates, clients=2)
         assert bool(state) == settings.keeps_state
 

@@ -155,6 +155,7 @@ def aggregated(world, folder, fitted="aggregator", data="train", stopped=False, 
     clients = members(settings)
     folder.mkdir(exist_ok=True)
     output, rounds = folder / "aggregator.safetensors", folder / "rounds.parquet"
+    snapshots = folder / "snapshots.safetensors"
     path = written(folder / "line.yaml", settings)
     read = {"logits": [world.logits(c, fitted) for c in clients], "data": world.data(data)}
     if stopped:
@@ -162,23 +163,28 @@ def aggregated(world, folder, fitted="aggregator", data="train", stopped=False, 
         read["validation"] = world.data("train")
     aggregator(
         line=path, models=[world.model(c) for c in clients], clients=world.clients,
-        histogram=world.histogram, info=world.info, output=output, rounds=rounds,
-        **(read if fitted else {}),
+        histogram=world.histogram, info=world.info, output=output, snapshots=snapshots,
+        rounds=rounds, **(read if fitted else {}),
     )  # fmt: skip
     parameters, notes = load_tensors(output)
     table = load_table(rounds)
     assert table.schema.remove_metadata() == ROUNDS_SCHEMA
-    return Made(path, parameters, notes, table.to_pylist(), (output, rounds))
+    return Made(path, parameters, notes, table.to_pylist(), (output, rounds, snapshots))
+
+
+def later_rows(metrics):
+    """The metrics of an aggregator during its training, beside those of its end."""
+    return metrics.with_stem(f"{metrics.stem}_over_rounds")
 
 
 def evaluated(world, made, role="test"):
-    settings_file, (parameters, rounds) = made.line, made.files
+    settings_file, (parameters, rounds, snapshots) = made.line, made.files
     output = parameters.with_name(f"{role}.parquet")
     one_shot_evaluation(
-        line=settings_file, role=role, aggregator=parameters, info=world.info,
+        line=settings_file, role=role, aggregator=parameters, snapshots=snapshots, info=world.info,
         logits=[world.logits(c, role) for c in made.notes["members"]],
         data=world.data("test" if role == "test" else "train"), clients=world.clients,
-        histogram=world.histogram, rounds=rounds, output=output,
+        histogram=world.histogram, rounds=rounds, output=output, over_rounds=later_rows(output),
     )  # fmt: skip
     table = load_table(output)
     assert table.schema.remove_metadata() == METRICS_SCHEMA
@@ -301,6 +307,32 @@ def test_experts_see_the_images_of_clients_and_of_the_test_set(world, tmp_path):
     made = aggregated(world, tmp_path, aggregator={"moe": gate}, aggregator_training=ROUNDS)
     assert made.parameters["head.weight"].shape == (4, 4)
     assert 0 <= evaluated(world, made)["top1_accuracy"] <= 100
+
+
+def test_the_aggregator_is_scored_during_its_training(world, tmp_path):
+    """After rounds 5 and 10 of 12, by what shorter trainings end in; nothing is chosen by it."""
+    ten = ROUNDS["federated"] | {"rounds": 12}
+    made = aggregated(
+        world, tmp_path / "12", aggregator="mlp", aggregator_training={"federated": ten}
+    )
+    row = evaluated(world, made)
+    later = load_table(later_rows(tmp_path / "12" / "test.parquet")).to_pylist()
+    assert [one["round"] for one in later] == [5, 10]
+    for one in later:
+        short = aggregated(
+            world, tmp_path / str(one["round"]), aggregator="mlp",
+            aggregator_training={"federated": ten | {"rounds": one["round"]}},
+        )  # fmt: skip
+        ended = evaluated(world, short)
+        scores = ("top1_accuracy", "balanced_accuracy", "loss", "evaluated", "role")
+        assert [one[key] for key in scores] == [ended[key] for key in scores]
+    assert row["loss"] not in [one["loss"] for one in later]
+
+
+def test_what_is_not_trained_has_no_scores_during_its_training(world, tmp_path):
+    made = aggregated(world, tmp_path, fitted=None, aggregator="weighted")
+    evaluated(world, made)
+    assert load_table(later_rows(tmp_path / "test.parquet")).num_rows == 0
 
 
 def test_the_same_settings_write_the_same_bytes(world, tmp_path):
@@ -453,6 +485,7 @@ def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path)
     one_shot_evaluation(
         line=path, role="test", student=output, data=world.data("test"), info=world.info,
         clients=world.clients, histogram=world.histogram, rounds=made.files[1], output=metrics,
+        over_rounds=later_rows(metrics),
     )  # fmt: skip
     (row,) = load_table(metrics).to_pylist()
     weights = load_tensors(output)[0]
@@ -628,7 +661,7 @@ def test_the_ensemble_travels_in_int8_and_the_clients_own_models_do_not(world, r
         line=written(tmp_path / "line.yaml", settings), models=[world.model(c) for c in range(4)],
         quantised=rough, logits=[world.logits(c, "aggregator") for c in range(4)],
         data=world.data("train"), clients=world.clients, histogram=world.histogram,
-        info=world.info, output=output, rounds=rounds,
+        info=world.info, output=output, snapshots=tmp_path / "snapshots.safetensors", rounds=rounds,
     )  # fmt: skip
     sizes = [
         sum(value.numel() * value.element_size() for value in load_tensors(path)[0].values())

@@ -1,12 +1,14 @@
 import json
 
+import numpy as np
 import pytest
 
-from fedstage.data.participation import SCHEMA, draw
+from fedstage.data.participation import SCHEMA, draw, draw_by_samples
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.stages.participation import participation
-from fedstage.storage.tables import load_table
+from fedstage.storage.tables import load_table, save_table
 
 
 def written(folder, name="rounds.parquet", **changes):
@@ -29,6 +31,21 @@ def test_a_round_is_the_same_whichever_rounds_are_drawn_with_it(tmp_path):
     whole = written(tmp_path, first=1, last=12).slice(5 * 6, 5 * 3)
     part = written(tmp_path, "part.parquet", first=7, last=9)
     assert whole.equals(part)
+
+
+def test_participants_by_samples_are_read_from_the_label_counts(tmp_path):
+    columns = {
+        "client": [0, 1, 1, 3, 4], "role": ["train", "train", "train", "train", "validation"],
+        "label": [0, 0, 1, 2, 0], "samples": [5, 10, 10, 1, 99],
+    }  # fmt: skip
+    histogram = tmp_path / "histogram.parquet"
+    save_table(histogram, columns, HISTOGRAM_SCHEMA)
+    rows = written(tmp_path, clients=6, participants=2, histogram=histogram).to_pydict()
+    samples = np.array([5, 20, 0, 1, 0, 0])
+    assert rows["client"] == [
+        int(c) for t in range(1, 101) for c in draw_by_samples(samples, 2, 3, t)
+    ]
+    assert set(rows["client"]) == {0, 1, 3}
 
 
 def test_same_arguments_same_bytes(tmp_path):

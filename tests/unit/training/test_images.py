@@ -103,6 +103,13 @@ def test_crop_flip_is_a_crop_of_the_padded_image_flipped_or_not():
         assert len(crops_of(image, result)) == 1
 
 
+def test_a_crop_by_itself_mirrors_nothing():
+    """Digits of SVHN have a left and a right side."""
+    images = pixels(12)
+    for image, result in zip(images, augmented(images, "crop"), strict=True):
+        assert [flipped for flipped, *_ in crops_of(image, result)] == [False]
+
+
 def test_crop_offsets_cover_0_to_8_evenly_and_independently():
     size, n, middle = 16, 4000, 8
     numbers = torch.arange(1, size + 1, dtype=torch.uint8).expand(size, size)
@@ -129,7 +136,7 @@ def test_padding_is_black():
     assert {36, 4} <= set(white.tolist())
 
 
-@pytest.mark.parametrize("kind", ["flip", "crop_flip"])
+@pytest.mark.parametrize("kind", ["flip", "crop", "crop_flip"])
 def test_same_generator_same_result(kind):
     images = pixels(20)
     torch.manual_seed(1)
@@ -139,7 +146,7 @@ def test_same_generator_same_result(kind):
     assert not torch.equal(augmented(images, kind, seed=1), first)
 
 
-@pytest.mark.parametrize("kind", ["flip", "crop_flip"])
+@pytest.mark.parametrize("kind", ["flip", "crop", "crop_flip"])
 def test_shape_and_type_stay_and_the_input_is_left_alone(kind):
     images = pixels(20)
     before = images.clone()

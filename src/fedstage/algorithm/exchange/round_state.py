@@ -3,7 +3,7 @@
 One file a round and group, with tensors named after the weights (NAME):
 
     server/NAME           c of SCAFFOLD
-    client/ID/NAME        c_i of SCAFFOLD, of client ID
+    client/ID/NAME        c_i of SCAFFOLD, of client ID; or with MOON the model it has ended in
     statistics/ID/NAME    running statistics of batch normalisation, of client ID (``local``)
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
@@ -49,8 +49,13 @@ def read_state(paths: Sequence[Path], group: int) -> Weights:
 
 
 def variates(state: Weights) -> Weights:
-    """Return the control variates c and c_i, the part of a state that local trainers use."""
+    """Return the part of a state that local trainers use: c and c_i, or clients' models."""
     return _starting(state, _VARIATES)
+
+
+def variates_of(state: Weights, client: int) -> Weights:
+    """Return what a client's local trainer uses: c, and its own c_i or model."""
+    return _starting(state, ("server/", f"client/{client}/"))
 
 
 def own_statistics(state: Weights, client: int) -> Weights:

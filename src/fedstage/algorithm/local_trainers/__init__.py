@@ -8,11 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from torch import nn
+
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.base import implementation
 from fedstage.settings.local_training import LocalTraining
+from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.training.loop import GradientTerm, Outcome
+from fedstage.training.passes import Loss, ModelLoss
 from fedstage.weights import Weights
 
 
@@ -42,6 +46,20 @@ class LocalTrainer(Protocol):
         self, settings: Any, start: Weights, state: Weights, client: int
     ) -> GradientTerm | None:
         """Return what is added to each gradient; None for nothing."""
+
+    def objective(
+        self,
+        settings: Any,
+        loss: Loss,
+        numerics: Numerics,
+        model: nn.Module,
+        state: Weights,
+        client: int,
+    ) -> ModelLoss | None:
+        """Return what the client minimises, if it is more than the `loss` of its logits.
+
+        `model` is the one that will be trained, as the round starts.
+        """
 
     def payload(self, settings: Any, trained: Trained, state: Weights, client: int) -> Weights:
         """Return what the client sends beside its weights."""

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 
+from torch import nn
+
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained
 from fedstage.settings.local_training import FedAvg, LocalTrainer
+from fedstage.settings.numerics import Numerics
 from fedstage.training.loop import GradientTerm
+from fedstage.training.passes import Loss, ModelLoss
 from fedstage.weights import Weights
 
 
@@ -13,6 +17,18 @@ def gradient_term(
     settings: FedAvg, start: Weights, state: Weights, client: int
 ) -> GradientTerm | None:
     """Return None: the gradient of the loss stays as it is."""
+    return None
+
+
+def objective(
+    settings: LocalTrainer,
+    loss: Loss,
+    numerics: Numerics,
+    model: nn.Module,
+    state: Weights,
+    client: int,
+) -> ModelLoss | None:
+    """Return None: a client minimises the loss of its logits."""
     return None
 
 

@@ -8,12 +8,18 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from fedstage.algorithm.local_trainers.fedavg import next_state, payload, scales, sent_down
+from fedstage.algorithm.local_trainers.fedavg import (
+    next_state,
+    objective,
+    payload,
+    scales,
+    sent_down,
+)
 from fedstage.settings.local_training import FedProx
 from fedstage.training.loop import GradientTerm
 from fedstage.weights import Weights
 
-__all__ = ["gradient_term", "next_state", "payload", "scales", "sent_down"]
+__all__ = ["gradient_term", "next_state", "objective", "payload", "scales", "sent_down"]
 
 
 def gradient_term(

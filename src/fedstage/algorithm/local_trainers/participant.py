@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.exchange.compression import transmit
-from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates
+from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates_of
 from fedstage.algorithm.local_trainers import Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
@@ -75,7 +75,7 @@ def train_participant(
     loss = client_loss(client.loss, int(info["classes"]), device)
     model = new_model(model_of(settings, participant.group), info, device, numerics)
     fill_model(model, start.weights | own_statistics(start.state, number), start.path)
-    trainer, state = local_trainer(settings.local), variates(start.state)
+    trainer, state = local_trainer(settings.local), variates_of(start.state, number)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     on_device = {name: value.to(device) for name, value in state.items()}
     key = (settings.seed, "local_training", round, number, "augmentation")
@@ -90,6 +90,7 @@ def train_participant(
         torch_generator(*key),
         numerics,
         rate=client.round_decay ** (round - 1),
+        objective=trainer.objective(settings.local, loss, numerics, model, on_device, number),
         gradient_term=trainer.gradient_term(settings.local, anchors, on_device, number),
     )
     if outcome.diverged_at is not None:

@@ -69,7 +69,7 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
     experiment, of all scales together.
     """
     known = [one for one in claims if one.claim.experiment in grids]
-    cells = {name: _cells(grids[name]) for name in {one.claim.experiment for one in known}}
+    cells = {name: distinct_cells(grids[name]) for name in {one.claim.experiment for one in known}}
     for one in known:
         where, claim = f"{one.where}: {one.claim.id}", one.claim
         for named in (claim.where, *sides(claim)):
@@ -135,7 +135,7 @@ def _check_ids(claims: Iterable[Sourced]) -> None:
             )
 
 
-def _cells(points: Iterable[Point]) -> list[Cell]:
+def distinct_cells(points: Iterable[Point]) -> list[Cell]:
     """Return the cells of a grid's points, one for all seeds."""
     cells = map(without_seed, points)
     return list({str(axes): Cell(axes) for axes in cells}.values())

@@ -4,21 +4,27 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 from types import ModuleType
 
-from fedstage.results.claims.verdicts import Effect, Judgement, stated_range
+from fedstage.results.claims.verdicts import HOLDS, Effect, Judgement, stated_range
 from fedstage.results.tables import markdown
 from fedstage.results.tables.labels import NOTHING
 
-_SUMMARY = ["Claim", "In the paper", "Published numbers", "Measured"]
+_SUMMARY = ["Claim", "In the paper", "Published numbers", "Measured", "Comparisons", "p (Holm)"]
+_LEAST = 0.001  # smaller p-values are written as smaller than this
 _COMPARISONS = ["Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", "Verdict"]
 _LEGEND = [
     "**Published numbers**: whether the claim holds in the paper's own means, or in what its text "
     f"states, over those of the comparisons below that it has numbers for; {NOTHING} where it has "
     "none.",
-    "**Measured**: `holds` if the 95 % confidence interval (Student's t over seeds) is wholly on "
-    "the claimed side in every comparison, `contradicted` if it is wholly on the other side in "
-    "one, else `undecided`; one seed decides nothing. `not measured`: no cells at this scale.",
-    "With many comparisons, one is on the wrong side by chance more often than with one: each with "
-    "2.5 % where there is no difference.",
+    "**Measured**: `holds` if the effect is as claimed in every comparison, `holds where measured` "
+    "if that is all that can be said because others of the paper's comparisons were not made, "
+    "`contradicted` if it is not in one, each with p at most 0.05; else `undecided`. One seed "
+    "decides nothing. `not measured`: no cells at this scale.",
+    "**p (Holm)**: of paired t-tests over seeds. A claim holds with the p-value of its weakest "
+    "comparison; it is contradicted with that of the strongest one against it, times the number "
+    "of comparisons (Bonferroni). Over the claims of this report these are corrected by Holm's "
+    "method, so that all verdicts are right together with 95 %.",
+    "**Verdict** of a comparison: that of its own 95 % interval (Student's t over seeds), without "
+    "any correction: where there is no difference, each interval is on the wrong side with 2.5 %.",
     "Comparisons are paired: with the same seed, both sides have the same partition, participants "
     "and initial weights.",
 ]
@@ -32,7 +38,7 @@ def render_report(
     writer: ModuleType = markdown,
 ) -> str:
     """Return the report as a document of `writer`, one of the modules `markdown` and `html`."""
-    summary = [[one.claim.id, one.claim.place, _published(one), one.verdict] for one in judgements]
+    summary = [_summary(one) for one in judgements]
     comparisons = [_line(one, effect) for one in judgements for effect in one.effects]
     text: str = writer.page(
         title,
@@ -46,6 +52,29 @@ def render_report(
         ],
     )
     return text
+
+
+def _summary(one: Judgement) -> list[str]:
+    p_value = f"{one.p_value:.3f}" if one.p_value >= _LEAST else f"< {_LEAST}"
+    return [
+        one.claim.id,
+        one.claim.place,
+        _published(one),
+        one.verdict,
+        _count(one),
+        p_value if one.made else NOTHING,
+    ]
+
+
+def _count(one: Judgement) -> str:
+    """Write in how many comparisons a claim holds: ``holds in 4 of 4 made, 32 not made``."""
+    if not one.made:
+        return f"{one.not_made} not made"
+    missing = f", {one.not_made} not made" if one.not_made else ""
+    if one.claim.quantifier == "mean":
+        return one.made[0].label + missing
+    held = sum(effect.verdict == HOLDS for effect in one.made)
+    return f"holds in {held} of {len(one.made)} made{missing}"
 
 
 def _published(one: Judgement) -> str:

@@ -30,6 +30,8 @@ SCHEMA = pa.schema(
         pa.field("verdict", pa.string(), nullable=False),
         pa.field("claim_published_holds", pa.bool_()),  # of the whole claim, as the next:
         pa.field("claim_verdict", pa.string(), nullable=False),  # the same in each of its rows
+        pa.field("claim_p", pa.float64(), nullable=False),  # of that verdict, corrected (Holm)
+        pa.field("claim_not_made", pa.int64(), nullable=False),  # comparisons without measurements
     ]
 )
 
@@ -61,6 +63,8 @@ def _row(one: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
         "verdict": effect.verdict,
         "claim_published_holds": one.published_holds,
         "claim_verdict": one.verdict,
+        "claim_p": one.p_value,
+        "claim_not_made": one.not_made,
     }
 
 

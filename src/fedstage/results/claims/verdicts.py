@@ -1,15 +1,18 @@
 """Whether a claim holds: in the published means, and in measurements with several seeds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from statistics import fmean
 
 from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
-from fedstage.results.claims.intervals import Interval, confidence_interval
+from fedstage.results.claims.significance import LEVEL, holm, p_outside, p_within
+from fedstage.results.intervals import Interval, confidence_interval
 from fedstage.settings.claims import Claim, StatedRows
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
+#: All comparisons that were made are as claimed, and others were not made.
+HOLDS_SO_FAR = "holds where measured"
 UNDECIDED, NOT_MEASURED = "undecided", "not measured"
 
 
@@ -18,7 +21,7 @@ class Effect:
     """A difference, ratio or value that a claim is about.
 
     The cells of one seed share partition, participants and initial weights, so each seed gives one
-    effect.
+    effect. The verdict is that of its own interval, whatever else is compared.
     """
 
     label: str  # the compared cells by their keys
@@ -27,34 +30,97 @@ class Effect:
     published_holds: bool | None  # whether that, or else the paper's statement, is as claimed
     measured: Interval  # the effect over seeds
     verdict: str
+    p_holds: float  # of the effect being as claimed
+    p_contradicted: float  # and of its being beyond the claimed bounds
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim with its effects, and the verdicts on all of them together."""
+    """A claim with its effects, and the verdict on all of them together.
+
+    `p_holds` is that of all comparisons being as claimed, `p_contradicted` that of one not being.
+    """
 
     claim: Claim
     effects: list[Effect]
     published_holds: bool | None
+    not_made: int  # comparisons of the paper's scale, or of this one, without measurements
     verdict: str
+    p_holds: float
+    p_contradicted: float
+
+    @property
+    def made(self) -> list[Effect]:
+        """The effects that have measurements."""
+        return [effect for effect in self.effects if effect.measured.n]
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the claim's verdict, without regard to other claims."""
+        return min(self.p_holds, self.p_contradicted)
 
 
-def judge(claim: Claim, cells: Sequence[Cell], show: Show = dict) -> Judgement:
+def judge(
+    claim: Claim, cells: Sequence[Cell], show: Show = dict, claimed: int | None = None
+) -> Judgement:
     """Judge a claim on an experiment's cells.
 
-    A claim about all comparisons holds if it holds in each, is contradicted if one contradicts it,
-    and is undecided or not measured otherwise. `show` turns a point into its labels.
+    A claim about all comparisons holds if it holds in each that is made, is contradicted if one
+    contradicts it, with Bonferroni's correction for their number, and is undecided or not measured
+    otherwise.
+
+    Parameters
+    ----------
+    show : callable
+        Turns a point into its labels.
+    claimed : int, optional
+        How many comparisons the claim is about, if they are more than these cells make.
     """
     pairs = comparisons(claim, cells)
     groups = [[pair] for pair in pairs] if claim.quantifier == "all" or not pairs else [pairs]
     effects = [_effect(claim, group, pairs, show) for group in groups]
     known = [effect.published_holds for effect in effects if effect.published_holds is not None]
-    return Judgement(
-        claim,
-        effects,
-        all(known) if known else None,
-        combine([effect.verdict for effect in effects]),
+    made = [effect for effect in effects if effect.measured.n]
+    measured = len(made) if claim.quantifier == "all" else len(made) * len(pairs)
+    return _decided(
+        Judgement(
+            claim,
+            effects,
+            all(known) if known else None,
+            max(claimed or 0, len(pairs)) - measured,
+            NOT_MEASURED,
+            max((effect.p_holds for effect in made), default=1.0),
+            min((1.0, *(len(made) * effect.p_contradicted for effect in made))),
+        )
     )
+
+
+def correct(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Return judgements whose p-values and verdicts allow for one another (Holm's correction).
+
+    The family are the claims that have measurements.
+    """
+    measured = [one for one in judgements if one.made]
+    adjusted = dict(zip(map(id, measured), holm([one.p_value for one in measured]), strict=True))
+    return [_adjusted(one, adjusted[id(one)]) if one.made else one for one in judgements]
+
+
+def _adjusted(one: Judgement, p_value: float) -> Judgement:
+    """Return a judgement with another p-value of its verdict."""
+    if one.p_holds <= one.p_contradicted:
+        return _decided(replace(one, p_holds=p_value, p_contradicted=1.0))
+    return _decided(replace(one, p_holds=1.0, p_contradicted=p_value))
+
+
+def _decided(one: Judgement) -> Judgement:
+    """Return a judgement with the verdict that its p-values allow."""
+    if not one.made:
+        return one
+    if one.p_value > LEVEL:
+        return replace(one, verdict=UNDECIDED)
+    if one.p_contradicted < one.p_holds:
+        return replace(one, verdict=CONTRADICTED)
+    return replace(one, verdict=HOLDS_SO_FAR if one.not_made else HOLDS)
 
 
 def is_within(claim: Claim, effect: float) -> bool:
@@ -83,18 +149,10 @@ def stated_range(claim: Claim) -> tuple[float, float] | None:
     return claim.stated
 
 
-def combine(verdicts: Sequence[str]) -> str:
-    """Return the verdict on a claim about all of its effects."""
-    if CONTRADICTED in verdicts:
-        return CONTRADICTED
-    if all(verdict == NOT_MEASURED for verdict in verdicts):
-        return NOT_MEASURED
-    return HOLDS if all(verdict == HOLDS for verdict in verdicts) else UNDECIDED
-
-
 def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair], show: Show) -> Effect:
     """Return the effect of a pair, or the mean effect of several."""
-    interval = confidence_interval(_by_seed(claim, pairs))
+    values = _by_seed(claim, pairs)
+    interval = confidence_interval(values)
     published = _published(claim, pairs)
     stated = stated_range(claim) if isnan(published) else (published, published)
     label = shown = f"mean of {len(pairs)}"
@@ -108,6 +166,8 @@ def _effect(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair], show: Sh
         None if stated is None else all(is_within(claim, end) for end in stated),
         interval,
         decide(claim, interval),
+        p_within(values, *claim.bounds, closed=claim.than is None),
+        p_outside(values, *claim.bounds),
     )
 
 

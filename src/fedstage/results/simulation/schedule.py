@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from math import log, sqrt
 
 from fedstage.data.participation import participants_of
+from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.sharing import binding
@@ -85,6 +86,11 @@ def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
 
 def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
     """Return the client of each local training."""
+    if line.participation != "uniform":
+        raise FedstageError(
+            f"simulation: participation = {line.participation!r}: must be uniform, because the "
+            "partition is not known before it is made"
+        )
     drawn = {
         t: participants_of(line.clients, line.participants, line.seed, t, binding(line))
         for t in range(1, rounds + 1)

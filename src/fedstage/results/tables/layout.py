@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import pandas as pd
@@ -17,7 +17,14 @@ from fedstage.results.tables.labels import (
     show_value,
     signed,
 )
-from fedstage.results.tables.runs import AS_RELEASED, AS_RELEASED_STD, PUBLISHED, PUBLISHED_STD
+from fedstage.results.tables.runs import (
+    AS_RELEASED,
+    AS_RELEASED_STD,
+    DIFFERENCE_HIGH,
+    DIFFERENCE_LOW,
+    PUBLISHED,
+    PUBLISHED_STD,
+)
 from fedstage.results.tables.summary import is_compared, is_released, metric_of
 from fedstage.settings.scores import Metric
 
@@ -30,7 +37,10 @@ _LEGEND = {
         map(head_of, METRICS), "mean ± standard deviation (n−1) over seeds; no ± for a single seed."
     ),
     _PUBLISHED: f"mean ± deviation that {{source}} reports; {NOTHING} where it reports nothing.",
-    _DIFFERENCE: "measured minus published, in percentage points.",
+    _DIFFERENCE: (
+        "measured minus published, in percentage points, with the 95 % confidence interval of "
+        "Welch's t-test where both have a deviation over several seeds."
+    ),
     _RELEASED: (
         "the highest of all evaluated rounds, chosen by the very samples that it is measured on. "
         "Some released code reports that; it is here to compare with such numbers only."
@@ -139,7 +149,7 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
     if is_compared(table):
         numbers = _pairs(table, PUBLISHED, PUBLISHED_STD)
         columns.append(Column(published, numbers, means=list(table[PUBLISHED])))
-        columns.append(Column(difference, [signed(number) for number in table["difference"]]))
+        columns.append(Column(difference, _differences(table)))
     if is_released(table):
         columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
     return columns
@@ -222,6 +232,15 @@ def _keys(table: pd.DataFrame, rows: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _pairs(table: pd.DataFrame, mean: str, std: str) -> list[str]:
     return [mean_and_std(m, s) for m, s in zip(table[mean], table[std], strict=True)]
+
+
+def _differences(table: pd.DataFrame) -> list[str]:
+    """Return ``−1.05 [−2.00, −0.10]``, without the interval where there is none."""
+    ends = zip(table["difference"], table[DIFFERENCE_LOW], table[DIFFERENCE_HIGH], strict=True)
+    return [
+        signed(number) + ("" if isnan(low) else f" [{signed(low)}, {signed(high)}]")
+        for number, low, high in ends
+    ]
 
 
 def _shows_seeds(table: pd.DataFrame) -> bool:

@@ -19,6 +19,7 @@ from fedstage.storage.tables import load_table
 RUN, METRICS_FILE, PARTITION_FILE = "run", "metrics_file", "partition_file"
 #: Columns of an experiment with a published counterpart: mean, deviation and number of seeds.
 PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
+DIFFERENCE_LOW, DIFFERENCE_HIGH = "difference_low", "difference_high"
 #: Columns of an experiment with `also: [maximum]`: the highest of all rounds, and its deviation in
 #: a table.
 AS_RELEASED, AS_RELEASED_STD = "as_released", "as_released_std"
@@ -34,6 +35,7 @@ _SHARED = ("role", "participants")
 #: Names of columns of the frame or of the table, which no setting may have.
 _TAKEN = {
     *(RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", "difference"),
+    *(DIFFERENCE_LOW, DIFFERENCE_HIGH),
     *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS, AS_RELEASED, AS_RELEASED_STD),
     *METRICS_SCHEMA.names,
 }.difference(_SHARED)
@@ -68,8 +70,8 @@ def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
     if experiment.published is not None:
         settings = settings.assign(**_published_columns(experiment.runs))
     if "maximum" in experiment.also:
-        highest = [one[score].max() if len(one) > 1 else np.nan for one in metrics]
-        settings = settings.assign(**{AS_RELEASED: highest})
+        pairs = zip(experiment.runs, metrics, strict=True)
+        settings = settings.assign(**{AS_RELEASED: [_highest(*pair, score) for pair in pairs]})
     frame = _join(settings, metrics)
     _check_one_role(frame, experiment.axes)
     return experiment, frame
@@ -107,6 +109,18 @@ def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataF
     if len(repeated):
         raise FedstageError(f"{path}: round = {repeated.iloc[0]}: is there twice, once is allowed")
     return frame.sort_values("round", ignore_index=True)
+
+
+def _highest(run: ExperimentRun, metrics: pd.DataFrame, score: Metric) -> float:
+    """Return the highest score of a run that is evaluated more than once, or nan.
+
+    Of an aggregator it is that of all rounds of its training and of the end, as FENS's released
+    code reports it.
+    """
+    if run.over_rounds is not None:
+        later = load_table(run.over_rounds, [score])[score].to_pylist()
+        return max(float(value) for value in (*later, metrics[score].iloc[-1]))
+    return float(metrics[score].max()) if len(metrics) > 1 else np.nan
 
 
 def last_rounds(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,17 +1,21 @@
 """The result table: the last evaluated round of each run, averaged over seeds."""
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from fedstage.errors import FedstageError
+from fedstage.results.intervals import welch_interval
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METRICS, join_labels
 from fedstage.results.tables.runs import (
     AS_RELEASED,
     AS_RELEASED_STD,
+    DIFFERENCE_HIGH,
+    DIFFERENCE_LOW,
     DTYPES,
     METRICS_FILE,
     PUBLISHED,
@@ -43,6 +47,8 @@ COMPARED = pa.schema(
         pa.field(PUBLISHED_STD, pa.float64()),  # the number after its ± sign
         pa.field(PUBLISHED_SEEDS, pa.int64()),  # runs behind it
         pa.field("difference", pa.float64()),  # measured minus published, in percentage points
+        pa.field(DIFFERENCE_LOW, pa.float64()),  # its 95 % confidence interval (Welch), where both
+        pa.field(DIFFERENCE_HIGH, pa.float64()),  # have a deviation over several seeds
     ]
 )
 
@@ -124,10 +130,19 @@ def _average(cell: pd.DataFrame, place: str, metric: Metric) -> dict[str, Any]:
         shared = (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)
         values |= {name: cell[name].iloc[0] for name in shared}
         values["difference"] = values[metric] - values[PUBLISHED]
+        values |= zip((DIFFERENCE_LOW, DIFFERENCE_HIGH), _interval(values, metric), strict=True)
     if is_released(cell):
         values[AS_RELEASED] = cell[AS_RELEASED].mean()
         values[AS_RELEASED_STD] = cell[AS_RELEASED].std(ddof=1)
     return values
+
+
+def _interval(values: dict[str, Any], metric: Metric) -> tuple[float, float]:
+    """Return the interval of measured minus published, or nan."""
+    if pd.isna(values[PUBLISHED_SEEDS]) or pd.isna(values[PUBLISHED_STD]):
+        return nan, nan
+    published = values[PUBLISHED], values[PUBLISHED_STD], int(values[PUBLISHED_SEEDS])
+    return welch_interval((values[metric], values["std"], values["seeds"]), published)
 
 
 def _check_one_length(cell: pd.DataFrame, place: str) -> None:

@@ -3,7 +3,7 @@ import pytest
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.report import render_report
 from fedstage.results.claims.table import SCHEMA, claim_rows
-from fedstage.results.claims.verdicts import judge
+from fedstage.results.claims.verdicts import correct, judge
 from fedstage.results.tables import html
 from fedstage.settings.claims import Claim
 
@@ -22,7 +22,7 @@ CLAIMS = [
     Claim(id="stated", value={"method": "c"}, at_least=50, at_most=60, stated=(50, 55), **ABOUT),
     Claim(id="elsewhere", greater={"method": "a"}, than={"method": "d"}, **ABOUT),
 ]
-JUDGED = [judge(claim, CELLS) for claim in CLAIMS]
+JUDGED = correct([judge(claim, CELLS, claimed=3) for claim in CLAIMS])
 
 
 def table(text, heading):
@@ -42,13 +42,22 @@ def report():
 
 
 def test_the_summary_has_a_line_a_claim():
+    none = "holds in 0 of 1 made, 2 not made"
+    one, two = "holds in 1 of 2 made, 1 not made", "holds in 2 of 2 made, 1 not made"
     assert table(report(), "Claim ") == [
-        ["above", "Table 2", "no (1 of 2)", "undecided"],
-        ["ratio", "Table 2", "yes (2 of 2)", "holds"],
-        ["single", "Table 2", "–", "undecided"],
-        ["stated", "Table 2", "yes (1 of 1)", "undecided"],
-        ["elsewhere", "Table 2", "–", "not measured"],
-    ]
+        ["above", "Table 2", "no (1 of 2)", "undecided", one, "1.000"],
+        # p = 0.0037 of the weaker ratio, the smallest of four claims.
+        ["ratio", "Table 2", "yes (2 of 2)", "holds where measured", two, "0.015"],
+        ["single", "Table 2", "–", "undecided", none, "1.000"],
+        ["stated", "Table 2", "yes (1 of 1)", "undecided", none, "1.000"],
+        ["elsewhere", "Table 2", "–", "not measured", "3 not made", "–"],
+    ]  # fmt: skip
+
+
+def test_a_claim_about_a_mean_says_of_how_many():
+    claim = CLAIMS[0].model_copy(update={"quantifier": "mean"})
+    text = render_report([judge(claim, CELLS, claimed=5)], "T", "S.", [])
+    assert table(text, "Claim ")[0][4] == "mean of 2, 3 not made"
 
 
 def test_comparisons_have_their_interval_and_verdict():
@@ -88,6 +97,9 @@ def test_rows_have_exact_numbers():
     assert (first["published"], first["published_holds"]) == (0.5, True)
     assert (second["published_holds"], second["claim_published_holds"]) == (False, False)
     assert {row["claim_verdict"] for row in rows[:2]} == {"undecided"}
+    assert [row["claim_verdict"] for row in rows[2:4]] == ["holds where measured"] * 2
+    assert {row["claim_p"] for row in rows[2:4]} == {JUDGED[1].p_value}
+    assert {row["claim_not_made"] for row in rows[:4]} == {1}
     bounds = ("effect", "claimed_low", "claimed_high")
     assert [third[name] for name in bounds] == ["ratio", None, 1.3]
     assert [last[name] for name in bounds] == ["difference", None, 0.0]

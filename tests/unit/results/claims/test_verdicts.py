@@ -1,16 +1,17 @@
 import pytest
 
 from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.intervals import Interval
 from fedstage.results.claims.verdicts import (
     CONTRADICTED,
     HOLDS,
+    HOLDS_SO_FAR,
     NOT_MEASURED,
     UNDECIDED,
-    combine,
+    correct,
     decide,
     judge,
 )
+from fedstage.results.intervals import Interval
 from fedstage.settings.claims import Claim
 
 ABOVE = {"greater": {"method": "a"}, "than": {"method": "b"}}
@@ -95,20 +96,76 @@ def test_an_interval_that_touches_the_bound_decides_nothing():
     assert decide(claim(**ABOVE), Interval(0.0, 0.0, 0.0, 3)) == UNDECIDED
 
 
+NOISY_ABOVE = ([62.0, 66.0, 64.5], [60.0, 61.0, 61.5])  # +2, +5, +3: p = 0.066
+
+
+def at_alphas(*values, claimed=None, form=ABOVE):
+    cells = []
+    for alpha, (one, other) in enumerate(values):
+        cells += [cell("a", one, alpha=alpha), cell("b", other, alpha=alpha)]
+    return judge(claim(**form), cells, claimed=claimed)
+
+
+NONE = ([], [])
+
+
 @pytest.mark.parametrize(
-    ("verdicts", "whole"),
+    ("values", "whole"),
     [
-        ([HOLDS, HOLDS], HOLDS),
-        ([HOLDS, UNDECIDED], UNDECIDED),
-        ([HOLDS, UNDECIDED, CONTRADICTED], CONTRADICTED),
-        ([HOLDS, NOT_MEASURED], UNDECIDED),
-        ([NOT_MEASURED, NOT_MEASURED], NOT_MEASURED),
-        ([NOT_MEASURED, CONTRADICTED], CONTRADICTED),
+        ([FAR_ABOVE, FAR_ABOVE], HOLDS),
+        ([FAR_ABOVE, ABOUT_EQUAL], UNDECIDED),
+        ([FAR_ABOVE, ABOUT_EQUAL, FAR_BELOW], CONTRADICTED),
+        ([FAR_ABOVE, NONE], HOLDS_SO_FAR),
+        ([NONE, NONE], NOT_MEASURED),
+        ([NONE, FAR_BELOW], CONTRADICTED),
         ([], NOT_MEASURED),
     ],
 )
-def test_a_claim_about_all_holds_only_in_all(verdicts, whole):
-    assert combine(verdicts) == whole
+def test_a_claim_about_all_holds_only_in_all(values, whole):
+    assert at_alphas(*values).verdict == whole
+
+
+def test_comparisons_that_only_the_paper_makes_are_missing():
+    some = at_alphas(FAR_ABOVE, FAR_ABOVE, claimed=36)
+    assert (some.verdict, some.not_made, len(some.made)) == (HOLDS_SO_FAR, 34, 2)
+    every = at_alphas(FAR_ABOVE, FAR_ABOVE, claimed=2)
+    assert (every.verdict, every.not_made) == (HOLDS, 0)
+    # A smaller scale may have more values on an axis than the paper.
+    assert at_alphas(FAR_ABOVE, FAR_ABOVE, claimed=1).not_made == 0
+    mean = judge(claim(**ABOVE, quantifier="mean"), mean_cells(), claimed=5)
+    assert mean.not_made == 3
+
+
+def test_a_claim_holds_with_the_p_value_of_its_weakest_comparison():
+    strong, weak = (at_alphas(values) for values in (FAR_ABOVE, NOISY_ABOVE))
+    assert strong.p_holds < 0.01 < weak.p_holds
+    assert at_alphas(FAR_ABOVE, NOISY_ABOVE).p_holds == weak.p_holds
+
+
+def test_one_of_many_comparisons_contradicts_only_beyond_chance():
+    slightly = ([60.0, 60.6, 61.2], [61.0, 61.5, 62.3])  # -1, -0.9, -1.1: p = 0.003
+    assert at_alphas(slightly).verdict == CONTRADICTED
+    assert at_alphas(slightly, *[ABOUT_EQUAL] * 9).verdict == CONTRADICTED
+    assert at_alphas(slightly, *[ABOUT_EQUAL] * 19).verdict == UNDECIDED
+
+
+def test_claims_of_a_report_allow_for_one_another():
+    """Holm: the smallest of three p-values counts three times, the next twice."""
+    somewhat = ([62.0, 64.0, 63.0], [60.0, 61.0, 60.8])  # +2, +3, +2.2: p = 0.016
+    alone = at_alphas(somewhat)
+    assert alone.verdict == HOLDS
+    undecided = [at_alphas(ABOUT_EQUAL)] * 3
+    first, *_ = correct([alone, *undecided])
+    assert (first.verdict, first.p_value) == (UNDECIDED, pytest.approx(4 * alone.p_value))
+    assert first.effects == alone.effects
+    # What is not measured is no part of the family.
+    first, second, none = correct([alone, at_alphas(FAR_ABOVE), at_alphas(NONE)])
+    assert (first.verdict, first.p_value) == (HOLDS, alone.p_value)
+    assert (second.verdict, second.p_value) == (
+        HOLDS,
+        pytest.approx(2 * at_alphas(FAR_ABOVE).p_value),
+    )
+    assert none == at_alphas(NONE)
 
 
 # --- published numbers ----------------------------------------------------------------------------

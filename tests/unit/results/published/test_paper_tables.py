@@ -28,7 +28,10 @@ def tables(catalogue):
     return {
         name: experiment.table.published
         for name, experiment in catalogue.experiments.items()
-        if name.startswith(PAPERS) and experiment.table.published is not None
+        if name.startswith(PAPERS)
+        and experiment.table.published is not None
+        # The numbers of Table 2 once more, beside each of two partitions.
+        and name != "fedsdd_partitions"
     }
 
 
@@ -67,6 +70,15 @@ def test_every_experiment_has_three_scales(catalogue, paper):
     for name, experiment in catalogue.experiments.items():
         if name.startswith(paper) and experiment.table.published is not None:
             assert {"smoke", "mini", "paper"} <= set(experiment.scales), name
+
+
+def test_each_client_has_its_own_distribution_over_classes(catalogue):
+    """Both papers divide data as Hsu et al. do, where all clients have the same size."""
+    for (name, _), runs in catalogue.runs.items():
+        if name.startswith(PAPERS):
+            kinds = {run.line.partition.name for run in runs}
+            both = {"dirichlet"} if name == "fedsdd_partitions" else set()
+            assert kinds == {"dirichlet_by_client"} | both, name
 
 
 def test_at_paper_scale_the_settings_are_the_papers(catalogue):
@@ -148,8 +160,17 @@ def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
     every = {local_line(run.line) for run in runs if run.line.seed == 0}
     lines = {line for line in every if line.start is None}
     assert len(every) == len(lines) + 1  # FedKD after three rounds of averaging
-    assert {line.model.width for line in lines} == {128, 28}
-    assert len(lines) == 2
+    trained = sorted((line.model.width, line.aggregator_fraction) for line in lines)
+    assert trained == [(28, 0.1), (128, 0.0), (128, 0.1)]
+    shared = catalogue.runs["fens_shared_models", "paper"]
+    models = defaultdict(set)
+    for run in (run for run in shared if run.line.seed == 0 and run.axes["partition.alpha"] == 0.1):
+        models[local_line(run.line)].add(run.axes["method"])
+    assert models.keys() <= lines
+    names = ["fedens", "fedkd", "fedet_os"]
+    assert sorted(map(sorted, models.values())) == sorted(
+        [sorted(names), sorted(["fens", "fens_int8", *(f"{name}_shared" for name in names)])]
+    )
     federated = defaultdict(set)
     for number in (4, 10, 11):
         for run in catalogue.runs[f"fens_table{number}", "paper"]:
@@ -191,6 +212,48 @@ def test_iterative_methods_of_fens_have_the_tuned_rates(catalogue):
         assert (run.line.client.epochs, run.line.client.schedule.name) == (2, "constant")
         assert getattr(run.line.local, "mu", 0.01) == 0.01
     assert found == TUNED
+
+
+def test_only_fens_sets_samples_of_the_clients_aside(catalogue):
+    """Section 3.1: its aggregator has a tenth of them, and all baselines train on all of them."""
+    names = [*fens_tables(catalogue).values(), "fens_figures3_8"]
+    for name in names:
+        for scale in catalogue.experiments[name].scales:
+            for run in catalogue.runs[name, scale]:
+                for line in (one.line for one in run.candidates or run.chain()):
+                    kept = (
+                        getattr(local_line(line), "aggregator_fraction", 0.0)
+                        if isinstance(line, OneShotLine)
+                        else 0.0
+                    )
+                    fitted = name == "fens_table9" or run.axes["method"].startswith("fens")
+                    assert (kept, line.validation) == (0.1 if fitted else 0.0, 0.0), (
+                        name,
+                        run.axes,
+                    )
+
+
+@pytest.mark.parametrize("name", ["fens_table7", "fens_table11"])
+def test_parts_of_a_chain_train_as_they_do_by_themselves(catalogue, name):
+    """FedKD of four rounds: three of FedAvg as FedAvg has them, and FedKD as FedKD."""
+    known = {
+        line_id(run.line)
+        for run in catalogue.runs["fens_table10", "paper"]
+        if isinstance(run.line, Line)
+    }
+    for run in catalogue.runs[name, "paper"]:
+        if not run.axes["method"].startswith("fedkd_4r"):
+            continue
+        (rounds,) = (one for one in run.chain() if isinstance(one.line, Line))
+        (taught,) = (one for one in run.chain() if isinstance(one.line, OneShotLine))
+        client = rounds.line.client
+        assert (rounds.length.rounds, client.epochs, client.schedule.name) == (3, 2, "constant")
+        assert client.learning_rate == TUNED["fedavg"][run.axes["partition.alpha"]]
+        epochs = 50 if taught.line.data.name == "svhn" else 500
+        assert (taught.line.client.epochs, taught.line.client.schedule.name) == (epochs, "cosine")
+        assert taught.line.server.steps == 19532
+        if rounds is run.before:
+            assert line_id(rounds.line) in known
 
 
 #: FENS's Table 8: rule, hidden units, eta_l, eta_s, batch, local steps and rounds; epochs of 4.2.
@@ -275,7 +338,8 @@ def test_settings_of_the_benchmark(catalogue):
             continue
         assert (line.clients, line.participants, run.length.rounds) == (4, 4, 150)
         assert (client.steps, client.batch_size, client.batches) == (100, 4, "continued")
-        assert line.aggregation.weights == "samples"
+        published = run.axes["method"] == "scaffold"  # Karimireddy et al.: the plain mean
+        assert line.aggregation.weights == ("uniform" if published else "samples")
         optimiser = line.aggregation.server_optimizer
         if optimiser.name != "average":
             moments = (optimiser.beta1, optimiser.beta2, optimiser.epsilon, optimiser.v_start)

@@ -270,6 +270,20 @@ def test_the_maximum_stands_beside_the_rounds_where_it_is_asked_for(tmp_path):
     assert "as_released" not in frame
 
 
+def test_the_maximum_of_an_aggregator_is_over_its_training_and_its_end(tmp_path):
+    """Of one run the end is the highest, of the other a round before."""
+    points = [point(seed=seed) for seed in (0, 1)]
+    path = write_runs(tmp_path, points, accuracies=(60.0,), also=["maximum"])
+    content = json.loads(path.read_text())
+    for run, accuracies in zip(content["runs"], ([59.0, 58.0], [70.0, 50.0]), strict=True):
+        later = tmp_path / f"later{run['settings']['seed']}.parquet"
+        run["over_rounds"] = write_metrics(later, accuracies)
+    path.write_text(json.dumps(content))
+    _, frame = read_runs(path)
+    assert list(frame["as_released"]) == [60.0, 70.0]
+    assert list(frame["top1_accuracy"]) == [60.0, 60.0]
+
+
 def test_what_is_evaluated_once_has_no_maximum(tmp_path):
     settings = {"accuracies": (60.0,), "also": ["maximum"]}
     _, frame = read_runs(write_runs(tmp_path, [point()], **settings))

@@ -175,6 +175,11 @@ def test_a_row_has_its_published_number_and_the_difference_of_means():
     assert list(first[names]) == [88.53, 0.31, 3]
     assert first["difference"] == pytest.approx(60.5 - 88.53, abs=1e-12)
     assert second[[*names, "difference"]].isna().all()
+    # Welch: deviations 0.7071 of 2 seeds and 0.31 of 3, 1.26 degrees of freedom, rounded down.
+    half = 12.7062 * (0.5 / 2 + 0.31**2 / 3) ** 0.5
+    ends = list(first[["difference_low", "difference_high"]])
+    assert ends == pytest.approx([60.5 - 88.53 - half, 60.5 - 88.53 + half], abs=1e-3)
+    assert second[["difference_low", "difference_high"]].isna().all()
     assert table["difference"].dtype == "float64"
     assert table["published_seeds"].dtype == "Int64"
 
@@ -182,7 +187,8 @@ def test_a_row_has_its_published_number_and_the_difference_of_means():
 def test_columns_of_the_comparison_are_there_only_with_published_numbers():
     names = table_schema(compared(), ["method"]).names
     plain = table_schema(runs(point("fedavg", 0, 60.0)), ["method"]).names
-    assert names == [*plain, "published", "published_std", "published_seeds", "difference"]
+    published = ["published", "published_std", "published_seeds"]
+    assert names == [*plain, *published, "difference", "difference_low", "difference_high"]
     assert list(summarise(compared(), ["method"]).columns) == names
 
 

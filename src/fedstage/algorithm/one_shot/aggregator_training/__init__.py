@@ -5,7 +5,7 @@ nothing. Each way to train is a module with the function `train`, found by the n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import torch
@@ -58,11 +58,15 @@ class Round:
 
 @dataclass(frozen=True)
 class Trained:
-    """An aggregator's parameters after the best round, that round's number, and all rounds."""
+    """An aggregator's parameters after the best round, that round's number, and all rounds.
+
+    `kept` are its parameters after some of the rounds, of which nothing is chosen.
+    """
 
     parameters: Weights
     best: int
     rounds: list[Round]
+    kept: Mapping[int, Weights] = field(default_factory=dict)
 
 
 class AggregatorTrainer(Protocol):

@@ -14,6 +14,7 @@ from fedstage.settings.aggregators import FederatedRounds, ProxySet
 from fedstage.weights import Weights
 
 PERCENT = 100.0
+KEPT_EVERY = 5  # rounds: those at which FENS's released code scores the aggregator
 
 #: After a round (or step): lambda, the number of participants and their mean loss.
 Progress = tuple[Weights, int, torch.Tensor]
@@ -34,6 +35,7 @@ def follow(
     """
     stopping, best, parameters, highest = settings.early_stopping, 0, task.start, -1.0
     present, losses, accuracies = [], [], []
+    kept: dict[int, Weights] = {}
     for number, (current, participants, loss) in enumerate(training, start=1):
         accuracy = None
         if stopping is not None and (number % stopping.every == 0 or number == last):
@@ -41,6 +43,8 @@ def follow(
             accuracy = accuracy_of(task.combine, current, task.validation)
         if stopping is None or (accuracy is not None and accuracy > highest):  # a tie is no better
             best, parameters, highest = number, current, accuracy or 0.0
+        if number % KEPT_EVERY == 0:
+            kept[number] = current
         present.append(participants)
         losses.append(loss)
         accuracies.append(accuracy)
@@ -56,7 +60,7 @@ def follow(
         )
     columns = zip(present, values.tolist(), accuracies, strict=True)
     rounds = [Round(number, *columns) for number, columns in enumerate(columns, start=1)]
-    return Trained(parameters, best, rounds)
+    return Trained(parameters, best, rounds, kept)
 
 
 @torch.no_grad()

@@ -1,8 +1,13 @@
-from math import inf, isnan, pi
+from math import inf, isnan, nan, pi
 
 import pytest
 
-from fedstage.results.claims.intervals import central_probability, confidence_interval, student_t
+from fedstage.results.intervals import (
+    central_probability,
+    confidence_interval,
+    student_t,
+    welch_interval,
+)
 
 
 def test_tables_of_students_distribution():
@@ -34,6 +39,22 @@ def test_the_interval_is_around_the_mean():
 def test_values_that_are_all_the_same_have_no_width():
     interval = confidence_interval([0.5, 0.5])
     assert (interval.low, interval.mean, interval.high) == (0.5, 0.5, 0.5)
+
+
+def test_welchs_interval():
+    """Means 20 and 25, variances 4 and 9 over 5 and 8: 1.925 apart, 10.6 degrees of freedom."""
+    low, high = welch_interval((20.0, 2.0, 5), (25.0, 3.0, 8))
+    error = (4 / 5 + 9 / 8) ** 0.5
+    assert (low, high) == pytest.approx((-5 - 2.2281 * error, -5 + 2.2281 * error), rel=1e-4)
+    # With equal deviations and numbers it is Student's of the pooled deviation.
+    low, high = welch_interval((1.0, 2.0, 3), (0.0, 2.0, 3))
+    assert high - 1.0 == pytest.approx(student_t(0.95, 4) * 2.0 * (2 / 3) ** 0.5)
+
+
+def test_welchs_interval_needs_two_deviations():
+    for one, other in (((1.0, 2.0, 1), (1.0, 2.0, 3)), ((1.0, 2.0, 3), (1.0, nan, 3))):
+        assert all(map(isnan, welch_interval(one, other)))
+    assert welch_interval((1.5, 0.0, 3), (1.0, 0.0, 3)) == (0.5, 0.5)
 
 
 def test_one_value_has_no_interval_and_none_no_mean():

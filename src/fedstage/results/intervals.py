@@ -1,8 +1,8 @@
-"""Confidence intervals of a mean, by Student's t (Gosset 1908), with standard library only."""
+"""Confidence intervals of means, by Student's t (Gosset 1908), with standard library only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import atan, cos, inf, nan, pi, sin, sqrt
+from math import atan, cos, floor, inf, isnan, nan, pi, sin, sqrt
 from statistics import fmean, stdev
 
 LEVEL = 0.95
@@ -30,6 +30,26 @@ def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interv
     mean = fmean(values)
     half = student_t(level, n - 1) * stdev(values) / sqrt(n)
     return Interval(mean, mean - half, mean + half, n)
+
+
+def welch_interval(
+    one: tuple[float, float, int], other: tuple[float, float, int], level: float = LEVEL
+) -> tuple[float, float]:
+    """Return the confidence interval of the difference of two means (Welch 1947).
+
+    Each is a mean, its deviation (n - 1) and n, of independent samples whose variances may differ.
+    Satterthwaite's degrees of freedom are rounded down, so that the interval is rather too wide;
+    nan where a deviation is not known or of a single value.
+    """
+    (mean, std, n), (reference, its_std, its_n) = one, other
+    if min(n, its_n) < 2 or isnan(std) or isnan(its_std):
+        return nan, nan
+    own, its = std**2 / n, its_std**2 / its_n
+    if own + its == 0:
+        return mean - reference, mean - reference
+    degrees = (own + its) ** 2 / (own**2 / (n - 1) + its**2 / (its_n - 1))
+    half = student_t(level, max(1, floor(degrees + 1e-9))) * sqrt(own + its)
+    return mean - reference - half, mean - reference + half
 
 
 def student_t(level: float, degrees: int) -> float:

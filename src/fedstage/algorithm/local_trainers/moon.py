@@ -1,0 +1,72 @@
+"""MOON (Li, He, Song 2021): what a client sees stays close to what the global model sees.
+
+For a batch, with the representations z of the model that is trained, z_glob of the model that the
+round starts from, and z_prev of the client's own model of its last participation (section 3.3):
+
+    L_con = -log( exp(cos(z, z_glob) / T) / (exp(cos(z, z_glob) / T) + exp(cos(z, z_prev) / T)) )
+    L     = CE + mu mean L_con                                gradient only through z
+
+Both other models are frozen and speak with their running statistics, as released. In its first
+participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2
+whatever z is, and the client minimises CE. (The released code takes the client's initial model.)
+A round's state holds the model that each client has ended in; nothing of it travels.
+"""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn.functional import cosine_similarity, log_softmax
+
+from fedstage.algorithm.exchange.updates import Update, part
+from fedstage.algorithm.local_trainers.fedavg import gradient_term, payload, scales, sent_down
+from fedstage.models.heads import represent
+from fedstage.settings.local_training import Moon
+from fedstage.settings.numerics import Numerics
+from fedstage.training.passes import Loss, ModelLoss
+from fedstage.weights import Weights
+
+__all__ = ["gradient_term", "next_state", "objective", "payload", "scales", "sent_down"]
+
+
+def objective(
+    settings: Moon, loss: Loss, numerics: Numerics, model: nn.Module, state: Weights, client: int
+) -> ModelLoss | None:
+    """Return CE + mu mean L_con; None for mu = 0 or a first participation, which is FedAvg."""
+    previous = part(state, f"client/{client}/")
+    if settings.mu == 0 or not previous:
+        return None
+    start, last = _frozen(model), _frozen(model)
+    last.load_state_dict(previous)
+
+    def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            others = [represent(one, pixels, numerics)[0] for one in (start, last)]
+        seen, logits = represent(model, pixels, numerics)
+        contrast = contrastive_loss(seen, others[0], others[1], settings.temperature)
+        return loss(logits, targets) + settings.mu * contrast
+
+    return of_model
+
+
+def contrastive_loss(
+    seen: torch.Tensor, start: torch.Tensor, last: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Return the mean L_con of representations [n, width] of three models."""
+    near = torch.stack([cosine_similarity(seen, other) for other in (start, last)], dim=1)
+    return -log_softmax(near / temperature, dim=1)[:, 0].mean()
+
+
+def next_state(settings: Moon, state: Weights, updates: Sequence[Update], clients: int) -> Weights:
+    """Return the state with the participants' models, in place of those they had before."""
+    kept = dict(state)
+    for update in updates:
+        own = f"client/{update.metadata['client']}/"
+        kept |= {f"{own}{name}": value for name, value in update.weights.items()}
+    return kept
+
+
+def _frozen(model: nn.Module) -> nn.Module:
+    """Return a copy of a model that speaks with its running statistics."""
+    return copy.deepcopy(model).eval().requires_grad_(False)

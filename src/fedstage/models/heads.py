@@ -1,0 +1,52 @@
+"""The head of a model: the layers behind its body, which are the same whatever the body is.
+
+So models of different architectures share a part (the representation layer of Fed-ET, section 3.1)
+or say in one space how they see a sample (the projection head of MOON, section 3.2).
+
+    z = a(W_1 relu(body(x)) + b_1)        logits = W_2 z + b_2        a = relu or nothing
+"""
+
+from collections import OrderedDict
+
+from torch import Tensor, nn
+
+from fedstage.settings.models import Head
+from fedstage.settings.numerics import Numerics
+from fedstage.training.passes import PLAIN, compute
+
+#: The parts of a model with a head, by which the names of its tensors begin.
+BODY, HEAD = "body", "head"
+
+
+def with_head(body: nn.Module, settings: Head, classes: int) -> nn.Module:
+    """Return a model of a body that gives `settings.hidden` numbers, and a head."""
+    layers: OrderedDict[str, nn.Module] = OrderedDict(
+        relu1=nn.ReLU(),
+        linear=nn.Linear(settings.hidden, settings.width),
+        relu2=nn.ReLU() if settings.relu else nn.Identity(),
+    )
+    head: OrderedDict[str, nn.Module] = OrderedDict(
+        representation=nn.Sequential(layers),
+        classifier=nn.Linear(settings.width, classes),
+    )
+    return nn.Sequential(OrderedDict({BODY: body, HEAD: nn.Sequential(head)}))
+
+
+def body_of(model: nn.Module) -> nn.Module:
+    """Return the body of a model, which is all of it if it has no head."""
+    body: nn.Module = getattr(model, BODY, model)
+    return body
+
+
+def represent(
+    model: nn.Module, pixels: Tensor, numerics: Numerics = PLAIN
+) -> tuple[Tensor, Tensor]:
+    """Return z [n, width] and logits [n, classes] of a model with a head, as `forward` does."""
+    head = model.get_submodule(HEAD)
+
+    def both(pixels: Tensor) -> tuple[Tensor, Tensor]:
+        seen = head.get_submodule("representation")(body_of(model)(pixels))
+        return seen, head.get_submodule("classifier")(seen)
+
+    seen, logits = compute(both, pixels, numerics)
+    return (seen.float(), logits.float()) if numerics.precision == "bf16" else (seen, logits)

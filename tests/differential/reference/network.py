@@ -1,0 +1,69 @@
+"""The networks of the references: plain modules with the layers' names of the artefacts."""
+
+import torch
+from torch import nn
+from torch.nn.functional import max_pool2d, relu
+
+CLASSES = 10
+
+
+class SmallNetwork(nn.Module):
+    """Two 3x3 convolutions, each with 2x2 max-pooling, and two linear layers, for 8x8 pixels."""
+
+    def __init__(self, width=4, hidden=16, outputs=CLASSES):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, width, 3, padding=1)
+        self.conv2 = nn.Conv2d(width, 2 * width, 3, padding=1)
+        self.linear1 = nn.Linear(2 * width * 2 * 2, hidden)
+        self.linear2 = nn.Linear(hidden, outputs)
+
+    def forward(self, images):
+        hidden = max_pool2d(relu(self.conv1(images)), 2)
+        hidden = max_pool2d(relu(self.conv2(hidden)), 2)
+        return self.linear2(relu(self.linear1(hidden.flatten(1))))
+
+
+class HeadedNetwork(nn.Module):
+    """The small network, which gives `hidden` numbers, and MOON's head behind it."""
+
+    def __init__(self, hidden=16, width=12):
+        super().__init__()
+        layers = {"linear": nn.Linear(hidden, width)}
+        parts = {"representation": nn.ModuleDict(layers), "classifier": nn.Linear(width, CLASSES)}
+        self.body, self.head = SmallNetwork(outputs=hidden), nn.ModuleDict(parts)
+
+    def represent(self, images):
+        return self.head["representation"]["linear"](relu(self.body(images)))
+
+    def classify(self, seen):
+        return self.head["classifier"](seen)
+
+    def forward(self, images):
+        return self.classify(self.represent(images))
+
+
+class LogisticRegression(nn.Module):
+    """One linear layer on 8x8 pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8 * 8, CLASSES)
+
+    def forward(self, images):
+        return self.linear(images.flatten(1))
+
+
+def draw_weights(network, generator):
+    """He et al. 2015 for convolutions, U(-1/sqrt(fan_in), 1/sqrt(fan_in)) for linear layers."""
+    with torch.no_grad():
+        layers = [layer for layer in network.modules() if hasattr(layer, "weight")]
+        for layer in layers:
+            fan_in = layer.weight[0].numel()
+            if isinstance(layer, nn.Conv2d):
+                layer.weight.normal_(0, (2 / fan_in) ** 0.5, generator=generator)
+                layer.bias.zero_()
+            else:
+                bound = fan_in**-0.5
+                layer.weight.uniform_(-bound, bound, generator=generator)
+                layer.bias.uniform_(-bound, bound, generator=generator)
+    return network

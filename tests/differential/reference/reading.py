@@ -1,0 +1,79 @@
+"""What a run was given, read from its artefacts: samples, partition, participants, first weights.
+
+Nothing is drawn here. A client's batches are all of its samples, so that their order does not
+matter, unless somebody says which they were.
+"""
+
+import pyarrow.parquet as pq
+import torch
+from safetensors.torch import load_file
+
+
+class Samples:
+    """Digits as a network takes them: standardised by the clients' training pixels.
+
+    `folder` is that of the data set: `train`, `test` and `held_out` (the public images).
+    """
+
+    def __init__(self, folder):
+        train, test = (load_file(folder / f"{part}.safetensors") for part in ("train", "test"))
+        pixels = train["images"].double() / 255
+        self.mean, self.deviation = pixels.mean().float(), pixels.std(correction=0).float()
+        self.images, self.labels = self.standardised(train["images"]), train["labels"]
+        self.test_images, self.test_labels = self.standardised(test["images"]), test["labels"]
+        self.public = self.standardised(load_file(folder / "held_out.safetensors")["images"])
+
+    def standardised(self, images):
+        return (images.float() / 255 - self.mean) / self.deviation
+
+    def accuracy(self, logits):
+        """Return the share of right predictions of the test images, in percent."""
+        return 100 * float((logits.argmax(1) == self.test_labels).double().mean())
+
+
+class Recorded(Samples):
+    """A run's own choices.
+
+    `partition` is `clients.parquet`, `participation` the table of all rounds, `initial` the folder
+    of the initial models. `recorded` may return the batches of a round and client.
+    """
+
+    def __init__(self, network, data, partition, participation, initial, recorded=None):
+        super().__init__(data)
+        self.new_network, self.initial, self.recorded = network, initial, recorded
+        rows = pq.read_table(partition).to_pylist()
+        self.own = {}
+        for row in rows:
+            self.own.setdefault((row["client"], row["role"]), []).append(row["sample"])
+        self.clients = 1 + max(row["client"] for row in rows)
+        self.slots = pq.read_table(participation).to_pylist() if participation else []
+
+    def network(self, group=0):
+        """Return the network that a group starts from."""
+        network = self.new_network()
+        network.load_state_dict(load_file(self.initial / f"group_{group}.safetensors"))
+        return network
+
+    def participants(self, round):
+        """Return the clients of a round, in the order of their slots."""
+        slots = [row for row in self.slots if row["round"] == round]
+        return [row["client"] for row in sorted(slots, key=lambda row: row["slot"])]
+
+    def samples(self, client, role="train"):
+        """Return a client's images and labels of a role."""
+        own = self.own.get((client, role), [])
+        return self.images[own], self.labels[own]
+
+    def batches(self, round, client, samples, epochs):
+        """Return the batches of a client's steps in a round."""
+        if self.recorded is not None:
+            return self.recorded(round, client, samples)
+        return [torch.arange(samples)] * epochs
+
+    def public_batches(self, steps):
+        """Return the batches of a distillation: all public images in each step."""
+        return [torch.arange(len(self.public))] * steps
+
+    def aggregator_batch(self, client, samples):
+        """Return the batch of a client's step for an aggregator."""
+        return torch.arange(samples)

@@ -1,0 +1,108 @@
+"""How each reference is called with the settings of a line."""
+
+from reference.fedadam_fedyogi import adaptive
+from reference.fedavg import fedavg
+from reference.fedbe import fedbe
+from reference.feddf import feddf
+from reference.fedet import fedet
+from reference.fedkd import fedkd
+from reference.fednova import fednova
+from reference.fedprox import fedprox
+from reference.fedsdd import fedsdd
+from reference.fens import fens
+from reference.moon import moon
+from reference.scaffold import scaffold
+from reference_runs import ROUNDS
+
+
+def rounds(line):
+    return {"rounds": ROUNDS} | clients(line)
+
+
+def clients(line):
+    return {"epochs": line.client.epochs, "rate": line.client.learning_rate}
+
+
+def server(line):
+    return {"steps": line.server.steps, "server_rate": line.server.learning_rate}
+
+
+def distilled(line):
+    return rounds(line) | server(line) | {"tau": line.server.temperature}
+
+
+def moments(line):
+    chosen = line.aggregation.server_optimizer
+    return rounds(line) | {
+        "rule": chosen.name,
+        "server_rate": chosen.learning_rate,
+        "beta1": chosen.beta1,
+        "beta2": chosen.beta2,
+        "tau": chosen.epsilon,
+    }
+
+
+def momenta(line):
+    own = {"momentum": line.client.momentum}
+    return rounds(line) | own | {"server_momentum": line.aggregation.server_optimizer.beta}
+
+
+def sampled(line):
+    cyclical, chosen = line.server.schedule, line.ensemble
+    drawn = {"distribution": chosen.distribution, "draws": chosen.samples}
+    cycle = {"cycle": cyclical.cycle, "final": cyclical.final}
+    return rounds(line) | server(line) | drawn | cycle
+
+
+def several(line):
+    kind = line.global_trainer
+    basic = {"basic": kind.name == "basic", "warm_up": kind.warm_up}
+    own = {"groups": line.global_models, "checkpoints": line.ensemble.checkpoints}
+    return distilled(line) | own | basic
+
+
+def aggregated(line):
+    chosen, training = line.aggregator, line.aggregator_training
+    known = clients(line) | {"rule": chosen.name}
+    if not chosen.trained:
+        return known
+    return known | {
+        "hidden": getattr(chosen, "hidden", None),
+        "rounds": training.rounds,
+        "steps": training.steps,
+        "client_rate": training.learning_rate,
+        "server_rate": training.server_optimizer.learning_rate,
+    }
+
+
+#: From the draws of a world, a line, and perhaps more to the global models after the last round.
+FEDERATED = {
+    "fedavg": lambda world, line: [fedavg(world, **rounds(line))],
+    "fedprox": lambda world, line: [fedprox(world, **rounds(line), mu=line.local.mu)],
+    "scaffold": lambda world, line: [scaffold(world, **rounds(line), option=line.local.option)[0]],
+    "fedadam": lambda world, line: [adaptive(world, **moments(line))],
+    "fednova": lambda world, line: [fednova(world, **momenta(line))],
+    "moon": lambda world, line: [
+        moon(world, **rounds(line), mu=line.local.mu, temperature=line.local.temperature)
+    ],
+    "feddf": lambda world, line: [feddf(world, **distilled(line))],
+    "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
+    "fedsdd": lambda world, line: fedsdd(world, **several(line)),
+}
+FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
+FEDERATED["fedyogi"] = FEDERATED["fedadam"]
+FEDERATED["fedbe_dirichlet"] = FEDERATED["fedbe_gaussian"]
+FEDERATED["fedsdd_r2"] = FEDERATED["basic"] = FEDERATED["fedsdd"]
+
+#: To a student.
+STUDENTS = {
+    "fedkd": lambda world, line: fedkd(world, **clients(line), **server(line)),
+    "fedet_os": lambda world, line: fedet(
+        world, **clients(line), **server(line), diversity=line.distillation.diversity
+    ),
+}
+
+
+def ensemble(world, line, **known):
+    """Return clients' models, lambda, and predictions."""
+    return fens(world, **aggregated(line), **known)

@@ -1,0 +1,155 @@
+"""Methods against the plain implementations in `reference`, which know nothing of the package.
+
+From the artefacts of a real run (partition, participants, initial weights) a reference must end in
+the run's weights after three rounds. There each client and each distillation takes all of its
+samples in every step, so that no order of batches has to be known. From draws of its own it must
+be as accurate, over twelve seeds, as the package.
+"""
+
+import ast
+from functools import partial
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+import torch
+from reference.drawing import Drawn
+from reference.scaffold import scaffold
+from reference_calls import FEDERATED, STUDENTS, ensemble, rounds
+from reference_runs import (
+    BATCH,
+    CLIENTS,
+    COMPARED,
+    PARTICIPANTS,
+    ROUNDS,
+    RULES,
+    SEEDS,
+    make,
+    network_of,
+)
+
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.randomness import torch_generator
+from fedstage.results.intervals import welch_interval
+from fedstage.training.batches import client_batches
+
+pytestmark = pytest.mark.workflow
+
+CLOSE = 1e-6
+LEVEL = 0.999  # of Welch's interval
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("references"))
+
+
+def largest_difference(model, weights):
+    own = model.state_dict()
+    assert own.keys() == weights.keys()
+    return max(float((own[name] - weights[name]).abs().max()) for name in own)
+
+
+def drawn_batches(line, round, client, samples):
+    """Return the package's batches, for FedNova: only small ones make numbers of steps differ."""
+    key = (line.seed, "local_training", round, client, "batches")
+    return client_batches(samples, line.client, torch_generator(*key))
+
+
+def said_by_drawn(made, line, round):
+    """Return what the models that the package has drawn say about the public images."""
+    kind = f"{line.ensemble.distribution}_{line.ensemble.samples}"
+    path = artefacts.logits_file(line, round, 0, kind, artefacts.public_id(line))
+    return made.tensors(path)["logits"]
+
+
+@pytest.mark.parametrize("method", FEDERATED)
+def test_rounds_end_in_the_same_weights(made, method):
+    line, known = made.line(method), {}
+    if method.startswith("fedbe"):
+        known["said_by_drawn"] = partial(said_by_drawn, made, line)
+    batches = partial(drawn_batches, line) if method == "fednova" else None
+    models = FEDERATED[method](made.recorded(line, batches), line, **known)
+    assert len(models) == line.global_models
+    for group, model in enumerate(models):
+        weights = made.tensors(artefacts.global_model(line, ROUNDS, group))
+        assert largest_difference(model, weights) <= CLOSE
+
+
+@pytest.mark.parametrize("method", ["scaffold", "scaffold_i"])
+def test_variates_are_the_same(made, method):
+    line = made.line(method)
+    model, server = scaffold(made.recorded(line), **rounds(line), option=line.local.option)
+    state = made.tensors(artefacts.round_state(line, ROUNDS, 0))
+    for (name, _), variate in zip(model.named_parameters(), server, strict=True):
+        torch.testing.assert_close(variate, state[f"server/{name}"], rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("method", RULES)
+def test_one_shot_ensembles_are_the_same(made, method):
+    line, known = made.line(method), {}
+    if method == "fens_mlp":
+        before = made.tensors(one_shot_artefacts.aggregator_file(made.line("mlp_before")))
+        known["start"] = list(before.values())
+    world = made.recorded(line)
+    models, learnt, predicted = ensemble(world, line, **known)
+    paths = one_shot_artefacts.local_models(local_line(line))
+    for model, path in zip(models, paths, strict=True):
+        assert largest_difference(model, made.tensors(path)) <= CLOSE
+    theirs = made.tensors(one_shot_artefacts.aggregator_file(line))
+    theirs.pop("log_prior", None)  # of voting, uniform
+    mine = learnt if theirs else []
+    for one, other in zip(mine, theirs.values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=CLOSE)
+    (run,) = made.runs("exact", method)
+    assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
+
+
+@pytest.mark.parametrize("method", STUDENTS)
+def test_one_shot_students_are_the_same(made, method):
+    line = made.line(method)
+    student = STUDENTS[method](made.recorded(line), line)
+    weights = made.tensors(one_shot_artefacts.student_file(line))
+    assert largest_difference(student, weights) <= CLOSE
+
+
+def own_accuracy(made, method, line):
+    """Return a reference's accuracy from draws of its own, keyed by the seed of the line."""
+    world = Drawn(
+        network_of(line),
+        made.folder / Path(artefacts.data_file(line.data, "train")).parent,
+        line.seed,
+        clients=CLIENTS,
+        participants=getattr(line, "participants", PARTICIPANTS),
+        alpha=line.partition.alpha,
+        least=line.partition.min_samples,
+        batch=BATCH,
+        for_aggregator=getattr(line, "aggregator_fraction", 0.0),
+    )
+    if method in FEDERATED:
+        return world.accuracy(FEDERATED[method](world, line)[0](world.test_images))
+    if method in STUDENTS:
+        return world.accuracy(STUDENTS[method](world, line)(world.test_images))
+    return world.accuracy(ensemble(world, line)[2])
+
+
+@pytest.mark.parametrize("method", COMPARED)
+def test_own_draws_are_as_accurate(made, method):
+    runs = made.runs("drawn", method)
+    assert len(runs) == SEEDS
+    theirs = [made.accuracy(run) for run in runs]
+    own = [own_accuracy(made, method, run.candidates[0].parts[-1].line) for run in runs]
+    interval = welch_interval(*((fmean(v), stdev(v), SEEDS) for v in (own, theirs)), LEVEL)
+    print(f"{method}: {fmean(own):.2f} and {fmean(theirs):.2f}: {interval}")
+    assert interval[0] <= 0 <= interval[1]
+
+
+def test_references_know_nothing_of_the_package():
+    others = {"torch", "numpy", "reference", "pyarrow", "safetensors", "copy"}
+    for path in sorted(Path(__file__).with_name("reference").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= others, path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module.partition(".")[0] in others, path

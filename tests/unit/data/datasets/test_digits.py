@@ -106,6 +106,8 @@ def test_an_installation_without_scikit_learn_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("content", "fault"),
     [(None, "No such file"), (b"1,2,3", "gzipped"), (gzip.compress(b"1,2,3")[:-4], "ended before")],
+    # What gzip writes holds the time, and all processes must collect tests of the same names.
+    ids=["missing", "not compressed", "cut short"],
 )
 def test_a_missing_or_damaged_file_of_digits_is_named(tmp_path, monkeypatch, content, fault):
     path = tmp_path / "digits.csv.gz"

@@ -15,8 +15,9 @@ import torch
 from fedstage.plan import artefacts
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.sharing import group_slots, is_distilled, normalised, owner
+from fedstage.plan.sharing import is_distilled, normalised, owner
 from fedstage.randomness import numpy_generator, torch_generator
+from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
 from fedstage.stages.initial_model import initial_model

@@ -25,7 +25,7 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.segment_rules import segment_rules
-from fedstage.plan.sharing import binding
+from fedstage.plan.sharing import binding, groups_drawn
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
 

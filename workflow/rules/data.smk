@@ -59,6 +59,7 @@ rule participation:
         participants=lambda w: found("plans", w.plan).participants,
         seed=lambda w: found("plans", w.plan).seed,
         binding=lambda w: as_option(binding(found("plans", w.plan))),
+        groups=lambda w: groups_drawn(found("plans", w.plan)) or "",
     message:
         "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
     shell:
@@ -66,7 +67,7 @@ rule participation:
         " --clients {params.clients}"
         " --participants {params.participants} --seed {params.seed}"
         " --first {wildcards.first} --last {wildcards.last}"
-        " --binding {params.binding:q} --histogram {input.histogram} --output {output}"
+        " --binding {params.binding:q} --groups {params.groups} --histogram {input.histogram} --output {output}"
 
 
 rule initial_model:

@@ -44,6 +44,23 @@ if BY_PARTICIPANT:
             "round {wildcards.round}: group {wildcards.group} is distilled ({wildcards.line})"
         shell:
             "fedstage distillation --log {log} --fingerprint {params.source}"
-            " --line {input.line} --start {input.start} --logits {input.logits}"
+            " --line {input.line} --round {wildcards.round} --group {wildcards.group}"
+            " --start {input.start} --logits {input.logits}"
             " --judged {input.judged} --updates {input.updates} --public {input.public}"
             " --server-validation {input.server_validation} --info {input.info} --output {output}"
+
+    rule head_transfer:
+        input:
+            unpack(lambda w: edges.head_transfer(*place(w))),
+        output:
+            "results/training/{line}/round_{round}/group_{group}/with_head.safetensors",
+        log:
+            "results/logs/head_transfer/{line}/round_{round}/group_{group}.log",
+        params:
+            source=source("head_transfer"),
+        message:
+            "round {wildcards.round}: group {wildcards.group} takes a head ({wildcards.line})"
+        shell:
+            "fedstage head_transfer --log {log} --fingerprint {params.source}"
+            " --line {input.line} --round {wildcards.round} --group {wildcards.group}"
+            " --model {input.model} --heads {input.heads} --output {output}"

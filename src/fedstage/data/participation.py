@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.slots import Binding
 
-#: One row a slot of a round: `client` trains in `slot` (from 0) of `round` (from 1).
+#: One row a slot of a round: `client` trains in `slot` (from 0) of `round` (from 1), or nobody.
 SCHEMA = pa.schema([("round", pa.int32()), ("slot", pa.int32()), ("client", pa.int32())])
 
 

@@ -9,9 +9,9 @@ from fedstage.plan.one_shot_sharing import client_model, quantised_line
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import files_read, inputs
 from fedstage.plan.segments import plan
-from fedstage.plan.sharing import model_of
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
+from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine

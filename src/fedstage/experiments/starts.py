@@ -13,7 +13,8 @@ from fedstage.errors import FedstageError
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, teaching
 from fedstage.plan.runs import Run
-from fedstage.settings.lines import Line, LocalLine, models_of
+from fedstage.settings.groups import models_of
+from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine

@@ -12,6 +12,7 @@ from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import cohorts, normalised, undistilled
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
@@ -50,7 +51,7 @@ def cohorts_of(
     found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
     lines = [run.line for run in runs if isinstance(run.line, Line)]
     for line in dict.fromkeys(kind(line) for line in lines for kind in (normalised, undistilled)):
-        for group in range(line.global_models):
+        for group in client_groups(line):
             for slots in cohorts(line, group, None if size == "all" else size):
                 found[group, slots].append(line_id(line))
     return dict(found)

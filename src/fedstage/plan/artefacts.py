@@ -14,16 +14,16 @@ from fedstage.plan.members import checkpoints, member_kinds, parse_sampled
 from fedstage.plan.rounds import block_of
 from fedstage.plan.sharing import (
     clients_keep_state,
-    group_slots,
     is_distilled,
     keeps_state,
-    model_of,
     normalised,
     owner,
     shares_control,
+    takes_head,
 )
 from fedstage.settings.data import Data, HeldOut
 from fedstage.settings.ensembles import EnsembleTrainer
+from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
@@ -99,8 +99,17 @@ def updates(line: Line, round: int, group: int) -> list[str]:
 
 
 def aggregated_model(line: Line, round: int, group: int) -> str:
-    """Return w_{t,k}."""
-    return f"{round_folder(line, round, group)}/aggregated.safetensors"
+    """Return w_{t,k}; the server's model has no participants, but may take their heads."""
+    if group in client_groups(line):
+        return f"{round_folder(line, round, group)}/aggregated.safetensors"
+    if line.head_transfer:
+        return model_with_head(line, round, group)
+    return global_model(line, round - 1, group)
+
+
+def model_with_head(line: Line, round: int, group: int) -> str:
+    """Return the model of a group with a head from elsewhere: see `edges.head_transfer`."""
+    return f"{line_folder(line)}/round_{round:04d}/group_{group}/with_head.safetensors"
 
 
 def participants_table(line: Line, round: int, group: int) -> str:
@@ -126,7 +135,7 @@ def states_before(line: Line, round: int, group: int) -> list[str]:
     """
     if not clients_keep_state(line):
         return []
-    groups = range(line.global_models) if shares_control(line) else [group]
+    groups = client_groups(line) if shares_control(line) else [group]
     return [path for other in groups for path in own_state_before(line, round, other)]
 
 
@@ -141,6 +150,8 @@ def global_model(line: Line, round: int, group: int) -> str:
         return line.start or initial_model(line.data, model_of(line, group), line.seed, group)
     if is_distilled(line, round, group):
         return f"{line_folder(line)}/round_{round:04d}/group_{group}/distilled.safetensors"
+    if takes_head(line, group):
+        return model_with_head(line, round, group)
     return aggregated_model(line, round, group)
 
 
@@ -167,7 +178,7 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
     return [
         logits_file(line, past, group, kind, images)
         for past in member_rounds(round, ensemble)
-        for group in range(line.global_models)
+        for group in client_groups(line)
         for kind in member_kinds(ensemble)
     ]
 
@@ -217,7 +228,7 @@ def teacher_logits(line: Line, round: int) -> list[str]:
 
 def drop_worst_logits(line: Line, round: int) -> list[str]:
     """Return the logits that rank clients, if the worst are left out of the fusion."""
-    groups = range(line.global_models) if drops_worst(line) else ()
+    groups = client_groups(line) if drops_worst(line) else ()
     return [logits_file(line, round, group, "clients", "server_validation") for group in groups]
 
 

@@ -14,6 +14,7 @@ from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.sharing import is_distilled
 from fedstage.settings.data import Data
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 
 #: Files by the option of the stage that reads them.
@@ -25,6 +26,7 @@ _STAGES = {
     "participants": "aggregation",
     "state": "aggregation",
     "distilled": "distillation",
+    "with_head": "head_transfer",
 }
 
 
@@ -82,6 +84,25 @@ def distillation(line: Line, round: int, group: int) -> Files:
     }
 
 
+def head_transfer(line: Line, round: int, group: int) -> Files:
+    """Return a model, and those whose heads it takes: Fed-ET's transfer up, or down.
+
+    The server's model takes those of all participants before it is distilled, the others its own.
+    """
+    if group in client_groups(line):
+        model, heads = artefacts.aggregated_model(line, round, group), [server_model(line, round)]
+    else:
+        model = artefacts.global_model(line, round - 1, group)
+        groups = client_groups(line)
+        heads = [path for other in groups for path in artefacts.updates(line, round, other)]
+    return {"line": artefacts.line_file(line), "model": model, "heads": heads}
+
+
+def server_model(line: Line, round: int) -> str:
+    """Return the server's model after a round, which is that of group 0."""
+    return artefacts.global_model(line, round, 0)
+
+
 def evaluation(line: Line, evaluated: str, role: str, rounds: int, every: int) -> Files:
     """Return what the scores of global models, or of an ensemble, are computed from."""
     scored = evaluated_rounds(rounds, every)
@@ -91,7 +112,7 @@ def evaluation(line: Line, evaluated: str, role: str, rounds: int, every: int) -
         ensemble = parse_evaluated(evaluated)
         members = (artefacts.member_logits(line, round, ensemble, role) for round in scored)
         models = list(dict.fromkeys(path for paths in members for path in paths))
-    groups = range(line.global_models)
+    groups = client_groups(line)
     return {
         **_settings(line),
         "models": models,
@@ -159,6 +180,8 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
             return as_lists(aggregation(*place))
         case "distillation":
             return as_lists(distillation(*place))
+        case "head_transfer":
+            return as_lists(head_transfer(*place))
     members, _, images = origin.name.removeprefix("logits/").partition("-")
     return as_lists(logits(*place, members, images))
 

@@ -11,7 +11,14 @@ from typing import Any
 
 from fedstage.plan.digests import canonical, digest
 from fedstage.plan.one_shot_sharing import aggregating, local_line, teaching, unquantised
-from fedstage.plan.sharing import binding, keeps_changes, keeps_statistics, normalised, optimises
+from fedstage.plan.sharing import (
+    binding,
+    groups_drawn,
+    keeps_changes,
+    keeps_statistics,
+    normalised,
+    optimises,
+)
 from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
@@ -57,6 +64,8 @@ def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
 def participation_id(line: Line) -> str:
     """Name the folder of a participation plan, by all that determines it."""
     drawn, rule = f"{line.participants}_of_{line.clients}", binding(line)
+    if groups := groups_drawn(line):
+        drawn += f"-{groups}_groups"
     if line.participation == "by_samples":
         return f"{drawn}-by_samples-seed{line.seed}-{digest(partition_id(line))}"
     if rule is None:
@@ -83,6 +92,8 @@ def line_id(line: Line) -> str:
         method += f"-{line.aggregation.server_optimizer.name}"
     if line.global_models > 1:
         method += f"-K{line.global_models}"
+    if line.head_transfer:
+        method += "-heads"
     if line.global_trainer is not None:
         method += f"-{line.global_trainer.name}"
     return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"

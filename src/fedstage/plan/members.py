@@ -74,8 +74,8 @@ _PROBABILITIES = "_probabilities"
 def evaluated_name(evaluated: Evaluated) -> str:
     """Name the evaluated models: global_model, clients, aggregated_2, bayesian_gaussian_10.
 
-    Clients may be weighted (clients_by_samples), and any ensemble may average probabilities
-    (aggregated_2_probabilities).
+    Clients may be weighted (clients_by_samples, clients_by_confidence), and any ensemble may
+    average probabilities (aggregated_2_probabilities).
     """
     if isinstance(evaluated, GlobalModel):
         return evaluated.name
@@ -89,8 +89,8 @@ def parse_evaluated(name: str) -> EnsembleTrainer:
     ensemble = _parse(stem)
     if ensemble is None:
         raise FedstageError(
-            f"evaluated = {name!r}: use global_model, clients, clients_by_samples, aggregated_R, "
-            "bayesian_gaussian_M or bayesian_dirichlet_M"
+            f"evaluated = {name!r}: use global_model, clients, clients_by_samples, "
+            "clients_by_confidence, aggregated_R, bayesian_gaussian_M or bayesian_dirichlet_M"
         )
     average = "logits" if stem == name else "probabilities"
     return ensemble.model_copy(update={"average": average})
@@ -102,7 +102,7 @@ def _name(ensemble: Ensemble) -> str:
     if isinstance(ensemble, Bayesian):
         return f"bayesian_{sampled_kind(ensemble)}"
     if isinstance(ensemble, Clients):
-        return "clients_by_samples" if ensemble.weights == "samples" else "clients"
+        return "clients" + ("" if ensemble.weights == "uniform" else f"_by_{ensemble.weights}")
     settings = ensemble.model_dump(mode="json", exclude_defaults=True, exclude={"name", "average"})
     return ".".join([ensemble.name, *(f"{key}={value}" for key, value in settings.items())])
 
@@ -111,14 +111,22 @@ def _parse(name: str) -> EnsembleTrainer | None:
     kind, _, rest = name.partition("_")
     if kind == "aggregated" and rest.isdecimal() and int(rest) > 0:
         return Aggregated(name="aggregated", checkpoints=int(rest))
-    if name in ("clients", "clients_by_samples"):
-        return Clients(name="clients", weights="samples" if rest else "uniform")
+    if name == "clients" or name.startswith("clients_by_"):
+        return _parse_clients(rest.removeprefix("by_"))
     if kind == "bayesian":
         try:
             return parse_sampled(rest)
         except FedstageError:
             return None
     return _parse_pairs(name)
+
+
+def _parse_clients(weights: str) -> EnsembleTrainer | None:
+    """Return the clients' ensemble with these weights, by default uniform ones."""
+    for known in ("samples", "confidence"):
+        if weights == known:
+            return Clients(name="clients", weights=known)
+    return None if weights else Clients(name="clients")
 
 
 def _parse_pairs(name: str) -> EnsembleTrainer | None:

@@ -10,9 +10,10 @@ from fedstage.plan.members import member_kinds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment
-from fedstage.plan.sharing import is_distilled, keeps_state, normalised, owner, students
+from fedstage.plan.sharing import is_distilled, is_taught, keeps_state, normalised, owner, students
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 
@@ -57,6 +58,7 @@ def segment_inputs(segment: Segment) -> list[str]:
     line = segment.line
     rounds = range(segment.first, segment.last + 1)
     paths = [path for group in segment.groups for path in _starts_from(segment, group)]
+    paths.extend(path for t in rounds for path in _heads_of_others(segment, t))
     own = {path for t in rounds for path in _own_reads(segment, t)}
     taught = (t for t in rounds if any(is_distilled(line, t, group) for group in segment.groups))
     teachers = _taught_from(segment, list(taught))
@@ -67,13 +69,16 @@ def segment_inputs(segment: Segment) -> list[str]:
 def _starts_from(segment: Segment, group: int) -> Iterator[str]:
     """Yield the inputs of a group's first training in a segment, or of a distillation before it."""
     line, first = segment.line, segment.first
+    if group not in client_groups(line):
+        yield artefacts.global_model(line, first - 1, group)
+        return
     rounds = range(first, segment.last + 1)
     trained = next((t for t in rounds if owner(line, t, group) == line), None)
-    if trained != first and is_distilled(line, first, group):
+    if trained != first and is_taught(line, first, group):
         yield artefacts.aggregated_model(line, first, group)
     if trained is None:
         return
-    if trained == first or not is_distilled(line, trained - 1, group):
+    if trained == first or not is_taught(line, trained - 1, group):
         yield artefacts.global_model(line, trained - 1, group)
     made = {
         artefacts.round_state(line, trained - 1, other)
@@ -81,6 +86,14 @@ def _starts_from(segment: Segment, group: int) -> Iterator[str]:
         if trained > first and owner(line, trained - 1, other) == line
     }
     yield from (path for path in artefacts.states_before(line, trained, group) if path not in made)
+
+
+def _heads_of_others(segment: Segment, round: int) -> Iterator[str]:
+    """Yield the updates whose heads the server's model takes, if other segments make them."""
+    line = segment.line
+    for group in client_groups(line) if line.head_transfer else ():
+        if owner(line, round, group) != line:
+            yield from artefacts.updates(line, round, group)
 
 
 def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
@@ -92,7 +105,7 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
     line = segment.line
     paths: list[str] = []
     for round in range(segment.first, segment.last + 1):
-        own = [group for group in segment.groups if owner(line, round, group) == line]
+        own = trained_by(segment, round)
         for group in own:
             if round in kept.updates:
                 paths.extend(artefacts.updates(line, round, group))
@@ -102,22 +115,30 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                 paths.append(artefacts.participants_table(line, round, group))
             if keeps_state(line) and round == segment.last:
                 paths.append(artefacts.round_state(line, round, group))
-        if line.global_trainer is not None:
-            if round in kept.logits:
-                for group in own:
-                    paths.extend(artefacts.round_logits(line, round, group))
-            if round in kept.models:
-                taught = (group for group in segment.groups if is_distilled(line, round, group))
-                paths.extend(artefacts.global_model(line, round, group) for group in taught)
+        if line.global_trainer is not None and round in kept.logits:
+            for group in own:
+                paths.extend(artefacts.round_logits(line, round, group))
+        if round in kept.models:
+            if line.head_transfer:
+                paths.append(artefacts.aggregated_model(line, round, 0))
+            taught = (group for group in segment.groups if is_taught(line, round, group))
+            paths.extend(artefacts.global_model(line, round, group) for group in taught)
     return paths
+
+
+def trained_by(segment: Segment, round: int) -> list[int]:
+    """Return the groups whose participants a segment trains in a round."""
+    line = segment.line
+    groups = (group for group in segment.groups if group in client_groups(line))
+    return [group for group in groups if owner(line, round, group) == line]
 
 
 def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
     """Yield the inputs of the distillations of rounds; successive teachers share members."""
     line = segment.line
-    if line.ensemble is not None:
+    if line.global_trainer is not None and line.ensemble is not None:
         past = {t for round in rounds for t in artefacts.member_rounds(round, line.ensemble)}
-        for round, group in product(sorted(past), range(line.global_models)):
+        for round, group in product(sorted(past), client_groups(line)):
             for kind in member_kinds(line.ensemble):
                 yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
     for round in rounds:
@@ -128,8 +149,8 @@ def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
 
 def _own_reads(segment: Segment, round: int) -> Iterator[str]:
     """Yield the files of a round that a distilled segment makes and teaches with."""
-    for group in segment.groups:
-        if segment.line.global_trainer and owner(segment.line, round, group) == segment.line:
+    for group in trained_by(segment, round):
+        if segment.line.global_trainer:
             yield from artefacts.round_logits(segment.line, round, group)
             yield from artefacts.updates(segment.line, round, group)
 
@@ -181,12 +202,12 @@ def files_read(runs: Iterable[Run], inputs: Iterable[Iterable[str]]) -> set[str]
 def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
     """Yield the tables that an evaluation reads, and its models or those of its ensemble."""
     for round in evaluated_rounds(length.rounds, length.evaluate_every):
-        for group in range(line.global_models):
+        for group in client_groups(line):
             yield artefacts.participants_table(line, round, group)
         if isinstance(length.evaluate, GlobalModel):
             yield artefacts.global_model(line, round, 0)
             continue
-        places = product(artefacts.member_rounds(round, length.evaluate), range(line.global_models))
+        places = product(artefacts.member_rounds(round, length.evaluate), client_groups(line))
         for (past, group), kind in product(places, member_kinds(length.evaluate)):
             yield from artefacts.member_models(line, past, group, kind)
 

@@ -10,7 +10,8 @@ An undistilled group has its own segments, which run ahead. The students of a di
 one another and the teacher in every round: one job trains them all, and reads the other groups'
 logits, which have segments as well. With shared control variates all groups need one another in
 every round, and one job trains them all: those of the undistilled line, and those of a distilled
-line from the first round that a distillation reaches.
+line from the first round that a distillation reaches. So do all groups that take the head of the
+server's model.
 """
 
 from collections import defaultdict
@@ -24,11 +25,15 @@ from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import (
     first_distillation,
+    first_taught,
     normalised,
     shares_control,
     students,
+    takes_head,
+    taught_together,
     undistilled,
 )
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 
 
@@ -104,10 +109,9 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
             _add(demand, normalised(run.line), run.length.rounds)
     segments = list(_undistilled_segments(demand, length))
     taught = [
-        # A distillation reaches all groups that share control variates.
-        Segment(line, _all_groups(line) if shares_control(line) else students(line), first, last)
+        Segment(line, taught_together(line), first, last)
         for line, stops in demand.taught.items()
-        for first, last in cut(first_distillation(line), stops, length)
+        for first, last in cut(first_taught(line), stops, length)
     ]
     return segments + taught, list(_logits_segments(demand, segments))
 
@@ -127,10 +131,6 @@ def _undistilled_segments(demand: _Demand, length: int) -> Iterator[Segment]:
             yield Segment(line, tuple(longer), first, last)
 
 
-def _all_groups(line: Line) -> tuple[int, ...]:
-    return tuple(range(line.global_models))
-
-
 def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
     """Cut rounds first..max(stops) after each of `stops` and each multiple of `length`."""
     lasts = sorted(stop for stop in stops if stop >= first)
@@ -144,25 +144,26 @@ def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
 def _add(demand: _Demand, line: Line, rounds: int) -> None:
     """Add the rounds that a run of a line trains, in the lines that own them."""
     base = undistilled(line)
-    fork = first_distillation(line)
-    for group in _all_groups(line):
+    for group in client_groups(line):
         demand.stops[base, group].add(_last_undistilled(line, group, rounds))
-    if line.global_trainer is None or fork > rounds:
+    if not 0 < first_taught(line) <= rounds:
         return
     demand.taught[line].add(rounds)
+    if not 0 < first_distillation(line) <= rounds:
+        return
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    reach = checkpoints(line.ensemble)
-    for group, logits in product(_all_groups(line), artefacts.teaching_logits(line)):
+    first = max(1, first_distillation(line) - checkpoints(line.ensemble) + 1)
+    for group, logits in product(client_groups(line), artefacts.teaching_logits(line)):
         last = _last_undistilled(line, group, rounds)
-        demand.logits[(base, group, *logits)].update(range(max(1, fork - reach + 1), last + 1))
+        demand.logits[(base, group, *logits)].update(range(first, last + 1))
 
 
 def _last_undistilled(line: Line, group: int, rounds: int) -> int:
-    """Return the last round of a group that no distillation reaches: see `sharing.owner`."""
-    if line.global_trainer is None:
+    """Return the last round of a group that nothing taught reaches: see `sharing.owner`."""
+    fork = first_taught(line)
+    if not fork:
         return rounds
-    fork = first_distillation(line)
-    if group in students(line):
+    if group in students(line) or takes_head(line, group):
         return min(fork, rounds)
     return min(fork + 1, rounds) if shares_control(line) else rounds
 

@@ -8,9 +8,17 @@ from functools import cache
 from typing import Any
 
 from fedstage.settings.data import HeldOut
-from fedstage.settings.lines import BoundClients, Line, models_of, re_estimates
+from fedstage.settings.groups import (
+    BoundClients,
+    client_groups,
+    group_slots,
+    model_of,
+    models_of,
+)
+from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Model, has_batch_norm
-from fedstage.settings.slots import Binding, slots_of
+from fedstage.settings.slots import Binding
+from fedstage.settings.transfers import KlTransfer
 
 
 def students(line: Line) -> tuple[int, ...]:
@@ -31,8 +39,30 @@ def first_distillation(line: Line) -> int:
 
 
 def is_distilled(line: Line, round: int, group: int) -> bool:
-    """Whether w*_{t,k} differs from w_{t,k}: the group is a student of this round."""
+    """Whether the group is a student of this round."""
     return group in students(line) and round >= first_distillation(line)
+
+
+def takes_head(line: Line, group: int) -> bool:
+    """Whether the group's model takes the head of the server's in every round."""
+    return line.head_transfer and group in client_groups(line)
+
+
+def is_taught(line: Line, round: int, group: int) -> bool:
+    """Whether w*_{t,k} differs from w_{t,k}: the group is a student, or takes the server's head."""
+    return is_distilled(line, round, group) or takes_head(line, group)
+
+
+def first_taught(line: Line) -> int:
+    """Return the first round in which a w*_{t,k} differs from w_{t,k}; 0 if there is none."""
+    return 1 if line.head_transfer else first_distillation(line)
+
+
+def taught_together(line: Line) -> tuple[int, ...]:
+    """Return the groups that need one another in every round of a line that teaches some."""
+    if shares_control(line) or line.head_transfer:
+        return tuple(range(line.global_models))
+    return students(line)
 
 
 @cache
@@ -41,26 +71,26 @@ def owner(line: Line, round: int, group: int) -> Line:
 
     Distillation reaches w_{t,k} only through what its participants start from; where that was not
     distilled, neither the teacher nor the server's settings can matter, and the file is the
-    undistilled line's.
+    undistilled line's. So it is with the head of the server's model.
     """
     return normalised(line) if _is_reached(line, round, group) else undistilled(line)
 
 
 def _is_reached(line: Line, round: int, group: int) -> bool:
-    """Whether a distillation reaches the inputs of the participants of a round and group.
+    """Whether a distillation or a head reaches the inputs of a round's participants in a group.
 
     These are w*_{t-1,k} and, if shared, the control variates that all groups sent in round t-1: the
     students' were reached if they had started from a distilled model.
     """
-    if is_distilled(line, round - 1, group):
+    if round > 1 and is_taught(line, round - 1, group):
         return True
     return shares_control(line) and 0 < first_distillation(line) <= round - 2
 
 
 @cache
 def undistilled(line: Line) -> Line:
-    """Return the line without its distillation."""
-    return normalised(line.model_copy(update={"global_trainer": None}))
+    """Return the line without its distillation, and without the head of the server's model."""
+    return normalised(line.model_copy(update={"global_trainer": None, "head_transfer": False}))
 
 
 @cache
@@ -68,11 +98,14 @@ def normalised(line: Line) -> Line:
     """Return the line with settings that nothing reads at their defaults."""
     unread: dict[str, Any] = {}
     if line.global_trainer is None:
-        unread = {"ensemble": None, "server": None}
+        unread = {"ensemble": None, "server": None, "distillation": KlTransfer(name="kl")}
         if not re_estimates(line):
             unread["public"] = HeldOut(name="held_out")
-    if line.participants % line.global_models < 2:
-        unread["remainder"] = "spread"  # a remainder of one is group 0's in any case
+    groups = len(client_groups(line))
+    if line.participants % groups < 2 or line.client_groups == "drawn":
+        unread["remainder"] = "spread"  # a remainder of one is the first group's in any case
+    if groups == 1:
+        unread["client_groups"] = "slots"
     if set(line.architectures) == {line.model}:
         unread["architectures"] = ()
     if line.client_architectures:
@@ -101,11 +134,6 @@ def _runs_of_clients(line: Line) -> tuple[BoundClients, ...]:
             part = part.model_copy(update={"clients": runs.pop().clients + part.clients})
         runs.append(part)
     return tuple(runs[:-1] if runs and runs[-1].model is None else runs)
-
-
-def model_of(line: Line, group: int) -> Model:
-    """Return the architecture of a group."""
-    return line.architectures[group] if line.architectures else line.model
 
 
 def shares_control(line: Line) -> bool:
@@ -141,16 +169,17 @@ def keeps_statistics(line: Line) -> bool:
     return normalised(line).aggregation.batch_norm == "local"
 
 
-def group_slots(line: Line, group: int) -> range:
-    """Return the slots of a round that train a group."""
-    return slots_of(line.participants, line.global_models, line.remainder, group)
-
-
 def cohorts(line: Line, group: int, size: int | None) -> list[tuple[int, ...]]:
     """Cut the slots of a group into cohorts of at most `size`; None: all of them in one."""
     slots = tuple(group_slots(line, group))
     step = size or len(slots)
     return [slots[start : start + step] for start in range(0, len(slots), step)]
+
+
+def groups_drawn(line: Line) -> int | None:
+    """Return how many groups there are of which each client is drawn one, if so."""
+    settings = normalised(line)
+    return len(client_groups(settings)) if settings.client_groups == "drawn" else None
 
 
 @cache
@@ -159,9 +188,10 @@ def binding(line: Line) -> Binding | None:
     parts = normalised(line).client_architectures
     if not parts:
         return None
+    groups = client_groups(line)
+    trained = dict.fromkeys(model_of(line, group) for group in groups)
     numbers: dict[Model | None, int | None] = {None: None}
-    numbers |= {model: number for number, model in enumerate(dict.fromkeys(models_of(line)))}
-    groups = range(line.global_models)
+    numbers |= {model: number for number, model in enumerate(trained)}
     slots = [numbers[model_of(line, k)] for k in groups for _ in group_slots(line, k)]
     bound = [numbers[part.model] for part in parts for _ in range(part.clients)]
     unbound = [None] * (line.clients - len(bound))

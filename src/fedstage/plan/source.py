@@ -109,10 +109,12 @@ def source_of(
 
 
 def called(stage: str, settings: Settings) -> tuple[str, ...]:
-    """Return the stages that a stage calls for a line; segments distil only distilled lines."""
+    """Return the stages that a stage calls for a line; segments call what the line needs."""
     calls = STAGES[stage].calls
     if stage != "segment":
         return calls
+    if not (isinstance(settings, Line) and settings.head_transfer):
+        calls = tuple(name for name in calls if name != "head_transfer")
     if _is_distilled(settings):
         return ("logits", *calls)
     return tuple(name for name in calls if name != "distillation")

@@ -56,12 +56,15 @@ STAGES: dict[str, Stage] = {
     "distillation": _federated(
         "teach a group's averaged model with an ensemble's logits", ("output",), batches=("server",)
     ),
+    "head_transfer": Stage(
+        "give a model the mean of other models' heads", ("output",), line="federated"
+    ),
     # several rounds
     "segment": _federated(
         "call the stages of several rounds of a group in one process",
         batches=("client", "server"),
         several=True,
-        calls=("local_training", "aggregation", "distillation"),
+        calls=("local_training", "aggregation", "distillation", "head_transfer"),
     ),
     "logits_segment": _federated(
         "compute the logits of several rounds in one process", calls=("logits",)

@@ -12,7 +12,9 @@ from pathlib import PurePosixPath
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
+from fedstage.plan.sharing import groups_drawn
 from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 
@@ -48,6 +50,11 @@ class Properties:
 
 def properties(line: Line, length: RunLength) -> Properties:
     """Return the properties of a line in the last round of a run."""
+    if groups_drawn(line):
+        raise FedstageError(
+            "properties: client_groups = 'drawn': must be 'slots', because the edges do not tell "
+            "how many of a group's slots are filled"
+        )
     round = length.rounds
     edges = jobs_of(line, round + 1, first=round)
     return Properties(
@@ -84,7 +91,7 @@ def _models(line: Line, logits: Iterable[Job], since: int = 1) -> int:
 
 def _cost(line: Line, count: Callable[[Line], int]) -> Cost:
     """Fit a line to the numbers for C, C + K and C + 2K participants; raise if it does not fit."""
-    groups = line.global_models
+    groups = len(client_groups(line))
     larger = [line.participants + groups * step for step in range(3)]
     first, second, third = (
         count(line.model_copy(update={"participants": participants})) for participants in larger
@@ -98,11 +105,11 @@ def _cost(line: Line, count: Callable[[Line], int]) -> Cost:
 
 
 def _sees_clients(edges: Edges) -> bool:
-    """Whether any job but an aggregation reads the model of a single client."""
+    """Whether any job reads the model of a single client, other than to average it or its head."""
     return any(
         read.stage == "local_training"
         for job, before in edges.items()
-        if job.stage != "aggregation"
+        if job.stage not in ("aggregation", "head_transfer")
         for read in before
     )
 

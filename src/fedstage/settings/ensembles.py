@@ -18,11 +18,15 @@ class Ensemble(Choice):
 
 
 class Clients(Ensemble):
-    """All client models of the round, of all groups."""
+    """All client models of the round, of all groups.
+
+    They weigh the same, in proportion to their training `samples`, or for each image by their
+    `confidence`, the variance of their probabilities (Fed-ET).
+    """
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
     name: Literal["clients"]
-    weights: Literal["uniform", "samples"] = "uniform"
+    weights: Literal["uniform", "samples", "confidence"] = "uniform"
 
 
 class Aggregated(Ensemble):

@@ -1,6 +1,5 @@
 """Lines of federated training, and of training without federation."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
@@ -10,53 +9,43 @@ from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
-from fedstage.settings.local_training import Compression, FedAvg, LocalTrainer, Uncompressed
+from fedstage.settings.groups import Groups, models_of
+from fedstage.settings.local_training import (
+    Compression,
+    FedAvg,
+    LocalTrainer,
+    Scaffold,
+    Uncompressed,
+)
 from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server, needs_validation
 from fedstage.settings.partitions import Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_public, check_samples
-from fedstage.settings.slots import slots_of, unbound_needed
+from fedstage.settings.transfers import KlTransfer, Transfer
 
 
-class BoundClients(Settings):
-    """The number of clients that are bound to one architecture, or to none."""
-
-    model: Model | None = None
-    clients: Positive
-
-
-class Line(Settings):
+class Line(Groups):
     """A training line: all that determines the weights of a federated run, and nothing else.
 
-    So it has no number of rounds, evaluation or scheduling. If `global_models` does not divide
-    `participants`, the `remainder` goes to the first groups, one each, or to the main model's
-    group. `architectures` are the models of groups 0 to K-1, unless all are `model`, the main one.
-    `client_architectures` binds clients, from client 0 on, to one of them: they take part in its
-    groups only. Participants are drawn `uniform`, or in proportion to their samples. All groups
-    start from the final model of another line (`start`), by default from initial models.
+    So it has no number of rounds, evaluation or scheduling. All groups start from the final model
+    of another line (`start`), by default from initial models. Students learn from the ensemble what
+    `distillation` says, by default its probabilities.
     """
 
     uses: ClassVar[Mapping[str, str]] = {"compression": "algorithm.exchange.compression"}
     data: Data
-    clients: Positive
     partition: Partition
     validation: Fraction = 0.0
-    participants: Positive
-    participation: Literal["uniform", "by_samples"] = "uniform"
-    model: Model
     start: WeightsFile | None = None
-    global_models: Positive = 1
-    architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
-    client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
-    remainder: Literal["spread", "main"] = "spread"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
     compression: Compression = Uncompressed(name="none")
     aggregation: Aggregation = Aggregation()
     ensemble: EnsembleTrainer | None = None
     global_trainer: GlobalTrainer | None = Field(default=None, alias="global")
+    distillation: Transfer = KlTransfer(name="kl")
     server: Server | None = None
     public: Public = HeldOut(name="held_out")
     on_divergence: Literal["stop", "drop"] = "stop"
@@ -64,13 +53,7 @@ class Line(Settings):
     seed: int
 
     def _faults(self) -> Iterator[str]:
-        if self.participants > self.clients:
-            yield f"participants = {self.participants}: at most clients = {self.clients}"
-        if self.participants < self.global_models:
-            yield (
-                f"participants = {self.participants}: at least global_models = "
-                f"{self.global_models}, one for each group"
-            )
+        yield from super()._faults()
         if self.client.batches == "continued" and self.participants != self.clients:
             yield (
                 f"participants = {self.participants}: must be clients = {self.clients} with "
@@ -79,29 +62,22 @@ class Line(Settings):
         yield from check_samples(
             self.data, models_of(self), self.client, self.server, self.numerics
         )
-        if self.architectures:
-            yield from self._check_architectures()
-        if self.client_architectures:
-            if self.participation != "uniform":
-                yield (
-                    f"participation = {self.participation!r}: not with client_architectures, which "
-                    "leave each slot to some of the clients"
-                )
-            yield from self._check_client_architectures()
         if self.global_trainer is not None:
             yield from self._check_distillation()
+        changed = self.global_trainer is not None or self.head_transfer
+        if self.compression.name == "stc" and self.compression.downstream and changed:
+            yield (
+                "compression.downstream = true: only without global and head_transfer, for then a "
+                "model is not the old one with a sparse change; set it to false"
+            )
         if re_estimates(self) and self.public.name == "held_out" and not self.data.held_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
                 "needs at least 1 sample"
             )
-        sgd = self.client.optimiser == "sgd"
-        if self.local.name == "scaffold" and (not sgd or self.client.momentum):
-            yield (
-                "local = scaffold: needs client.optimiser = sgd and client.momentum = 0, because "
-                "its control variates are mean gradients"
-            )
-        if self.local.name == "fednova" and not sgd:
+        if self.local.name == "scaffold":
+            yield from self._check_scaffold(self.local)
+        if self.local.name == "fednova" and self.client.optimiser != "sgd":
             yield (
                 "local = fednova: needs client.optimiser = sgd, because it counts the gradients in "
                 "a client's change"
@@ -119,49 +95,21 @@ class Line(Settings):
         if self.numerics.compile:
             yield "numerics.compile = true: not with local = moon, which reads representations"
 
-    def _check_architectures(self) -> Iterator[str]:
-        if len(self.architectures) != self.global_models:
+    def _check_scaffold(self, local: Scaffold) -> Iterator[str]:
+        if self.client.optimiser != "sgd" or self.client.momentum:
             yield (
-                f"architectures: {len(self.architectures)} of them: must be global_models = "
-                f"{self.global_models}, one for each group"
+                "local = scaffold: needs client.optimiser = sgd and client.momentum = 0, because "
+                "its control variates are mean gradients"
             )
-        if self.architectures[0] != self.model:
+        if local.control == "shared":
+            if self.architectures:
+                yield "local.control = 'shared': only without architectures"
+            if self.head_transfer:
+                yield "local.control = 'shared': only without head_transfer"
+        if self.client_groups == "drawn":
             yield (
-                f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
-            )
-        if self.local.name == "scaffold" and self.local.control == "shared":
-            yield "local.control = 'shared': only without architectures"
-
-    def _check_client_architectures(self) -> Iterator[str]:
-        slots: Counter[Model] = Counter()
-        for group in range(self.global_models):
-            model = self.architectures[group] if self.architectures else self.model
-            own = slots_of(self.participants, self.global_models, self.remainder, group)
-            slots[model] += len(own)
-        bound: Counter[Model | None] = Counter()
-        for i, part in enumerate(self.client_architectures):
-            if part.model is not None and part.model not in slots:
-                known = ", ".join(dict.fromkeys(repr(model.name) for model in slots))
-                yield (
-                    f"client_architectures.{i}.model = {part.model.name!r}: must be an "
-                    f"architecture of the line, settings included: {known}"
-                )
-            bound[part.model] += part.clients
-        if bound.total() > self.clients:
-            yield (
-                f"client_architectures: {bound.total()} clients: at most clients = {self.clients}"
-            )
-        unbound = self.clients - sum(bound[model] for model in slots)
-        needed = unbound_needed(slots, bound)
-        if unbound < needed:
-            short = ", ".join(
-                f"{count} slots for {model.name!r} and {bound[model]} clients bound to it"
-                for model, count in slots.items()
-                if count > bound[model]
-            )
-            yield (
-                f"client_architectures: {unbound} clients are bound to none: must be at least "
-                f"{needed}, because a round has {short}"
+                "local = scaffold: not with client_groups = drawn, because the server's control "
+                "variate is a mean over a group's clients, whose number is drawn"
             )
 
     def _check_distillation(self) -> Iterator[str]:
@@ -177,11 +125,6 @@ class Line(Settings):
             yield (
                 "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
                 "least 1 sample"
-            )
-        if self.compression.name == "stc" and self.compression.downstream:
-            yield (
-                "compression.downstream = true: only without global, for a distilled model is not "
-                "the old one with a sparse change; set it to false"
             )
 
     def _check_drop_worst(self, where: str) -> Iterator[str]:
@@ -203,11 +146,6 @@ def re_estimates(line: Line) -> bool:
     return line.aggregation.batch_norm == "re_estimate" and any(
         map(has_batch_norm, models_of(line))
     )
-
-
-def models_of(line: Line) -> tuple[Model, ...]:
-    """Return the architectures of a line, the main one first; they may repeat."""
-    return line.architectures or (line.model,)
 
 
 class LocalLine(Settings):

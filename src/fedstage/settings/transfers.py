@@ -1,4 +1,4 @@
-"""Losses of one-shot students: what they learn from an ensemble on public images."""
+"""Losses of students: what they learn from an ensemble on public images."""
 
 from typing import ClassVar, Literal
 
@@ -6,9 +6,9 @@ from fedstage.settings.base import ByName, Choice, NonNegative
 
 
 class StudentLoss(Choice):
-    """The loss with which a student learns from a one-shot ensemble."""
+    """The loss with which a student learns from an ensemble, of a round or in one shot."""
 
-    room: ClassVar[str] = "algorithm.one_shot.transfers"
+    room: ClassVar[str] = "algorithm.global_trainers.transfers"
 
 
 class KlTransfer(StudentLoss):
@@ -24,10 +24,16 @@ class L1Transfer(StudentLoss):
 
 
 class FedEtTransfer(StudentLoss):
-    """The teacher's class and, `diversity` times, the logits of dissenting clients (Fed-ET)."""
+    """The teacher's class and, `diversity` times, what dissenting clients say (Fed-ET).
+
+    A dissenter's `weights` are those of the consensus, or the same for all. They sum to 1 over
+    `all` members, as printed, or over the `dissenters` of a sample.
+    """
 
     name: Literal["fedet"]
     diversity: NonNegative = 0.05
+    weights: Literal["confidence", "uniform"] = "confidence"
+    normalised_over: Literal["all", "dissenters"] = "all"
 
 
 Transfer = ByName[KlTransfer | L1Transfer | FedEtTransfer]

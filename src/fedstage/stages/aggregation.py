@@ -8,11 +8,11 @@ import pyarrow as pa
 import torch
 
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
-from fedstage.algorithm.exchange.updates import Update, read_updates
+from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import new_model, parameters_of, state_of
-from fedstage.plan.sharing import model_of
+from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -52,9 +52,9 @@ def aggregation(
 ) -> None:
     """Average the updates of a group; write the model, its participants and the round state.
 
-    Participants that diverged do not count; if all did, the group keeps the model and the state
-    that it started from. Depending on the settings, the parameters change by a step of a server
-    optimiser, and the change of the global model is compressed, too.
+    Participants that diverged do not count; if all did, or there are none, the group keeps the
+    model and the state that it started from. Depending on the settings, the parameters change by a
+    step of a server optimiser, and the change of the global model is compressed, too.
 
     The papers do not mention the running statistics of batch normalisation. They are, by setting
 
@@ -75,12 +75,14 @@ def aggregation(
     """
     settings, dataset_info = read_line(line, Line), read_info(info)
     received = read_updates(updates)
-    metadata = {key: received[0].metadata[key] for key in ("round", "group")}
-    architecture = model_of(settings, metadata["group"])
+    metadata = place_of(updates[0])
+    group = metadata["group"]
+    architecture = model_of(settings, group)
     begun, _ = load_tensors(start)
     skeleton = new_model(architecture, dataset_info, torch.device("meta"))
     old_state = load_tensors(state)[0] if state else {}
-    group_round = GroupRound(settings, received, begun, parameters_of(skeleton, begun), old_state)
+    parameters = parameters_of(skeleton, begun)
+    group_round = GroupRound(settings, group, received, begun, parameters, old_state)
     weights, memory = next_model(group_round)
     if group_round.answered and re_estimates(settings):
         if public is None:

@@ -5,14 +5,20 @@ from typing import Any
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, read_members, teacher_logits
+from fedstage.algorithm.ensemble_trainers import (
+    Members,
+    in_order,
+    read_members,
+    stack,
+    teacher_logits,
+)
 from fedstage.algorithm.exchange.updates import read_updates
-from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
 from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan.sharing import model_of
+from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -22,6 +28,8 @@ from fedstage.weights import Weights
 def distillation(
     *,
     line: Path,
+    round: int,
+    group: int,
     start: Path,
     logits: list[Path],
     judged: list[Path] | None = None,
@@ -32,6 +40,8 @@ def distillation(
     output: Path,
 ) -> None:
     """Distil the ensemble whose members' logits are given into the model `start`.
+
+    What the student learns from them is the line's `distillation`.
 
     Parameters
     ----------
@@ -45,23 +55,26 @@ def distillation(
     assert settings.server is not None, "checked by Line: a global trainer has server settings"
     assert settings.ensemble is not None, "checked by Line: a global trainer has an ensemble"
     weights, metadata = load_tensors(start)
-    members = read_members(logits)
+    # The server's own model starts from that of the round before.
+    metadata = metadata | {"round": round, "group": group}
+    members = in_order(read_members(logits))
     if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"
         weights, members, dropped = _leave_out(
             settings, weights, metadata, members, judged or [], updates or [], server_validation
         )
         metadata = metadata | {"dropped": dropped}
-    round, group = metadata["round"], metadata["group"]
-    teacher = teacher_logits(settings.ensemble, members).to(device)
+    how = transfer(settings.distillation)
+    teacher = teacher_logits(settings.ensemble, members)
+    targets = how.targets(settings.distillation, teacher, stack(members).float())
     images = read_public(public, dataset_info, device)
     model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
     fill_model(model, weights, start)
     trained, learnt = teach(
         model,
         images,
-        teacher,
-        distillation_loss(settings.server),
+        targets.to(device),
+        how.loss(settings.distillation, settings.server),
         settings.server,
         settings.numerics,
         dataset_info,

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.algorithm.one_shot.prediction import predict
-from fedstage.algorithm.one_shot.transfers import transfer
 from fedstage.data.samples import read_public
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotLine

@@ -33,6 +33,8 @@ def local_training(
 ) -> None:
     """Train the clients in `slots` of round `round`, and write the update of each.
 
+    That of an empty slot has no tensors.
+
     On a GPU up to `execution.clients_per_gpu` of them train side by side, on a CPU each in turn.
 
     Parameters
@@ -51,6 +53,9 @@ def local_training(
 
     def work(slot: int, output: Path) -> Generator[None, None, None]:
         client = _client_of(participation, round, slot)
+        if client is None:
+            save_tensors(output, {}, {"round": round, "group": group, "slot": slot, "client": None})
+            return
         samples, labels = read_labelled(data, read_samples(clients, "train", client), device)
         participant = Participant(round, group, slot, client, samples, labels)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
@@ -71,8 +76,10 @@ def at_a_time(device: torch.device) -> int:
     return int(os.environ.get("FEDSTAGE_CLIENTS_PER_GPU") or 1)
 
 
-def _client_of(participation: Path, round: int, slot: int) -> int:
+def _client_of(participation: Path, round: int, slot: int) -> int | None:
+    """Return the client in a slot, None if nobody is."""
     for row in load_table(participation, ["round", "slot", "client"]).to_pylist():
         if row["round"] == round and row["slot"] == slot:
-            return int(row["client"])
+            client: int | None = row["client"]
+            return client
     raise FedstageError(f"{participation}: has no slot {slot} in round {round}")

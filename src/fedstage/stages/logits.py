@@ -6,12 +6,12 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
-from fedstage.algorithm.exchange.updates import answered, read_updates
+from fedstage.algorithm.exchange.updates import answered, place_of, read_updates
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.members import parse_sampled
-from fedstage.plan.sharing import model_of
 from fedstage.settings.ensembles import Bayesian
+from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import Info, begin, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -83,11 +83,10 @@ def _read_members(
     if members == "aggregated":
         weights, metadata = load_tensors(paths[0])
         return [(paths[0], weights)], metadata | {"samples": [metadata["samples"]]}
-    updates = read_updates(paths)
-    valid = answered(updates)
-    metadata = {key: updates[0].metadata[key] for key in ("round", "group")}
+    valid = answered(read_updates(paths))
     samples = [update.metadata["samples"] for update in valid]
-    return [(update.path, update.weights) for update in valid], metadata | {"samples": samples}
+    members_of_group = [(update.path, update.weights) for update in valid]
+    return members_of_group, place_of(paths[0]) | {"samples": samples}
 
 
 def _draw_members(

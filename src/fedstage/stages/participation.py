@@ -1,9 +1,11 @@
 """Stage `participation`: draw the client of each slot of each round."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fedstage.data.client_groups import by_group, draw_groups
 from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, table
 from fedstage.settings.slots import Binding
@@ -19,6 +21,7 @@ def participation(
     first: int,
     last: int,
     binding: str | None = None,
+    groups: int | None = None,
     histogram: Path | None = None,
     output: Path,
 ) -> None:
@@ -33,6 +36,8 @@ def participation(
     binding : str, optional
         `fedstage.settings.slots.Binding` as JSON: the clients that each slot may have, by default
         all.
+    groups : int, optional
+        The groups of which each client is drawn one before training.
     histogram : Path, optional
         The label counts of the clients, in proportion to whose training samples they are drawn; by
         default all alike.
@@ -42,4 +47,7 @@ def participation(
     if histogram is not None:
         counts = read_counts(histogram)
         samples = np.array([sum(counts.get(client, {}).values()) for client in range(clients)])
-    save_table(output, table(clients, participants, seed, first, last, rule, samples), SCHEMA)
+    drawn: dict[str, Any] = dict(table(clients, participants, seed, first, last, rule, samples))
+    if groups is not None:
+        drawn = by_group(drawn, draw_groups(clients, groups, seed), groups)
+    save_table(output, drawn, SCHEMA)

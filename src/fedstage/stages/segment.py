@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedstage.plan import artefacts, edges
-from fedstage.plan.sharing import group_slots, is_distilled, keeps_state, normalised, owner
+from fedstage.plan.sharing import is_distilled, keeps_state, normalised, owner, takes_head
+from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import call
 from fedstage.storage.yaml_files import read_line
@@ -37,16 +38,22 @@ def segment(
     """
     settings = normalised(read_line(line, Line))
     for round in range(first, last + 1):
-        owned = [group for group in groups if owner(settings, round, group) == settings]
+        trained = (group for group in groups if group in client_groups(settings))
+        owned = [group for group in trained if owner(settings, round, group) == settings]
         for group in owned:
             _train(settings, round, group)
+        if settings.head_transfer:
+            _transfer_heads(settings, round, 0, artefacts.aggregated_model(settings, round, 0))
         students = [group for group in groups if is_distilled(settings, round, group)]
         if students:
             for group in owned:
                 _compute_round_logits(settings, round, group)
         for group in students:
-            output = artefacts.global_model(settings, round, group)
-            call("distillation", edges.distillation(settings, round, group) | {"output": output})
+            _distil(settings, round, group)
+        for group in groups:
+            if takes_head(settings, group):
+                output = artefacts.global_model(settings, round, group)
+                _transfer_heads(settings, round, group, output)
         _drop(settings, round, groups, kept_updates, artefacts.updates)
         if round > first:
             _drop(settings, round - 1, groups, kept_models, _models)
@@ -73,6 +80,17 @@ def _train(settings: Line, round: int, group: int) -> None:
     if keeps_state(settings):
         outputs["new_state"] = artefacts.round_state(*at)
     call("aggregation", edges.aggregation(*at) | outputs)
+
+
+def _distil(settings: Line, round: int, group: int) -> None:
+    files = edges.distillation(settings, round, group)
+    output = artefacts.global_model(settings, round, group)
+    call("distillation", files | {"output": output}, round=round, group=group)
+
+
+def _transfer_heads(settings: Line, round: int, group: int, output: str) -> None:
+    files = edges.head_transfer(settings, round, group) | {"output": output}
+    call("head_transfer", files, round=round, group=group)
 
 
 def _compute_round_logits(settings: Line, round: int, group: int) -> None:
@@ -104,5 +122,8 @@ def _tables(line: Line, round: int, group: int) -> list[str]:
 
 
 def _models(line: Line, round: int, group: int) -> list[str]:
+    """Return the models of a round and group; without participants it may have no average."""
     at = (line, round, group)
-    return [artefacts.aggregated_model(*at), artefacts.global_model(*at)]
+    if group in client_groups(line) or line.head_transfer:
+        return [artefacts.aggregated_model(*at), artefacts.global_model(*at)]
+    return [artefacts.global_model(*at)]

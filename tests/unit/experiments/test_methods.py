@@ -7,8 +7,9 @@ import pytest
 
 from fedstage.experiments.resolution import resolve
 from fedstage.plan.identity import line_id
-from fedstage.plan.sharing import group_slots, students
+from fedstage.plan.sharing import students
 from fedstage.settings.experiments import Experiment
+from fedstage.settings.groups import group_slots
 from fedstage.storage.yaml_files import load_yaml
 
 LIBRARY = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")

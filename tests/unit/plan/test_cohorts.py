@@ -6,8 +6,9 @@ from fedstage.experiments.targets import cohorts_of
 from fedstage.plan.identity import line_id
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import cohorts, group_slots, undistilled
+from fedstage.plan.sharing import cohorts, undistilled
 from fedstage.settings.config_file import Execution
+from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 

@@ -302,7 +302,10 @@ IDS = {
 }
 LOCAL = {"alone", "pooled"}
 TRAINED = {"line", "undistilled"}
-#: Each field of a line, a changed value, and the ids that must change with it; no other may.
+HEADED = {"cnn_small": {"head": {}}}
+SERVED = {"model": HEADED, "global_models": 3, "server_model": True}
+#: Each field of a line, a changed value, and the ids that must change with it; no other may. Some
+#: need settings beside them.
 REACH = {
     "data": ({"digits": {"test": 300}}, {"data", "partition", "initial", *TRAINED, *LOCAL}),
     "clients": (20, {"partition", "participation", *TRAINED, *LOCAL}),
@@ -315,6 +318,9 @@ REACH = {
     "global_models": (2, TRAINED),
     "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
     "client_architectures": ([{"model": "cnn_small", "clients": 5}], set()),  # the only one
+    "client_groups": ("drawn", {"participation", *TRAINED}, {"global_models": 2}),
+    "server_model": (True, TRAINED, {"global_models": 2}),
+    "head_transfer": (True, {"line"}, SERVED),
     "remainder": ("main", set()),  # of one group; see below
     "local": ("fedprox", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, {*TRAINED, *LOCAL}),
@@ -322,6 +328,7 @@ REACH = {
     "aggregation": ({"weights": "uniform"}, TRAINED),
     "ensemble": ("aggregated", {"line"}),
     "global": ({"basic": {"warm_up": 1}}, {"line"}),
+    "distillation": ("l1", {"line"}),
     "server": ({**SERVER, "temperature": 2.0}, {"line"}),
     "public": ("cifar10", {"line"}),
     "on_divergence": ("drop", TRAINED),
@@ -332,8 +339,9 @@ REACH = {
 
 @pytest.mark.parametrize("field", REACH)
 def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
-    value, expected = REACH[field]
-    before, after = distilled_line(), distilled_line(**{field: value})
+    value, expected, *beside = REACH[field]
+    base = beside[0] if beside else {}
+    before, after = distilled_line(**base), distilled_line(**base | {field: value})
     assert {name for name, of in IDS.items() if of(before) != of(after)} == expected
 
 
@@ -488,8 +496,8 @@ def test_settings_count_where_they_can_reach_anything(settings, changed, reaches
 MODULES = [
     f"fedstage.settings.{name}"
     for name in (
-        "aggregation", "aggregators", "data", "ensembles", "lines", "local_training", "models",
-        "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
+        "aggregation", "aggregators", "data", "ensembles", "groups", "lines", "local_training",
+        "models", "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
     )
 ]  # fmt: skip
 
@@ -677,7 +685,11 @@ OTHER = {
     },
     "KlTransfer": {},
     "L1Transfer": {},
-    "FedEtTransfer": {"diversity": 0.5},
+    "FedEtTransfer": {
+        "diversity": 0.5,
+        "weights": "uniform",
+        "normalised_over": "dissenters",
+    },
     "ProxySet": {
         "steps": 3,
         "batch_size": 4,
@@ -730,7 +742,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 
 def test_every_field_of_every_part_is_in_the_table_above():
-    whole_lines = {"Line", "LocalLine", "OneShot", "OneShotLine", "GlobalModel"}
+    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine", "GlobalModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings"}
     expected = {
         kind: set(settings.model_fields) - {"name"}
@@ -907,13 +919,17 @@ PINNED_DEFAULTS = {
     "Numerics.logits": "fp32",
     "Line.start": None,
     "Line.validation": 0.0,
-    "Line.global_models": 1,
-    "Line.architectures": (),
-    "Line.client_architectures": (),
-    "Line.participation": "uniform",
+    "Groups.global_models": 1,
+    "Groups.architectures": (),
+    "Groups.client_architectures": (),
+    "Groups.participation": "uniform",
     "BoundClients.model": None,
     "Line.local": {"name": "fedavg"},
-    "Line.remainder": "spread",
+    "Groups.remainder": "spread",
+    "Groups.client_groups": "slots",
+    "Groups.server_model": False,
+    "Groups.head_transfer": False,
+    "Line.distillation": {"name": "kl"},
     "Line.compression": {"name": "none"},
     "Line.aggregation": {
         "weights": "samples",
@@ -964,6 +980,8 @@ PINNED_DEFAULTS = {
     "OneShot.distillation": None,
     "OneShot.student": None,
     "FedEtTransfer.diversity": 0.05,
+    "FedEtTransfer.weights": "confidence",
+    "FedEtTransfer.normalised_over": "all",
     "OneShotLine.validation": 0.0,
     "OneShotLine.architectures": (),
     "OneShotLine.start": None,

@@ -55,6 +55,7 @@ def alone(line):
     return LocalLine(**{name: getattr(line, name) for name in shared})
 
 
+HEADED = {"cnn_small": {"head": {}}}
 LINES = {
     "fedavg": a_line(),
     "fedprox": a_line(local="fedprox"),
@@ -70,6 +71,10 @@ LINES = {
     "distilled": a_line(**DISTILLED),
     "taught_by_clients": a_line(**DISTILLED | {"ensemble": "clients"}),
     "bayesian": a_line(**DISTILLED | {"ensemble": "bayesian"}),
+    "heads": a_line(
+        **DISTILLED
+        | {"model": HEADED, "global_models": 2, "server_model": True, "head_transfer": True}
+    ),
     "averaged": a_line(**DISTILLED | {"server": SERVER | {"swa": {"every": 1}}}),
     "judged": a_line(
         **DISTILLED
@@ -364,7 +369,9 @@ def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, l
 
 def test_a_transfer_reaches_its_own_students_only(changed):
     changes = changed(
-        "algorithm/one_shot/transfers/fedet.py", "shares(members) * disagree", "shares(members)"
+        "algorithm/global_trainers/transfers/fedet.py",
+        "members) * disagree",
+        "members)",
     )
     assert changes == {("distilled_model", "fedet_os")}
 
@@ -525,6 +532,7 @@ def test_segments_reach_the_stages_that_they_call_for_a_line():
     assert stages("fedavg", "segment") == {"segment", "local_training", "aggregation"}
     taught = {"segment", "local_training", "aggregation", "logits", "distillation"}
     assert stages("distilled", "segment") == taught
+    assert stages("heads", "segment") == {*taught, "head_transfer"}
     assert stages("fedavg", "logits_segment") == {"logits_segment", "logits"}
 
 
@@ -595,6 +603,7 @@ def test_a_line_chooses_what_its_settings_name():
         "training.losses.cross_entropy",
         "algorithm.aggregation.server_optimizers.average",
         "algorithm.ensemble_trainers.aggregated",
+        "algorithm.global_trainers.transfers.kl",
     }
 
 
@@ -655,9 +664,10 @@ def test_what_a_server_may_do_is_chosen_by_its_settings():
         return {name for name in names(LINES[name]) if ".global_trainers." in name}
 
     rooms = "algorithm.global_trainers"
-    assert of_server("distilled") == set()
-    assert of_server("averaged") == {f"{rooms}.swa"}
-    assert of_server("judged") == {f"{rooms}.drop_worst", f"{rooms}.early_stopping"}
+    kl = f"{rooms}.transfers.kl"
+    assert of_server("distilled") == {kl}
+    assert of_server("averaged") == {kl, f"{rooms}.swa"}
+    assert of_server("judged") == {kl, f"{rooms}.drop_worst", f"{rooms}.early_stopping"}
 
 
 def test_a_drawn_kind_has_one_source_however_its_logits_are_made():
@@ -705,7 +715,8 @@ def test_a_file_has_one_source_however_its_round_is_made(line):
 def test_other_rules_carry_the_fingerprint_of_their_stage():
     line = LINES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
-    assert of_segments == {"local_training", "aggregation", "distillation", "logits"}
+    calls = {"local_training", "aggregation", "distillation", "head_transfer", "logits"}
+    assert of_segments == calls
     for stage in set(STAGES) - of_segments:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)
     expected = fingerprint(line, "evaluation", PACKAGE, parse_evaluated("clients"))

@@ -159,7 +159,7 @@ PACKAGES = {
     "algorithm.ensemble_trainers": EnsembleTrainer,
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,
-    "algorithm.one_shot.transfers": Transfer,
+    "algorithm.global_trainers.transfers": Transfer,
 }
 
 

@@ -10,7 +10,8 @@ from fedstage.execution.cli import main
 from fedstage.plan import artefacts
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.sharing import group_slots, normalised
+from fedstage.plan.sharing import normalised
+from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import local_training
 from fedstage.storage.tensors import load_tensors

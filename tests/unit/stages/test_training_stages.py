@@ -815,7 +815,7 @@ def two_groups(world, folder, **changes):
 def distilled(world, folder, made, **changes):
     output = folder / "distilled.safetensors"
     inputs = {"line": made.line, "start": made.models[0], "logits": made.public}
-    inputs |= {"public": world.held_out, "info": world.info}
+    inputs |= {"public": world.held_out, "info": world.info, "round": 1, "group": 0}
     distillation(**(inputs | changes), output=output)
     return output
 
@@ -848,10 +848,8 @@ def test_group_and_round_decide_the_batches_of_distillation(world, tmp_path):
     small = DISTILLED["server"] | {"batch_size": 5}
     made = two_groups(world, tmp_path, server=small)
     first = load_tensors(distilled(world, tmp_path, made))[0]
-    tensors, notes = load_tensors(made.models[0])
     for change in ({"round": 2}, {"group": 1}):
-        save_tensors(made.models[0], tensors, notes | change)
-        other = load_tensors(distilled(world, tmp_path, made))[0]
+        other = load_tensors(distilled(world, tmp_path, made, **change))[0]
         assert not torch.equal(other["linear.weight"], first["linear.weight"])
 
 
@@ -1359,8 +1357,8 @@ def chain(world, folder):
             public.append(logits_of(*ask, name=f"{name}_public"))
         output = folder / f"round_{round}_distilled.safetensors"
         distillation(
-            line=line_file, start=models[0], logits=public[-4:], public=world.held_out,
-            info=world.info, output=output,
+            line=line_file, round=round, group=0, start=models[0], logits=public[-4:],
+            public=world.held_out, info=world.info, output=output,
         )  # fmt: skip
         starts[0] = output
         distilled_models.append(output)
@@ -1421,13 +1419,13 @@ def calls(world, tmp_path_factory):
         ),
         "distillation": (
             distillation,
-            {"line": made.line, "start": made.models[0], "logits": made.public}
-            | {"public": world.held_out, "info": world.info},
+            {"line": made.line, "round": 1, "group": 0, "start": made.models[0]}
+            | {"logits": made.public, "public": world.held_out, "info": world.info},
         ),
         "judged": (
             distillation,
-            {"line": judged.line, "start": judged.models[0], "logits": judged.public}
-            | {"public": world.held_out, "info": world.info} | judging,
+            {"line": judged.line, "round": 1, "group": 0, "start": judged.models[0]}
+            | {"logits": judged.public, "public": world.held_out, "info": world.info} | judging,
         ),
         "drawn": (
             logits,

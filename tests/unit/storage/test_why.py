@@ -26,8 +26,9 @@ from fedstage.plan.identity import (
     partition_id,
     partition_settings,
 )
-from fedstage.plan.sharing import group_slots, undistilled
+from fedstage.plan.sharing import undistilled
 from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel
 from fedstage.storage.provenance import content_digest
@@ -141,7 +142,7 @@ def teach(round):
     call(
         "distillation", f"distillation/{line_id(LINE)}/round_{round:04d}/group_0",
         source_of(LINE, "distillation"), line=artefacts.line_file(LINE), info=INFO,
-        start=artefacts.aggregated_model(LINE, round, 0),
+        round=round, group=0, start=artefacts.aggregated_model(LINE, round, 0),
         logits=artefacts.teacher_logits(LINE, round),
         public=artefacts.public_file(LINE), output=artefacts.global_model(LINE, round, 0),
     )  # fmt: skip

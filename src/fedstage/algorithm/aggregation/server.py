@@ -21,7 +21,8 @@ from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_bytes
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
-from fedstage.plan.sharing import binding, group_slots, keeps_statistics
+from fedstage.plan.sharing import binding, keeps_statistics
+from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.weights import Weights
 
@@ -31,6 +32,7 @@ class GroupRound:
     """All that a round of a group is aggregated from."""
 
     settings: Line
+    number: int  # k
     received: list[Update]  # of all participants, with those that diverged
     start: Weights  # w*_{t-1,k}
     parameters: Weights  # its part without buffers
@@ -50,8 +52,8 @@ class GroupRound:
 def next_model(group: GroupRound) -> tuple[Weights, Weights]:
     """Return w_{t,k} and the server's part of the next round state.
 
-    If all participants diverged, both stay as they were. Running statistics that are to be
-    estimated anew are not yet.
+    If all participants diverged, or there are none, both stay as they were. Running statistics that
+    are to be estimated anew are not yet.
     """
     if not group.answered:
         return group.start, round_state.server_memory(group.state)
@@ -90,7 +92,7 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
 def next_client_state(group: GroupRound) -> Weights:
     """Return the clients' part of the next round state."""
     settings, state, updates = group.settings, group.state, group.answered
-    clients = _possible_clients(settings, group.received[0].metadata["group"])
+    clients = _possible_clients(settings, group.number)
     after = group.trainer.next_state(settings.local, round_state.variates(state), updates, clients)
     after |= round_state.next_residuals(state, updates)
     if keeps_statistics(settings):

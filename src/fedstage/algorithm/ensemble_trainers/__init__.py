@@ -2,7 +2,8 @@
 
 A teacher is a list of members and weights. Its logits are the weighted average of its members',
 y(x) = sigma(sum_j a_j f(x; w_j)) (FedEED section 3), or its probabilities are by choice,
-y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). Each kind is a module with the function `shares`, a_j.
+y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). Each kind is a module with the function `shares`, which
+returns a_j [members], or a_j(x) [members, n], in float64.
 """
 
 from collections.abc import Sequence
@@ -50,6 +51,16 @@ def read_members(paths: Sequence[Path]) -> list[Members]:
     return members
 
 
+def in_order(members: Sequence[Members]) -> list[Members]:
+    """Return members in the order of round, group and kind, which is that of all sums."""
+    return sorted(members, key=lambda part: (part.round, part.group, part.kind))
+
+
+def stack(members: Sequence[Members]) -> torch.Tensor:
+    """Return the logits [members, n, classes] of all members."""
+    return torch.cat([part.logits for part in members])
+
+
 def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> torch.Tensor:
     """Return the logits z [n, classes] of the ensemble, float32: y(x) = sigma(z(x)).
 
@@ -57,11 +68,11 @@ def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> tor
     acts on the ensemble's prediction and not on its members'. Sums are in the order of round,
     group, kind and slot, whatever the order of the argument.
     """
-    trainer = implementation(settings)
-    ordered = sorted(members, key=lambda part: (part.round, part.group, part.kind))
-    shares = torch.tensor(trainer.shares(settings, ordered), dtype=torch.float64)
-    logits = torch.cat([part.logits for part in ordered]).double()
+    ordered = in_order(members)
+    shares: torch.Tensor = implementation(settings).shares(settings, ordered)
+    logits = stack(ordered).double()
     if settings.average == "probabilities":
-        weighted = logits.log_softmax(2) + shares.log()[:, None, None]
-        return weighted.logsumexp(0).float()
-    return torch.einsum("m,mnc->nc", shares, logits).float()
+        by_sample = shares.reshape(len(shares), -1, 1)
+        return (logits.log_softmax(2) + by_sample.log()).logsumexp(0).float()
+    sums = "m,mnc->nc" if shares.dim() == 1 else "mn,mnc->nc"
+    return torch.einsum(sums, shares, logits).float()

@@ -6,11 +6,13 @@ the first rounds fewer exist, and the divisor is their number.
 
 from collections.abc import Sequence
 
+import torch
+
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.settings.ensembles import Ensemble
 
 
-def shares(settings: Ensemble, members: Sequence[Members]) -> list[float]:
+def shares(settings: Ensemble, members: Sequence[Members]) -> torch.Tensor:
     """Return a_j = 1 / (number of members)."""
     count = sum(len(part.samples) for part in members)
-    return [1 / count] * count
+    return torch.full((count,), 1 / count, dtype=torch.float64)

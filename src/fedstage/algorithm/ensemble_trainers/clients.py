@@ -1,14 +1,22 @@
-"""The vanilla ensemble: all client models of the round (FedDF's teacher, for K = 1)."""
+"""The vanilla ensemble: all client models of the round (FedDF's teacher, for K = 1).
+
+With the weights ``confidence`` and probabilities averaged it is the weighted consensus of Fed-ET.
+"""
 
 from collections.abc import Sequence
 
-from fedstage.algorithm.ensemble_trainers import Members
+import torch
+
+from fedstage.algorithm.ensemble_trainers import Members, stack
+from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
 from fedstage.settings.ensembles import Clients
 
 
-def shares(settings: Clients, members: Sequence[Members]) -> list[float]:
-    """Return a_j = 1/m, or proportional to the client's number of training samples."""
+def shares(settings: Clients, members: Sequence[Members]) -> torch.Tensor:
+    """Return a_j = 1/m, or in proportion to training samples; or for each sample by confidence."""
+    if settings.weights == "confidence":
+        return confidence_shares(stack(members).double())
     samples = [count for part in members for count in part.samples]
-    if settings.weights == "samples":
-        return [count / sum(samples) for count in samples]
-    return [1 / len(samples)] * len(samples)
+    if settings.weights == "uniform":
+        samples = [1] * len(samples)
+    return torch.tensor([count / sum(samples) for count in samples], dtype=torch.float64)

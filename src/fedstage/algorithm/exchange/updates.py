@@ -37,15 +37,26 @@ class Update:
 
 
 def read_updates(paths: Sequence[Path]) -> list[Update]:
-    """Read a group's updates, in the order of their slots."""
+    """Read the updates of a group's participants, in the order of their slots.
+
+    Slots that stayed empty are left out.
+    """
     updates = []
     for path in paths:
         tensors, metadata = load_tensors(path)
+        if metadata["client"] is None:
+            continue
         model, payload, residual = (
             part(tensors, prefix) for prefix in ("model/", "payload/", "residual/")
         )
         updates.append(Update(path, model, payload, metadata, residual))
     return sorted(updates, key=lambda update: update.metadata["slot"])
+
+
+def place_of(path: Path) -> dict[str, int]:
+    """Return the round and group of an update, of an empty slot, too."""
+    metadata = load_tensors(path)[1]
+    return {key: metadata[key] for key in ("round", "group")}
 
 
 def answered(updates: Sequence[Update]) -> list[Update]:

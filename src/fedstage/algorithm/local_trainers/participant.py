@@ -16,8 +16,8 @@ from fedstage.algorithm.local_trainers import Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
-from fedstage.plan.sharing import model_of
 from fedstage.randomness import torch_generator
+from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.training.batches import client_batches
 from fedstage.training.loop import full_gradient, training

@@ -9,8 +9,8 @@ from itertools import product
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.members import member_kinds, parse_sampled
 from fedstage.plan.one_shot_sharing import local_line, members, quantised_line
-from fedstage.plan.sharing import group_slots
 from fedstage.settings.ensembles import Evaluated, GlobalModel
+from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.runs import RunLength
@@ -24,7 +24,7 @@ def traffic_files(line: AnyLine, rounds: int) -> list[str]:
         return [one_shot_artefacts.aggregator_rounds(line)]
     if isinstance(line, LocalLine):
         return []
-    places = product(range(1, rounds + 1), range(line.global_models))
+    places = product(range(1, rounds + 1), client_groups(line))
     return [artefacts.participants_table(line, round, group) for round, group in places]
 
 
@@ -34,7 +34,7 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
     Of clients that train alone these are the trained ones: all, or the one that is scored.
     """
     if isinstance(line, Line):
-        groups = range(line.global_models)
+        groups = client_groups(line)
         return [artefacts.aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
         models = one_shot_artefacts.local_models(local_line(line))
@@ -74,7 +74,7 @@ def _of_rounds(line: Line, rounds: int, evaluated: Evaluated) -> Iterator[str]:
     if isinstance(evaluated, GlobalModel):
         yield artefacts.global_model(line, rounds, 0)
         return
-    places = product(artefacts.member_rounds(rounds, evaluated), range(line.global_models))
+    places = product(artefacts.member_rounds(rounds, evaluated), client_groups(line))
     for (round, group), kind in product(places, member_kinds(evaluated)):
         drawn = parse_sampled(kind)
         clients = len(group_slots(line, group)) if kind == "clients" else 1

@@ -9,7 +9,7 @@ from fedstage.data.participation import participants_of
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
-from fedstage.plan.sharing import binding
+from fedstage.plan.sharing import binding, groups_drawn
 from fedstage.randomness import Key, numpy_generator
 from fedstage.results.simulation.availability import Window, available_seconds, windows
 from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate
@@ -90,6 +90,11 @@ def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
         raise FedstageError(
             f"simulation: participation = {line.participation!r}: must be uniform, because the "
             "partition is not known before it is made"
+        )
+    if groups_drawn(line):
+        raise FedstageError(
+            "simulation: client_groups = 'drawn': must be 'slots', because most slots of groups "
+            "that are drawn stay empty"
         )
     drawn = {
         t: participants_of(line.clients, line.participants, line.seed, t, binding(line))

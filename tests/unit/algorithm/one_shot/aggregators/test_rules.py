@@ -153,19 +153,19 @@ def test_linear_and_per_class_multiply_as_they_say():
 
 
 def test_confident_clients_weigh_more_and_shares_sum_to_one():
-    from fedstage.algorithm.one_shot.aggregators.confidence import shares
+    from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
 
     logits = torch.zeros(2, 1, C)
     logits[1, 0, 2] = 8.0
-    found = shares(logits)
+    found = confidence_shares(logits)
     assert torch.allclose(found[:, 0], torch.tensor([0.0, 1.0]))
-    assert torch.allclose(shares(spoken()).sum(0), torch.ones(N))
+    assert torch.allclose(confidence_shares(spoken()).sum(0), torch.ones(N))
 
 
 def test_clients_that_know_nothing_weigh_the_same():
-    from fedstage.algorithm.one_shot.aggregators.confidence import shares
+    from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
 
-    assert torch.allclose(shares(torch.zeros(M, 2, C)), torch.full((M, 2), 1 / M))
+    assert torch.allclose(confidence_shares(torch.zeros(M, 2, C)), torch.full((M, 2), 1 / M))
 
 
 def test_confidence_says_the_logarithm_of_probabilities():

@@ -1,7 +1,7 @@
-"""Transfers: what a student learns from a one-shot ensemble on public images.
+"""Transfers: what a student learns from an ensemble on public images.
 
 A transfer is a module of the two functions below, found by the name of its settings. Targets are
-computed once, from the logits of the aggregator and of its members.
+computed once, from the logits of the teacher and of its members.
 """
 
 from typing import Any, Protocol, cast
@@ -18,7 +18,7 @@ class TransferModule(Protocol):
     """The functions of a transfer's module."""
 
     def targets(self, settings: Any, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-        """Return targets [n, ...], from logits of the aggregator [n, C] and members [M, n, C]."""
+        """Return targets [n, ...], from logits of the teacher [n, C] and its members [M, n, C]."""
 
     def loss(self, settings: Any, server: Server) -> Loss:
         """Return the loss of student logits [b, C] against targets [b, ...]."""

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.one_shot.transfers import transfer
+from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.settings.optimisation import Server
 from fedstage.settings.transfers import FedEtTransfer, KlTransfer, L1Transfer
 

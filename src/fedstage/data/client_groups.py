@@ -1,0 +1,44 @@
+"""Groups that clients belong to before training, and the slots of a round that follow from them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedstage.randomness import numpy_generator
+
+
+def draw_groups(clients: int, groups: int, seed: int) -> npt.NDArray[np.int64]:
+    """Draw the group of each client, uniformly and independently (Fed-ET, section 4)."""
+    return numpy_generator(seed, "client_groups").integers(groups, size=clients)
+
+
+def by_group(
+    participants: Mapping[str, npt.NDArray[np.int64]], group_of: npt.NDArray[np.int64], groups: int
+) -> dict[str, list[Any]]:
+    """Return a table of participants in which each group has as many slots as there were.
+
+    The i-th of m participants of a round is in slot m g + i of its group g; in the other groups'
+    i-th slots there is nobody (None).
+
+    Parameters
+    ----------
+    participants : mapping
+        The columns of `fedstage.data.participation.SCHEMA`.
+    group_of : array
+        The group of each client, [clients].
+    """
+    size = 1 + int(participants["slot"].max())
+    rows: dict[str, list[Any]] = {"round": [], "slot": [], "client": []}
+    for round in np.unique(participants["round"]).tolist():
+        clients: list[int | None] = [None] * (groups * size)
+        here = participants["round"] == round
+        for slot, client in zip(
+            participants["slot"][here], participants["client"][here], strict=True
+        ):
+            clients[int(group_of[client]) * size + int(slot)] = int(client)
+        rows["round"] += [round] * len(clients)
+        rows["slot"] += range(len(clients))
+        rows["client"] += clients
+    return rows

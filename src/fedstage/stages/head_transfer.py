@@ -1,0 +1,43 @@
+"""Stage `head_transfer`: a model takes the mean of other models' heads."""
+
+from pathlib import Path
+
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.exchange.updates import part
+from fedstage.models.heads import HEAD
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.weights import Weights
+
+_UPDATE = "model/"
+
+
+def head_transfer(
+    *, line: Path, round: int, group: int, model: Path, heads: list[Path], output: Path
+) -> None:
+    """Write a model with the plain mean of the heads of others, H = 1/m sum_k h_k (Fed-ET).
+
+    Upward these are participants' heads (section 3.2, step 1), downward that of the server's model
+    (step 3). Slots that are empty and updates that were dropped have none; if all are, the model
+    keeps its own.
+
+    Parameters
+    ----------
+    line : Path
+        The settings of the line, for the record of the job: the transfer itself has none.
+    round, group : int
+        The place of the result.
+    heads : list of Path
+        Models, or updates.
+    """
+    weights, metadata = load_tensors(model)
+    others = [head for head in map(_head_of, heads) if head]
+    if others:
+        weights = weights | average_weights(others, [1.0] * len(others))
+    save_tensors(output, weights, metadata | {"round": round, "group": group})
+
+
+def _head_of(path: Path) -> Weights:
+    """Return the tensors of a model's head, or an update's; empty if it was dropped."""
+    tensors, _ = load_tensors(path)
+    model = part(tensors, _UPDATE) or tensors
+    return {name: tensor for name, tensor in model.items() if name.startswith(f"{HEAD}.")}

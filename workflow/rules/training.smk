@@ -57,7 +57,8 @@ for NAME, FIRST, SLOTS, LINES, GROUP in TRAININGS:
             " --line {input.line} --round {wildcards.round}"
             " --group {wildcards.group} --slots {params.slots} --data {input.data}"
             " --info {input.info} --clients {input.clients} --participation {input.participation}"
-            " --start {input.start} --state {input.state} --outputs {output}"
+            " --start {input.start} --state {input.state} --said {input.said}"
+            " --public {input.public} --outputs {output}"
 
 
 rule aggregation:

@@ -14,15 +14,17 @@ from fedstage.plan.members import checkpoints, member_kinds, parse_sampled
 from fedstage.plan.rounds import block_of
 from fedstage.plan.sharing import (
     clients_keep_state,
+    exchanges_logits,
     is_distilled,
     keeps_state,
     normalised,
     owner,
     shares_control,
+    speaks,
     takes_head,
 )
 from fedstage.settings.data import Data, HeldOut
-from fedstage.settings.ensembles import EnsembleTrainer
+from fedstage.settings.ensembles import EachClient, EnsembleTrainer
 from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.models import Model
@@ -168,12 +170,17 @@ def public_file(line: Line | OneShotLine) -> str:
     return samples_file(line.data, public_id(line))
 
 
-def statistics_images(line: Line) -> list[str]:
-    """Return the images on which an aggregation re-estimates running statistics, if it does."""
-    return [public_file(line)] if re_estimates(line) else []
+def aggregation_images(line: Line) -> list[str]:
+    """Return the public images, if an aggregation reads them.
+
+    It re-estimates running statistics on them, or counts the logits that clients exchange.
+    """
+    return [public_file(line)] if re_estimates(line) or exchanges_logits(line) else []
 
 
-def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str) -> list[str]:
+def member_logits(
+    line: Line, round: int, ensemble: EnsembleTrainer | EachClient, images: str
+) -> list[str]:
     """Return the logits, on images of `samples_file`, of an ensemble's members after `round`."""
     return [
         logits_file(line, past, group, kind, images)
@@ -183,7 +190,7 @@ def member_logits(line: Line, round: int, ensemble: EnsembleTrainer, images: str
     ]
 
 
-def member_rounds(round: int, ensemble: EnsembleTrainer) -> range:
+def member_rounds(round: int, ensemble: EnsembleTrainer | EachClient) -> range:
     """Return the rounds of an ensemble's members after `round`, fewer in the first rounds."""
     return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
 
@@ -221,9 +228,14 @@ def member_models(line: Line, round: int, group: int, members: str) -> MemberMod
 
 
 def teacher_logits(line: Line, round: int) -> list[str]:
-    """Return the logits of the teacher E_t in the distillation after `round`."""
-    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    """Return the logits of the teacher E_t after `round`."""
+    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
     return member_logits(line, round, line.ensemble, public_id(line))
+
+
+def said_before(line: Line, round: int) -> list[str]:
+    """Return what the participants of the last round said, if clients exchange logits."""
+    return teacher_logits(line, round - 1) if exchanges_logits(line) and round > 1 else []
 
 
 def drop_worst_logits(line: Line, round: int) -> list[str]:
@@ -246,7 +258,7 @@ def server_validation(line: Line | OneShotLine) -> str | None:
 
 def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
     """Return the kind of members, name of images, and their file, of logits that students read."""
-    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
     needed = [(kind, public_id(line)) for kind in member_kinds(line.ensemble)]
     if drops_worst(line):
         needed.append(("clients", "server_validation"))
@@ -254,8 +266,8 @@ def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
 
 
 def round_logits(line: Line, round: int, group: int) -> list[str]:
-    """Return the logits of a round and group that distillations read; none without distillation."""
-    needed = teaching_logits(line) if line.global_trainer is not None else []
+    """Return the logits of a round and group that something learns from, if anything does."""
+    needed = teaching_logits(line) if speaks(line) else []
     return [logits_file(line, round, group, members, images) for members, images, _ in needed]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fedstage.plan import artefacts
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.sharing import is_distilled
+from fedstage.plan.sharing import exchanges_logits, is_distilled
 from fedstage.settings.data import Data
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
@@ -44,6 +44,8 @@ def local_training(line: Line, round: int, group: int) -> Files:
         "participation": artefacts.participation_table(line, round),
         "start": artefacts.global_model(line, round - 1, group),
         "state": artefacts.states_before(line, round, group),
+        "said": (said := artefacts.said_before(line, round)),
+        "public": artefacts.public_file(line) if said else [],
     }
 
 
@@ -54,7 +56,7 @@ def aggregation(line: Line, round: int, group: int) -> Files:
         "start": artefacts.global_model(line, round - 1, group),
         "updates": artefacts.updates(line, round, group),
         "state": _if_any(artefacts.own_state_before(line, round, group)),
-        "public": _if_any(artefacts.statistics_images(line)),
+        "public": _if_any(artefacts.aggregation_images(line)),
     }
 
 
@@ -198,7 +200,8 @@ def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: l
         return False
     if origin.stage != "logits":
         return True
-    # A segment computes logits itself only to teach its students.
-    return any(is_distilled(line, origin.round, group) for group in groups) and origin.name in (
+    # A segment computes logits itself only for its students, or for clients that exchange them.
+    students = any(is_distilled(line, origin.round, group) for group in groups)
+    return (students or exchanges_logits(line)) and origin.name in (
         f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
     )

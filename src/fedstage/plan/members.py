@@ -18,6 +18,7 @@ from fedstage.settings.ensembles import (
     Aggregated,
     Bayesian,
     Clients,
+    EachClient,
     Ensemble,
     EnsembleTrainer,
     Evaluated,
@@ -29,13 +30,13 @@ from fedstage.settings.validation import validate
 PATTERN = r"aggregated|clients|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*(?:_\d+\.\d+)?"
 
 
-def member_kinds(ensemble: EnsembleTrainer) -> tuple[str, ...]:
+def member_kinds(ensemble: EnsembleTrainer | EachClient) -> tuple[str, ...]:
     """Return the kinds of an ensemble's members, the same in each round and group."""
     drawn = (sampled_kind(ensemble),) if isinstance(ensemble, Bayesian) else ()
     return (*ensemble.members, *drawn)
 
 
-def checkpoints(ensemble: EnsembleTrainer) -> int:
+def checkpoints(ensemble: EnsembleTrainer | EachClient) -> int:
     """Return R, the number of rounds whose models an ensemble has."""
     return getattr(ensemble, "checkpoints", 1)
 
@@ -72,24 +73,26 @@ _PROBABILITIES = "_probabilities"
 
 
 def evaluated_name(evaluated: Evaluated) -> str:
-    """Name the evaluated models: global_model, clients, aggregated_2, bayesian_gaussian_10.
+    """Name the evaluated models: global_model, each_client, clients, aggregated_2, and so on.
 
     Clients may be weighted (clients_by_samples, clients_by_confidence), and any ensemble may
     average probabilities (aggregated_2_probabilities).
     """
-    if isinstance(evaluated, GlobalModel):
+    if isinstance(evaluated, GlobalModel | EachClient):
         return evaluated.name
     suffix = _PROBABILITIES if evaluated.average == "probabilities" else ""
     return _name(evaluated) + suffix
 
 
-def parse_evaluated(name: str) -> EnsembleTrainer:
-    """Return the ensemble that `evaluated_name` gives this name; FedstageError if there is none."""
+def parse_evaluated(name: str) -> EnsembleTrainer | EachClient:
+    """Return the models that `evaluated_name` gives this name; FedstageError if there are none."""
+    if name == "each_client":
+        return EachClient(name="each_client")
     stem = name.removesuffix(_PROBABILITIES)
     ensemble = _parse(stem)
     if ensemble is None:
         raise FedstageError(
-            f"evaluated = {name!r}: use global_model, clients, clients_by_samples, "
+            f"evaluated = {name!r}: use global_model, each_client, clients, clients_by_samples, "
             "clients_by_confidence, aggregated_R, bayesian_gaussian_M or bayesian_dirichlet_M"
         )
     average = "logits" if stem == name else "probabilities"

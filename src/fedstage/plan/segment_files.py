@@ -10,7 +10,15 @@ from fedstage.plan.members import member_kinds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment
-from fedstage.plan.sharing import is_distilled, is_taught, keeps_state, normalised, owner, students
+from fedstage.plan.sharing import (
+    is_distilled,
+    is_taught,
+    keeps_state,
+    normalised,
+    owner,
+    speaks,
+    students,
+)
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
@@ -38,8 +46,7 @@ def common_inputs(segment: Segment | LogitsSegment) -> Files:
     common = settings_files(artefacts.line_folder(line), line.data)
     if isinstance(segment, LogitsSegment):
         return common | {"public": segment.public}
-    taught = line.global_trainer is not None
-    public = artefacts.public_file(line) if taught else artefacts.statistics_images(line)
+    public = artefacts.public_file(line) if speaks(line) else artefacts.aggregation_images(line)
     return common | {
         "data": artefacts.data_file(line.data, "train"),
         "clients": artefacts.clients_table(line),
@@ -59,6 +66,8 @@ def segment_inputs(segment: Segment) -> list[str]:
     rounds = range(segment.first, segment.last + 1)
     paths = [path for group in segment.groups for path in _starts_from(segment, group)]
     paths.extend(path for t in rounds for path in _heads_of_others(segment, t))
+    if trained_by(segment, segment.first):
+        paths.extend(artefacts.said_before(line, segment.first))
     own = {path for t in rounds for path in _own_reads(segment, t)}
     taught = (t for t in rounds if any(is_distilled(line, t, group) for group in segment.groups))
     teachers = _taught_from(segment, list(taught))
@@ -115,7 +124,7 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                 paths.append(artefacts.participants_table(line, round, group))
             if keeps_state(line) and round == segment.last:
                 paths.append(artefacts.round_state(line, round, group))
-        if line.global_trainer is not None and round in kept.logits:
+        if speaks(line) and round in kept.logits:
             for group in own:
                 paths.extend(artefacts.round_logits(line, round, group))
         if round in kept.models:

@@ -24,6 +24,7 @@ from fedstage.plan import artefacts
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import (
+    exchanges_logits,
     first_distillation,
     first_taught,
     normalised,
@@ -31,6 +32,7 @@ from fedstage.plan.sharing import (
     students,
     takes_head,
     taught_together,
+    trained_together,
     undistilled,
 )
 from fedstage.settings.groups import client_groups
@@ -120,7 +122,7 @@ def _undistilled_segments(demand: _Demand, length: int) -> Iterator[Segment]:
     """Yield the segments of single groups, then those of groups that share control variates."""
     together: dict[Line, dict[int, set[int]]] = defaultdict(dict)
     for (line, group), stops in demand.stops.items():
-        if shares_control(line) and length > 1:  # one round reads earlier rounds only
+        if trained_together(line) and length > 1:  # one round reads earlier rounds only
             together[line][group] = stops
             continue
         for first, last in cut(1, stops, length):
@@ -149,8 +151,8 @@ def _add(demand: _Demand, line: Line, rounds: int) -> None:
     if not 0 < first_taught(line) <= rounds:
         return
     demand.taught[line].add(rounds)
-    if not 0 < first_distillation(line) <= rounds:
-        return
+    if not 0 < first_distillation(line) <= rounds or exchanges_logits(line):
+        return  # clients that exchange logits compute them in their segments
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
     first = max(1, first_distillation(line) - checkpoints(line.ensemble) + 1)
     for group, logits in product(client_groups(line), artefacts.teaching_logits(line)):

@@ -97,7 +97,7 @@ def undistilled(line: Line) -> Line:
 def normalised(line: Line) -> Line:
     """Return the line with settings that nothing reads at their defaults."""
     unread: dict[str, Any] = {}
-    if line.global_trainer is None:
+    if not speaks(line):
         unread = {"ensemble": None, "server": None, "distillation": KlTransfer(name="kl")}
         if not re_estimates(line):
             unread["public"] = HeldOut(name="held_out")
@@ -140,6 +140,21 @@ def shares_control(line: Line) -> bool:
     """Whether a round reads the control variates that all groups sent in the previous round."""
     local = normalised(line).local
     return local.name == "scaffold" and local.control == "shared"
+
+
+def exchanges_logits(line: Line) -> bool:
+    """Whether clients learn from one another's logits, and no weights travel."""
+    return line.local.exchanges == "logits"
+
+
+def speaks(line: Line) -> bool:
+    """Whether something learns in the rounds from logits on public samples."""
+    return line.global_trainer is not None or exchanges_logits(line)
+
+
+def trained_together(line: Line) -> bool:
+    """Whether a round's trainings read what other groups made in the round before."""
+    return shares_control(line) or exchanges_logits(line)
 
 
 def keeps_state(line: Line) -> bool:

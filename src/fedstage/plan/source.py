@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.members import parse_evaluated, parse_sampled
+from fedstage.plan.sharing import speaks
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents
 
@@ -97,7 +98,7 @@ def source_of(
     whose logits are computed.
     """
     job = next((name for name, one in STAGES.items() if stage in one.calls), stage)
-    if job == "logits_segment" and _is_distilled(settings):
+    if job == "logits_segment" and _speaks(settings):
         job = "segment"  # which computes its teachers' logits itself
     chosen = chosen_modules(settings)
     if evaluated not in (None, "global_model"):
@@ -115,9 +116,13 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
         return calls
     if not (isinstance(settings, Line) and settings.head_transfer):
         calls = tuple(name for name in calls if name != "head_transfer")
-    if _is_distilled(settings):
-        return ("logits", *calls)
-    return tuple(name for name in calls if name != "distillation")
+    if not _is_distilled(settings):
+        calls = tuple(name for name in calls if name != "distillation")
+    return ("logits", *calls) if _speaks(settings) else calls
+
+
+def _speaks(settings: Settings) -> bool:
+    return isinstance(settings, Line) and speaks(settings)
 
 
 def _is_distilled(settings: Settings) -> bool:

@@ -1,11 +1,13 @@
-"""Metrics of one model that all clients share."""
+"""Metrics of one model that all clients share, or of clients' models one by one."""
 
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import torch
 
 from fedstage.results.metrics import spread
-from fedstage.results.scores import ClassCounts, own_accuracies, score
+from fedstage.results.scores import ClassCounts, Score, own_accuracies, score
 
 
 def model_metrics(
@@ -19,5 +21,29 @@ def model_metrics(
         "samples": len(labels),
         "client_std": None,
         "own_mean": sum(own) / len(own),
+        "own_std": spread(own),
+    }
+
+
+def mean_metrics(scores: Sequence[Score], samples: int, counts: ClassCounts) -> dict[str, Any]:
+    """Return the means of the scores of clients' models as columns of a metrics file.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        One a client of `counts`, in the order of clients; or a single one.
+    samples : int
+        How many samples were scored.
+    """
+    own = own_accuracies(scores, counts)
+    areas = [one.auc for one in scores if one.auc is not None]
+    return {
+        "top1_accuracy": fmean(one.accuracy for one in scores),
+        "balanced_accuracy": fmean(one.balanced_accuracy for one in scores),
+        "auc": fmean(areas) if len(areas) == len(scores) else None,
+        "loss": fmean(one.loss for one in scores),
+        "samples": samples,
+        "client_std": spread([one.accuracy for one in scores]),
+        "own_mean": fmean(own),
         "own_std": spread(own),
     }

@@ -89,4 +89,11 @@ class GlobalModel(Settings):
     name: Literal["global_model"]
 
 
-Evaluated = ByName[GlobalModel | _Ensembles]
+class EachClient(Settings):
+    """Evaluate the participants' models one by one: every score is their mean."""
+
+    members: ClassVar[tuple[str, ...]] = ("clients",)
+    name: Literal["each_client"]
+
+
+Evaluated = ByName[GlobalModel | EachClient | _Ensembles]

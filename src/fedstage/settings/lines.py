@@ -9,7 +9,7 @@ from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
-from fedstage.settings.groups import Groups, models_of
+from fedstage.settings.groups import Groups, client_groups, models_of
 from fedstage.settings.local_training import (
     Compression,
     FedAvg,
@@ -84,6 +84,8 @@ class Line(Groups):
             )
         if self.local.name == "moon":
             yield from self._check_moon()
+        if self.local.exchanges == "logits":
+            yield from self._check_exchange_of_logits()
 
     def _check_moon(self) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
@@ -94,6 +96,29 @@ class Line(Groups):
                 )
         if self.numerics.compile:
             yield "numerics.compile = true: not with local = moon, which reads representations"
+
+    def _check_exchange_of_logits(self) -> Iterator[str]:
+        where = f"local = {self.local.name}"
+        if self.ensemble is None or self.ensemble.members != ("clients",):
+            yield f"{where}: needs ensemble = clients, from which clients learn"
+        if self.server is None:
+            yield f"server = null: {where} needs its settings, with which clients learn, too"
+            return
+        yield from check_public(self.data, self.public)
+        if needs_validation(self.server) or self.server.swa is not None:
+            yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
+        if self.client_groups == "slots" and len(client_groups(self)) > 1:
+            yield (
+                f"client_groups = 'slots': {where} needs 'drawn' or a single group that clients "
+                "train, because each client keeps its model"
+            )
+        trainer = self.global_trainer
+        if trainer is not None and (trainer.name == "basic" or not self.server_model):
+            yield f"{where}: global only with designated and server_model = true, the one student"
+        if self.compression.name != "none" or self.head_transfer:
+            yield f"{where}: not with compression or head_transfer, because no weights travel"
+        if any(map(has_batch_norm, models_of(self))) and self.aggregation.batch_norm != "average":
+            yield f"{where}: only for aggregation.batch_norm = average, because nothing is averaged"
 
     def _check_scaffold(self, local: Scaffold) -> Iterator[str]:
         if self.client.optimiser != "sgd" or self.client.momentum:

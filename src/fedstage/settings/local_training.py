@@ -7,10 +7,15 @@ from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, 
 
 
 class LocalTraining(Choice):
-    """How a participant trains; `keeps_state`: whether clients keep state between rounds."""
+    """How a participant trains.
+
+    `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
+    learn from one another by, ``weights`` of models or ``logits`` on public data.
+    """
 
     room: ClassVar[str] = "algorithm.local_trainers"
     keeps_state: ClassVar[bool] = False
+    exchanges: ClassVar[Literal["weights", "logits"]] = "weights"
 
 
 class FedAvg(LocalTraining):
@@ -71,7 +76,19 @@ class Moon(LocalTraining):
     temperature: Rate = 0.5
 
 
-LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon]
+class Digest(LocalTraining):
+    """Each client keeps a model of its own, and learns first what the others said (FedMD, DS-FL).
+
+    It digests the ensemble of the last round by the line's `distillation`, with the settings of
+    `server`, and then trains on its own samples. No weights travel, only logits on public data.
+    """
+
+    keeps_state: ClassVar[bool] = True
+    exchanges: ClassVar[Literal["weights", "logits"]] = "logits"
+    name: Literal["digest"]
+
+
+LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon | Digest]
 
 
 class Uncompressed(Settings):

@@ -135,7 +135,8 @@ class Server(Optimiser):
 
     `tau_squared` multiplies the loss by the squared temperature, as is customary. The teacher's
     probabilities are first raised to the power `sharpening`. `augmentation` changes the student's
-    images; the teacher's logits are of the original ones. `drop_worst` leaves the worst client
+    images; the teacher's logits are of the original ones. With `samples_a_round` each round uses as
+    many of the public samples, drawn anew. `drop_worst` leaves the worst client
     models out of the fusion.
     """
 
@@ -145,6 +146,7 @@ class Server(Optimiser):
         "drop_worst": "algorithm.global_trainers.drop_worst",
     }
     steps: Positive
+    samples_a_round: Positive | None = None
     temperature: Rate = 4.0
     tau_squared: bool = True
     sharpening: Rate = 1.0

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, NonNegative
+from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 
 
 class StudentLoss(Choice):
@@ -36,4 +36,14 @@ class FedEtTransfer(StudentLoss):
     normalised_over: Literal["all", "dissenters"] = "all"
 
 
-Transfer = ByName[KlTransfer | L1Transfer | FedEtTransfer]
+class EntropyReduction(StudentLoss):
+    """The cross entropy to the teacher's probabilities, sharpened by a softmax of them (DS-FL).
+
+    The `temperature` divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens.
+    """
+
+    name: Literal["entropy_reduction"]
+    temperature: Rate = 0.1
+
+
+Transfer = ByName[KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction]

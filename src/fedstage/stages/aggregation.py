@@ -12,6 +12,7 @@ from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import new_model, parameters_of, state_of
+from fedstage.plan.sharing import exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.storage.tables import save_table
@@ -71,7 +72,7 @@ def aggregation(
     state : Path, optional
         The group's own state of the previous round.
     public : Path, optional
-        The public images, for ``re_estimate``.
+        The public images, for ``re_estimate`` or where clients exchange logits.
     """
     settings, dataset_info = read_line(line, Line), read_info(info)
     received = read_updates(updates)
@@ -82,7 +83,8 @@ def aggregation(
     skeleton = new_model(architecture, dataset_info, torch.device("meta"))
     old_state = load_tensors(state)[0] if state else {}
     parameters = parameters_of(skeleton, begun)
-    group_round = GroupRound(settings, group, received, begun, parameters, old_state)
+    said = _logits_sent(settings, public, dataset_info)
+    group_round = GroupRound(settings, group, received, begun, parameters, old_state, said)
     weights, memory = next_model(group_round)
     if group_round.answered and re_estimates(settings):
         if public is None:
@@ -98,6 +100,16 @@ def aggregation(
     save_table(participants, _columns(received) | traffic(group_round), PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, next_client_state(group_round) | memory, metadata)
+
+
+def _logits_sent(settings: Line, public: Path | None, info: dict[str, Any]) -> int:
+    """Return how many logits a participant sends: of a round's public samples, or none."""
+    if not exchanges_logits(settings):
+        return 0
+    assert public is not None, "the graph gives it to such a line"
+    assert settings.server is not None, "checked by Line: who digests has the server's settings"
+    samples = len(read_public(public, info, torch.device("cpu")))
+    return min(samples, settings.server.samples_a_round or samples) * int(info["classes"])
 
 
 def _columns(updates: Sequence[Update]) -> dict[str, list[Any]]:

@@ -5,15 +5,10 @@ from typing import Any
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import (
-    Members,
-    in_order,
-    read_members,
-    stack,
-    teacher_logits,
-)
+from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
+from fedstage.algorithm.global_trainers.lesson import lesson
 from fedstage.algorithm.global_trainers.student import teach
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_labelled, read_public
@@ -57,24 +52,21 @@ def distillation(
     weights, metadata = load_tensors(start)
     # The server's own model starts from that of the round before.
     metadata = metadata | {"round": round, "group": group}
-    members = in_order(read_members(logits))
+    members = read_members(logits)
     if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"
         weights, members, dropped = _leave_out(
             settings, weights, metadata, members, judged or [], updates or [], server_validation
         )
         metadata = metadata | {"dropped": dropped}
-    how = transfer(settings.distillation)
-    teacher = teacher_logits(settings.ensemble, members)
-    targets = how.targets(settings.distillation, teacher, stack(members).float())
-    images = read_public(public, dataset_info, device)
+    images, targets = lesson(settings, members, read_public(public, dataset_info, device), round)
     model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
     fill_model(model, weights, start)
     trained, learnt = teach(
         model,
         images,
-        targets.to(device),
-        how.loss(settings.distillation, settings.server),
+        targets,
+        transfer(settings.distillation).loss(settings.distillation, settings.server),
         settings.server,
         settings.numerics,
         dataset_info,

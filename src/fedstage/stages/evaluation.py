@@ -2,26 +2,31 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, read_members, teacher_logits
+from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, teacher_logits
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.members import checkpoints, parse_evaluated
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.model_metrics import model_metrics
+from fedstage.results.model_metrics import mean_metrics, model_metrics
+from fedstage.results.scores import ClassCounts, score
+from fedstage.settings.ensembles import EachClient
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin, read_evaluated
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
 
+Row = dict[str, Any]
 RoundLogits = Iterator[tuple[int, torch.Tensor]]
+RoundScores = Iterator[tuple[int, dict[str, Any]]]
 
 
 def evaluation(
@@ -43,8 +48,8 @@ def evaluation(
     ----------
     evaluated : str
         ``global_model`` (`models` are the w*_{t,0}), or an ensemble such as ``aggregated_2`` or
-        ``clients`` (`models` are the logits of its members, of all rounds); `fedstage.plan.members`
-        has the names.
+        ``clients`` (`models` are the logits of its members, of all rounds), or ``each_client``;
+        `fedstage.plan.members` has the names.
     role : str
         ``test``, or ``validation``: the samples of `data` with this role in `clients`.
     participants : list of Path
@@ -53,17 +58,20 @@ def evaluation(
     settings, device, dataset_info = begin(line, Line, info)
     images, labels = read_evaluated(data, clients, role, device)
     counts = read_counts(histogram)
-    rounds = _read_participants(participants)
-    round_logits = (
-        _global_models(settings, dataset_info, models, images)
-        if evaluated == "global_model"
-        else _ensembles(evaluated, models, sorted(rounds))
-    )
+    tables = _read_participants(participants)
+    rounds = {round: _traffic(rows) for round, rows in tables.items()}
+    if evaluated == "each_client":
+        scores = _each_client(models, labels, counts, tables)
+    else:
+        round_logits = (
+            _global_models(settings, dataset_info, models, images)
+            if evaluated == "global_model"
+            else _ensembles(evaluated, models, sorted(rounds))
+        )
+        scores = ((round, model_metrics(one, labels, counts)) for round, one in round_logits)
     rows = [
-        {"round": round, "evaluated": evaluated, "role": role}
-        | model_metrics(logits, labels, counts)
-        | rounds[round]
-        for round, logits in round_logits
+        {"round": round, "evaluated": evaluated, "role": role} | row | rounds[round]
+        for round, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
 
@@ -80,6 +88,7 @@ def _global_models(
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:
     ensemble = parse_evaluated(evaluated)
+    assert not isinstance(ensemble, EachClient), "which is no ensemble"
     reach = checkpoints(ensemble)
     members = read_members(paths)
     for round in rounds:
@@ -89,14 +98,32 @@ def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLog
         yield round, teacher_logits(ensemble, window)
 
 
-def _read_participants(paths: list[Path]) -> dict[int, dict[str, int]]:
-    """Return by round the number of participants and the most bytes that one of them moves."""
-    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+def _each_client(
+    paths: list[Path], labels: torch.Tensor, counts: ClassCounts, tables: dict[int, list[Row]]
+) -> RoundScores:
+    """Yield the mean scores of the participants' models, whose logits are in the files."""
+    members = in_order(read_members(paths))
+    for round, rows in sorted(tables.items()):
+        clients = [row["client"] for row in rows if not row["dropped"]]
+        said = [part.logits for part in members if part.round == round]
+        if not said:
+            raise FedstageError(f"each_client, round {round}: no client's model is left")
+        scores = [score(one, labels.cpu()) for one in torch.cat(said).float()]
+        in_turn = [one for _, one in sorted(zip(clients, scores, strict=True), key=itemgetter(0))]
+        own = {client: counts.get(client, {}) for client in clients}
+        yield round, mean_metrics(in_turn, len(labels), own)
+
+
+def _read_participants(paths: list[Path]) -> dict[int, list[Row]]:
+    """Return the participants of each round, by group and slot."""
+    rows: dict[int, list[Row]] = defaultdict(list)
     for path in paths:
         for row in load_table(path).to_pylist():
             rows[row["round"]].append(row)
-    return {
-        round: {"participants": len(group)}
-        | {way: max(row[way] for row in group) for way in ("bytes_up", "bytes_down")}
-        for round, group in rows.items()
-    }
+    return {round: sorted(group, key=itemgetter("group", "slot")) for round, group in rows.items()}
+
+
+def _traffic(rows: list[Row]) -> dict[str, int]:
+    """Return the number of participants, and the most bytes that one of them moves."""
+    most = {way: max(row[way] for row in rows) for way in ("bytes_up", "bytes_down")}
+    return {"participants": len(rows)} | most

@@ -1,12 +1,12 @@
 """Stage `local_evaluation`: score models that were trained without federation."""
 
 from pathlib import Path
-from statistics import fmean
 
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
 from fedstage.data.label_counts import read_counts
-from fedstage.results.metrics import METRICS_SCHEMA, spread
-from fedstage.results.scores import own_accuracies, score
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.model_metrics import mean_metrics
+from fedstage.results.scores import score
 from fedstage.settings.lines import LocalLine
 from fedstage.stages.inputs import begin, read_evaluated
 from fedstage.storage.tables import save_rows
@@ -45,20 +45,11 @@ def local_evaluation(
     for path in models:
         logits, _ = compute_client_logits(settings, path, quantisation, images, dataset_info)
         scores.append(score(logits, labels.cpu()))
-    own = own_accuracies(scores, read_counts(histogram))
-    areas = [one.auc for one in scores if one.auc is not None]
     row = {
         "round": rounds,
         "evaluated": who,
         "role": role,
-        "top1_accuracy": fmean(one.accuracy for one in scores),
-        "balanced_accuracy": fmean(one.balanced_accuracy for one in scores),
-        "auc": fmean(areas) if len(areas) == len(scores) else None,
-        "loss": fmean(one.loss for one in scores),
-        "samples": len(labels),
-        "client_std": spread([one.accuracy for one in scores]),
-        "own_mean": fmean(own),
-        "own_std": spread(own),
+        **mean_metrics(scores, len(labels), read_counts(histogram)),
         "bytes_up": 0,
         "bytes_down": 0,
         "participants": settings.clients,

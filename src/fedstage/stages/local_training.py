@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.exchange.round_state import read_state
+from fedstage.algorithm.local_trainers import Said
 from fedstage.algorithm.local_trainers.participant import Participant, Start, train_participant
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
@@ -29,6 +30,8 @@ def local_training(
     participation: Path,
     start: Path,
     state: list[Path] | None = None,
+    said: list[Path] | None = None,
+    public: Path | None = None,
     outputs: list[Path],
 ) -> None:
     """Train the clients in `slots` of round `round`, and write the update of each.
@@ -41,6 +44,8 @@ def local_training(
     ----------
     state : list of Path, optional
         The group's round state, or with shared control variates those of all groups.
+    said, public : list of Path, Path, optional
+        Where clients exchange logits: those of the last round's participants on the public samples.
     outputs : list of Path
         An update a slot, as `train_participant` describes it.
 
@@ -50,6 +55,7 @@ def local_training(
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
     settings, device, dataset_info = begin(line, Line, info)
+    heard = Said(said, public) if said and public else None
 
     def work(slot: int, output: Path) -> Generator[None, None, None]:
         client = _client_of(participation, round, slot)
@@ -59,7 +65,7 @@ def local_training(
         samples, labels = read_labelled(data, read_samples(clients, "train", client), device)
         participant = Participant(round, group, slot, client, samples, labels)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
-        update = yield from train_participant(settings, participant, begun, dataset_info)
+        update = yield from train_participant(settings, participant, begun, dataset_info, heard)
         save_tensors(output, *update)
 
     works = (work(*pair) for pair in zip(slots, outputs, strict=True))

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedstage.plan import artefacts, edges
-from fedstage.plan.sharing import is_distilled, keeps_state, normalised, owner, takes_head
+from fedstage.plan.sharing import (
+    exchanges_logits,
+    is_distilled,
+    keeps_state,
+    normalised,
+    owner,
+    takes_head,
+)
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import call
@@ -45,7 +52,7 @@ def segment(
         if settings.head_transfer:
             _transfer_heads(settings, round, 0, artefacts.aggregated_model(settings, round, 0))
         students = [group for group in groups if is_distilled(settings, round, group)]
-        if students:
+        if students or exchanges_logits(settings):
             for group in owned:
                 _compute_round_logits(settings, round, group)
         for group in students:

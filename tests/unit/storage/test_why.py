@@ -320,7 +320,7 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     assert told.facts["content"] == f"{content_digest(Path(DISTILLED))}, unchanged"
     assert told.facts["versions"].startswith("fedstage ")
     assert told.settings == canonical(LINE)
-    assert told.options is None
+    assert told.options == {"round": 2, "group": 0}
     assert {option: set(files) for option, files in told.inputs.items()} == {
         "line": {artefacts.line_file(LINE)},
         "start": {AGGREGATED},
@@ -607,7 +607,8 @@ def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()
-    arguments = ["--line", artefacts.line_file(LINE), "--start", AGGREGATED, "--logits", "none"]
+    arguments = ["--line", artefacts.line_file(LINE), "--round", "2", "--group", "0"]
+    arguments += ["--start", AGGREGATED, "--logits", "none"]
     arguments += ["--public", artefacts.public_file(LINE), "--info", INFO, "--output", DISTILLED]
     log = str(record).replace(".record.json", ".log")
     assert main(["distillation", "--log", log, *arguments]) == 1

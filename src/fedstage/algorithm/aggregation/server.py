@@ -21,7 +21,7 @@ from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_bytes
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
-from fedstage.plan.sharing import binding, keeps_statistics
+from fedstage.plan.sharing import binding, exchanges_logits, keeps_statistics
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.weights import Weights
@@ -37,6 +37,7 @@ class GroupRound:
     start: Weights  # w*_{t-1,k}
     parameters: Weights  # its part without buffers
     state: Weights  # the round state of the round before
+    logits: int = 0  # how many a participant sends, where clients exchange logits, not weights
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -52,10 +53,10 @@ class GroupRound:
 def next_model(group: GroupRound) -> tuple[Weights, Weights]:
     """Return w_{t,k} and the server's part of the next round state.
 
-    If all participants diverged, or there are none, both stay as they were. Running statistics that
-    are to be estimated anew are not yet.
+    If all participants diverged, or there are none, or no weights travel, both stay as they were.
+    Running statistics that are to be estimated anew are not yet.
     """
-    if not group.answered:
+    if not group.answered or exchanges_logits(group.settings):
         return group.start, round_state.server_memory(group.state)
     model, moments = _step(group)
     residual: Weights = {}
@@ -113,6 +114,8 @@ def _possible_clients(line: Line, group: int) -> int:
 
 def traffic(group: GroupRound) -> dict[str, list[Any]]:
     """Return the bytes that each participant sent and received, as columns."""
+    if exchanges_logits(group.settings):
+        return _traffic_of_logits(group)
     compression, start, parameters = group.settings.compression, group.start, group.parameters
     # The bytes of a message do not depend on its values, so the group's own state will do.
     beside = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
@@ -123,3 +126,12 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
         up.append(bytes_up(compression, update, parameters))
         down.append(beside + bytes_down(compression, missed, start, parameters))
     return {"bytes_up": up, "bytes_down": down}
+
+
+def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:
+    """Return the bytes of 32-bit logits: in the first round participants have heard nothing."""
+    size = 4 * group.logits
+    return {
+        "bytes_up": [0 if update.diverged else size for update in group.received],
+        "bytes_down": [size * (update.metadata["round"] > 1) for update in group.received],
+    }

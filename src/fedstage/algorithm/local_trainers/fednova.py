@@ -16,13 +16,19 @@ from collections.abc import Sequence
 import torch
 
 from fedstage.algorithm.local_trainers import Trained
-from fedstage.algorithm.local_trainers.fedavg import gradient_term, next_state, objective, sent_down
+from fedstage.algorithm.local_trainers.fedavg import (
+    gradient_term,
+    next_state,
+    objective,
+    prepare,
+    sent_down,
+)
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.optimisation import Client
 from fedstage.training.schedules import factor
 from fedstage.weights import Weights
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "scales", "sent_down"]
+__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 _MASS = "gradient_mass"
 

@@ -12,6 +12,7 @@ from fedstage.algorithm.local_trainers.fedavg import (
     next_state,
     objective,
     payload,
+    prepare,
     scales,
     sent_down,
 )
@@ -19,7 +20,7 @@ from fedstage.settings.local_training import FedProx
 from fedstage.training.loop import GradientTerm
 from fedstage.weights import Weights
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "scales", "sent_down"]
+__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 
 def gradient_term(

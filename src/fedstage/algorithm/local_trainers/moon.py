@@ -20,14 +20,20 @@ from torch import nn
 from torch.nn.functional import cosine_similarity, log_softmax
 
 from fedstage.algorithm.exchange.updates import Update, part
-from fedstage.algorithm.local_trainers.fedavg import gradient_term, payload, scales, sent_down
+from fedstage.algorithm.local_trainers.fedavg import (
+    gradient_term,
+    payload,
+    prepare,
+    scales,
+    sent_down,
+)
 from fedstage.models.heads import represent
 from fedstage.settings.local_training import Moon
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import Loss, ModelLoss
 from fedstage.weights import Weights
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "scales", "sent_down"]
+__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 
 def objective(

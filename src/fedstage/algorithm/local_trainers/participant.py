@@ -12,7 +12,7 @@ import torch
 
 from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates_of
-from fedstage.algorithm.local_trainers import Trained, local_trainer
+from fedstage.algorithm.local_trainers import Said, Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
@@ -55,7 +55,11 @@ class Start:
 
 
 def train_participant(
-    settings: Line, participant: Participant, start: Start, info: dict[str, Any]
+    settings: Line,
+    participant: Participant,
+    start: Start,
+    info: dict[str, Any],
+    said: Said | None = None,
 ) -> Generator[None, None, tuple[Weights, Metadata]]:
     """Train a client; return the tensors and the metadata of its update.
 
@@ -76,8 +80,9 @@ def train_participant(
     model = new_model(model_of(settings, participant.group), info, device, numerics)
     fill_model(model, start.weights | own_statistics(start.state, number), start.path)
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
-    anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     on_device = {name: value.to(device) for name, value in state.items()}
+    trainer.prepare(settings, model, on_device, number, round, said, info)
+    anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     key = (settings.seed, "local_training", round, number, "augmentation")
     outcome = yield from training(
         model,

@@ -26,12 +26,12 @@ from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained
-from fedstage.algorithm.local_trainers.fedavg import objective, scales
+from fedstage.algorithm.local_trainers.fedavg import objective, prepare, scales
 from fedstage.settings.local_training import Scaffold
 from fedstage.training.loop import GradientTerm
 from fedstage.weights import Weights
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "scales", "sent_down"]
+__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 
 def gradient_term(

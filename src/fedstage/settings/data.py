@@ -5,7 +5,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
+from fedstage.settings.base import ByName, Choice, Count, Fraction, Positive, Settings
+
+#: Tokens of a text: its marks and at least one piece.
+Length = Annotated[int, Field(ge=3)]
+#: Pieces: the special tokens and what else there is room for.
+VocabularySize = Annotated[int, Field(ge=5)]
 
 
 class DataSet(Choice):
@@ -139,13 +144,42 @@ class AgNews(Sized):
     samples: ClassVar[str] = "tokens"
     name: Literal["ag_news"]
     folder: str = "ag_news"
-    length: Annotated[int, Field(ge=3)] = 128
+    length: Length = 128
     vocabulary: str | None = None
-    vocabulary_size: Annotated[int, Field(ge=5)] = 30_522
+    vocabulary_size: VocabularySize = 30_522
+
+
+class Sent140(DataSet):
+    """Sentiment140 as published, tweets of 2 classes, in `folder` below the data folder.
+
+    Users with more than `min_samples` tweets are divided, by `split_seed`, into disjoint groups:
+    `test` is a share of them, `held_out` (the unlabelled public set) and `server_validation` are
+    shares of the others, and those that remain are the natural partition. As in Fed-ET (Cho et al.
+    2022), which leaves `test` open. `length` and vocabularies are as for AG News.
+    """
+
+    samples: ClassVar[str] = "tokens"
+    name: Literal["sent140"]
+    folder: str = "sent140"
+    min_samples: Count = 100
+    test: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    held_out: Fraction = 0.2
+    server_validation: Fraction = 0.0
+    split_seed: int = 0
+    length: Length = 256
+    vocabulary: str | None = None
+    vocabulary_size: VocabularySize = 30_522
+
+    def _faults(self) -> Iterator[str]:
+        if self.held_out + self.server_validation >= 1:
+            yield (
+                f"held_out + server_validation = {self.held_out + self.server_validation:g}: "
+                "must be below 1, or no user is left to train"
+            )
 
 
 Data = ByName[
-    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews
+    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
 ]
 
 

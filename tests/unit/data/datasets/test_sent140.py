@@ -1,0 +1,190 @@
+"""Sentiment140 on a small file as published."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from fedstage.data.datasets import load
+from fedstage.data.datasets.sent140 import CLASSES, FILE
+from fedstage.data.datasets.wordpiece import build_vocabulary, encode
+from fedstage.data.partitions import divide
+from fedstage.errors import FedstageError
+from fedstage.randomness import numpy_generator
+from fedstage.settings.data import Sent140
+from fedstage.settings.partitions import Natural
+
+USERS = [f"user{number:02}" for number in range(10)]
+
+
+def settings(**changes):
+    given = {"length": 12, "vocabulary_size": 300, "min_samples": 2}
+    return Sent140(name="sent140", **given | changes)
+
+
+def tweet(user, number):
+    """Return a row whose text names its user, so that a token tells whose it is."""
+    polarity = "04"[(USERS.index(user) + number) % 2]
+    cells = (polarity, str(number), "Mon Apr 06 2009", "NO_QUERY", user, f"{user} says {number}")
+    return '"' + '","'.join(cells) + '"'
+
+
+def rows():
+    """Return user00 to user09 with 3 to 12 tweets, mixed, and one tweet of somebody else."""
+    mixed = [(number, user) for user in USERS for number in range(3 + USERS.index(user))]
+    found = [tweet(user, number) for number, user in sorted(mixed)]
+    return [*found, '"0","9","Mon Apr 06 2009","NO_QUERY","rare","caf\xe9 "closed""']
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "sent140"
+    made.mkdir()
+    write(made, rows())
+    return made
+
+
+def write(folder, lines):
+    (folder / FILE).write_text("\n".join(lines) + "\n", encoding="latin-1")
+
+
+@pytest.fixture
+def vocabulary(folder):
+    """A vocabulary in which each user's name is a piece of its own."""
+    pieces = build_vocabulary([f"{user} says" for user in USERS], 300)
+    (folder.parent / "vocab.txt").write_text("\n".join(pieces))
+    return {piece: number for number, piece in enumerate(pieces)}
+
+
+def users_in(tokens, vocabulary):
+    """Return how many tweets of each user there are; the name is what follows [CLS]."""
+    names = {vocabulary[user]: user for user in USERS}
+    return Counter(names[number] for number in tokens[:, 1].tolist())
+
+
+def groups(data, vocabulary):
+    parts = (data.train.images, data.test.images, data.held_out, data.server_validation.images)
+    return [users_in(part, vocabulary) for part in parts]
+
+
+def test_no_user_is_in_two_groups_and_none_is_lost(folder, vocabulary):
+    data = load(settings(vocabulary="vocab.txt", server_validation=0.25), folder.parent)
+    found = groups(data, vocabulary)
+
+    # 10 users: 20 % test; of the other 8, 20 % are public and 25 % the server's.
+    assert [len(group) for group in found] == [4, 2, 2, 2]
+    whole = sum(found, Counter())
+    assert whole == {user: 3 + number for number, user in enumerate(USERS)}
+
+
+def test_the_natural_partition_follows_the_users_that_train(folder, vocabulary):
+    data = load(settings(vocabulary="vocab.txt"), folder.parent)
+    labels, clients = data.train.labels.numpy(), data.train.clients.numpy()
+    generator = numpy_generator(0, "partition")
+    names = sorted(users_in(data.train.images, vocabulary))
+
+    assigned = divide(Natural(name="natural"), labels, len(names), generator, clients)
+
+    assert len(names) == 6
+    for samples, name in zip(assigned, names, strict=True):
+        assert users_in(data.train.images[samples], vocabulary) == {name: 3 + USERS.index(name)}
+
+
+def test_another_number_of_clients_is_refused_in_one_line(folder):
+    data = load(settings(), folder.parent)
+    labels, clients = data.train.labels.numpy(), data.train.clients.numpy()
+
+    with pytest.raises(FedstageError, match=r"clients = 10: must be 6, .*natural"):
+        divide(Natural(name="natural"), labels, 10, numpy_generator(0, "partition"), clients)
+
+
+@pytest.mark.parametrize("change", [{"held_out": 0.0}, {"server_validation": 0.5}], ids=str)
+def test_the_test_users_are_the_same_whatever_the_other_shares(folder, vocabulary, change):
+    given = {"vocabulary": "vocab.txt"}
+    one, other = (load(settings(**given | more), folder.parent) for more in ({}, change))
+    assert groups(one, vocabulary)[1] == groups(other, vocabulary)[1]
+    assert groups(one, vocabulary)[0] != groups(other, vocabulary)[0]
+
+
+def test_the_seed_of_the_split_divides_the_users(folder, vocabulary):
+    found = [
+        groups(load(settings(vocabulary="vocab.txt", split_seed=seed), folder.parent), vocabulary)
+        for seed in (0, 0, 1)
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+def test_only_users_with_more_tweets_than_the_minimum_are_there(folder, vocabulary):
+    data = load(settings(vocabulary="vocab.txt", min_samples=7), folder.parent)
+    assert set(sum(groups(data, vocabulary), Counter())) == set(USERS[5:])
+
+
+def test_tweets_are_tokens_and_polarities_labels(folder, vocabulary):
+    data = load(settings(vocabulary="vocab.txt"), folder.parent)
+    first = min(users_in(data.train.images, vocabulary))
+
+    assert data.class_names == CLASSES
+    assert data.train.images.dtype == torch.int32
+    assert data.train.images[1].tolist() == encode(f"{first} says 1", vocabulary, 12)
+    assert data.train.labels[:2].tolist() == [
+        USERS.index(first) % 2, (USERS.index(first) + 1) % 2
+    ]  # fmt: skip
+
+
+def test_the_vocabulary_is_of_the_users_that_train(folder, vocabulary):
+    named = load(settings(vocabulary="vocab.txt"), folder.parent)
+    data = load(settings(), folder.parent)
+    owners = users_in(named.train.images, vocabulary)
+    texts = [f"{user} says {n}" for user in owners for n in range(3 + USERS.index(user))]
+    built = {piece: number for number, piece in enumerate(build_vocabulary(texts, 300))}
+
+    assert data.train.images[0].tolist() == encode(f"{min(owners)} says 0", built, 12)
+    other = min(users_in(named.test.images, vocabulary))
+    assert other not in built
+    assert data.test.images[0].tolist() == encode(f"{other} says 0", built, 12)
+
+
+def test_the_file_is_in_latin_1_and_quotes_may_stand_alone(folder):
+    write(folder, [*rows(), *[rows()[-1]] * 200])
+    (folder.parent / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\nclosed\n")
+    chosen = settings(vocabulary="vocab.txt", min_samples=2, split_seed=1)
+    data = load(chosen, folder.parent)
+    parts = (data.train.images, data.test.images, data.held_out)
+    assert sum(int((part[:, 1] == 4).sum()) for part in parts) == 201
+    assert sum(int((part[:, 2] == 5).sum()) for part in parts) == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / FILE).unlink(), "noemoticon.csv: No such file"),
+        (lambda folder: write(folder, []), "row 0: 0 columns: must be polarity, id"),
+        (
+            lambda folder: write(folder, [*rows(), '"2","1","","","a","b"']),
+            r"row 76: polarity = '2': must be 0 or 4",
+        ),
+        (
+            lambda folder: write(folder, [*rows(), '"0","1","a","b"']),
+            r"row 76: 4 columns: must be polarity, id, date, query, user and text",
+        ),
+        (
+            lambda folder: write(folder, rows()[:3]),
+            r"data\.min_samples = 2: 0 users have more tweets, too few for test = 0\.2, held_out",
+        ),
+    ],
+    ids=["missing", "empty line", "polarity", "columns", "users"],
+)
+def test_faults_of_the_file_are_named_in_one_line(folder, change, message):
+    change(folder)
+
+    with pytest.raises(FedstageError, match=message) as caught:
+        load(settings(), folder.parent)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_group_that_is_asked_for_has_a_user(folder, vocabulary):
+    small = {"test": 0.01, "held_out": 0.01, "server_validation": 0.01}
+    data = load(settings(vocabulary="vocab.txt", **small), folder.parent)
+    assert [len(group) for group in groups(data, vocabulary)] == [7, 1, 1, 1]
+    none = load(settings(vocabulary="vocab.txt", held_out=0.0), folder.parent)
+    assert len(none.held_out) == 0

@@ -19,6 +19,7 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
       Rectifiers, ICCV 2015, eq. 10). The paper allows fan_in or fan_out; fan_in keeps the variance
       of activations also from one input channel to many, which matters without norms.
     - Linear layers: weights and biases from U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
+    - LSTM layers: weights and biases from U(-1/sqrt(hidden), 1/sqrt(hidden)), as torch's.
     - Embeddings: weights from N(0, 0.02^2), as BERT's (Devlin et al. 2019).
     - Norms: weight 1, bias 0; running mean 0, variance 1, number of batches 0.
     - Residual branches without norms: the last convolution divided by the square root of the number
@@ -52,6 +53,10 @@ def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
         bound = 1 / sqrt(module.in_features)
         module.weight.uniform_(-bound, bound, generator=generator)
         module.bias.uniform_(-bound, bound, generator=generator)
+    elif isinstance(module, nn.LSTM):
+        bound = 1 / sqrt(module.hidden_size)
+        for parameter in module.parameters():
+            parameter.uniform_(-bound, bound, generator=generator)
     elif isinstance(module, nn.Embedding):
         module.weight.normal_(0.0, _EMBEDDING, generator=generator)
     elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm):

@@ -27,12 +27,21 @@ class Layout:
     classifier: tuple[str, ...]  #: the last layers, which keep their drawn weights
     prefix: str = ""  #: of the model's names, which the file lacks
     extra: tuple[str, ...] = ()  #: layers that only the file has
+    renamed: tuple[tuple[str, str], ...] = ()  #: ends of the file's names, and the model's
 
 
 LAYOUTS = {
     "efficientnet_b0": Layout(("classifier.1.",)),
     # Published files hold the masked-language model.
     "distilbert": Layout(("pre_classifier.", "classifier."), "network.", extra=("vocab_",)),
+    # Beside what BERT was trained on, files may hold the positions' numbers; old ones name norms
+    # as TensorFlow does.
+    "bert": Layout(
+        ("classifier.",),
+        "network.",
+        extra=("cls.", "bert.embeddings.position_ids"),
+        renamed=((".gamma", ".weight"), (".beta", ".bias")),
+    ),
 }
 
 
@@ -57,6 +66,7 @@ def take_weights(
     state = {name.removeprefix(layout.prefix): value for name, value in model.state_dict().items()}
     own = _without(state, layout.classifier)
     loaded = _without(_read(path), layout.classifier + layout.extra)
+    loaded = {_renamed(name, layout): value for name, value in loaded.items()}
     for name in sorted(loaded.keys() ^ own.keys()):
         where = "the model has no such tensor" if name in loaded else "missing"
         raise FedstageError(f"{path}: {name}: {where}; it must be a state dict of the model")
@@ -69,6 +79,13 @@ def take_weights(
 
 def _without(state: Weights, beginnings: tuple[str, ...]) -> Weights:
     return {name: value for name, value in state.items() if not name.startswith(beginnings)}
+
+
+def _renamed(name: str, layout: Layout) -> str:
+    for end, own in layout.renamed:
+        if name.endswith(end):
+            return name.removesuffix(end) + own
+    return name
 
 
 def _verify(path: Path, sha256: str) -> None:

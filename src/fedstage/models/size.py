@@ -4,17 +4,20 @@ from itertools import pairwise
 from math import prod
 
 from fedstage.settings.models import (
+    Bert,
     CnnFedEt,
     CnnSmall,
     DeepMil,
     DistilBert,
     EfficientNet,
     LogisticRegression,
+    Lstm,
     Model,
     Norm,
     ResNet,
     ResNet18,
     ResNetWide,
+    Transformer,
     Vgg19,
     WideResNet,
     head_of,
@@ -29,8 +32,8 @@ _EFFICIENTNET = FLOAT * (4_007_548 + 42_016) + COUNTER * 49
 def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
     """Return the bytes of a model's state dict: fp32 parameters and buffers, int64 counters.
 
-    `shape` is [C, H, W] of an image or [F] of features. The header of a safetensors file (some 100
-    bytes a tensor) comes on top.
+    `shape` is [C, H, W] of an image, [F] of features or [L] of tokens. The header of a safetensors
+    file (some 100 bytes a tensor) comes on top.
     """
     if (head := head_of(settings)) is not None:
         hidden, width = head.hidden, head.width
@@ -64,7 +67,11 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
         case DeepMil():
             return _deep_mil(settings.width, shape[0], settings.outputs or classes)
         case DistilBert():
-            return _distilbert(settings, classes)
+            return _transformer(settings, 0, classes)
+        case Bert():
+            return _transformer(settings, 2, classes)
+        case Lstm():
+            return _lstm(settings, classes)
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
@@ -127,12 +134,22 @@ def _vgg19(channels: int) -> int:
     return sum(_convolution(one, other, "none") for one, other in pairwise((channels, *widths)))
 
 
-def _distilbert(settings: DistilBert, classes: int) -> int:
+def _transformer(settings: Transformer, segments: int, classes: int) -> int:
     width, norm = settings.width, FLOAT * 2 * settings.width
     layer = 4 * _linear(width, width) + 2 * norm
     layer += _linear(width, settings.hidden) + _linear(settings.hidden, width)
-    embeddings = FLOAT * (settings.vocabulary + settings.positions) * width + norm
+    embedded = settings.vocabulary + settings.positions + segments
+    embeddings = FLOAT * embedded * width + norm
     return embeddings + settings.layers * layer + _linear(width, width) + _linear(width, classes)
+
+
+def _lstm(settings: Lstm, classes: int) -> int:
+    hidden, inputs = settings.hidden, settings.embedding
+    size = FLOAT * settings.vocabulary * inputs + _linear(hidden, classes)
+    for _ in range(settings.layers):  # four gates, each with a bias for either input
+        size += 4 * (_linear(inputs, hidden) + _linear(hidden, hidden))
+        inputs = hidden
+    return size
 
 
 def _deep_mil(width: int, features: int, outputs: int) -> int:

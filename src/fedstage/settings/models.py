@@ -26,12 +26,14 @@ class Head(Settings):
 class Architecture(Choice):
     """An architecture, whose input is one of `samples`: images, features, bags or tokens.
 
-    `smallest` is the least height and width of images; None if any size will do.
+    `smallest` is the least height and width of images; None if any size will do. `compiles`: the
+    compiler of `numerics.compile` takes it.
     """
 
     room: ClassVar[str] = "models.architectures"
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
+    compiles: ClassVar[bool] = True
 
 
 class Headed(Architecture):
@@ -148,27 +150,69 @@ class Vgg19(Headed):
     name: Literal["vgg19"]
 
 
-class DistilBert(Headed):
-    """DistilBERT (Sanh et al. 2019) with a classifier; needs the extra `text`.
-
-    The default sizes are those of the published model. All layers but the classifier's start from
-    `weights`, the state dict of a published model.
-    """
+class OfTexts(Headed):
+    """An architecture for texts, with an embedding of each of `vocabulary` tokens."""
 
     samples: ClassVar[tuple[str, ...]] = ("tokens",)
-    uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
-    name: Literal["distilbert"]
     vocabulary: Positive = 30_522
+
+
+class Lstm(OfTexts):
+    """LSTM layers (Hochreiter and Schmidhuber 1997) that read a text from left to right.
+
+    The last layer's `hidden` numbers at a text's last token go through a linear layer. The default
+    sizes are Fed-ET's; `embedding`, which it leaves open, makes the size that its Table 6 has.
+    """
+
+    compiles: ClassVar[bool] = False
+    name: Literal["lstm"]
+    embedding: Positive = 52
+    layers: Positive = 2
+    hidden: Positive = 256
+
+
+class Transformer(OfTexts):
+    """A transformer for texts of at most `positions` tokens; needs the extra `text`.
+
+    `width` is the dimension of tokens, `hidden` that between the two layers behind attention. All
+    layers but the classifier's start from `weights`, the state dict of a published model.
+    """
+
+    uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     positions: Positive = 512
-    layers: Positive = 6
-    heads: Positive = 12
+    layers: Positive
+    heads: Positive
+    width: Positive
+    hidden: Positive
     weights: Pretrained | None = None
-    width: Positive = 768
-    hidden: Positive = 3072
 
     def _faults(self) -> Iterator[str]:
         if self.width % self.heads:
             yield f"width = {self.width}: must be a multiple of heads = {self.heads}"
+
+
+class DistilBert(Transformer):
+    """DistilBERT (Sanh et al. 2019) with a classifier, by default in its published size."""
+
+    name: Literal["distilbert"]
+    layers: Positive = 6
+    heads: Positive = 12
+    width: Positive = 768
+    hidden: Positive = 3072
+
+
+class Bert(Transformer):
+    """BERT (Devlin et al. 2019) with a classifier, by default as small as Tiny-BERT.
+
+    Tiny-BERT and Mini-BERT, of 4 layers, 4 heads, `width` 256 and `hidden` 1024, are those of Turc
+    et al. 2019.
+    """
+
+    name: Literal["bert"]
+    layers: Positive = 2
+    heads: Positive = 2
+    width: Positive = 128
+    hidden: Positive = 512
 
 
 Model = ByName[
@@ -183,6 +227,8 @@ Model = ByName[
     | ResNet18
     | Vgg19
     | DistilBert
+    | Lstm
+    | Bert
 ]
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from fedstage.settings.data import Data, Public
-from fedstage.settings.models import Model
+from fedstage.settings.data import AgNews, Data, Public, Sent140
+from fedstage.settings.models import Model, OfTexts
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server
 
@@ -29,7 +29,9 @@ def check_samples(
                 f"model = {model.name!r}: takes {' or '.join(model.samples)}, and the samples of "
                 f"data = {data.name} are {kind}"
             )
-        if model.name != "distilbert" or data.name != "ag_news":
+        if numerics.compile and not model.compiles:
+            yield f"numerics.compile = true: not for model = {model.name}; use false"
+        if not isinstance(model, OfTexts) or not isinstance(data, AgNews | Sent140):
             continue
         if model.vocabulary < data.vocabulary_size:
             yield (

@@ -803,6 +803,15 @@ BAD_CONFIGURATIONS = {
         ("model.vocabulary = 100: must be at least data.vocabulary_size = 30522",),
         {"b:data": "ag_news", "b:model": {"distilbert": {"vocabulary": 100}}},
     ),
+    "tweets for a network of images": at(
+        "b:data", "sent140", "model = 'cnn_small': takes images", "sent140 are tokens"
+    ),
+    "nobody to train": at(
+        "b:data",
+        {"sent140": {"held_out": 0.6, "server_validation": 0.5}},
+        "data: held_out + server_validation = 1.1: must be below 1",
+    ),
+    "everybody to test": at("b:data", {"sent140": {"test": 1.0}}, "data.test = 1.0", "less than 1"),
     "heads that do not share": at(
         "b:model", {"distilbert": {"heads": 7}}, "model: width = 768: must be a multiple of heads"
     ),

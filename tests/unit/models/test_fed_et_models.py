@@ -5,8 +5,9 @@ import torch
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnFedEt, Head, ResNet18, ResNetWide, Vgg19
+from fedstage.settings.models import Bert, CnnFedEt, Head, Lstm, ResNet18, ResNetWide, Vgg19
 
 HEAD = Head(hidden=128, width=128)
 #: Millions with the representation layer and ten classes, here and in the paper.
@@ -25,6 +26,21 @@ def test_sizes_beside_those_of_the_paper(settings):
     millions = sum(value.numel() for value in model.parameters()) / 1e6
     assert millions == pytest.approx(here, abs=6e-4)
     assert abs(millions / paper - 1) < 0.13
+
+
+#: The same of models of texts, with two classes.
+OF_TEXTS = [
+    (Lstm(name="lstm", head=HEAD), 2.481, 2.5),
+    (Bert(name="bert", head=HEAD), 4.419, 4.5),
+    (Bert(name="bert", layers=4, width=256, heads=4, hidden=1024, head=HEAD), 11.220, 11.3),
+]
+
+
+@pytest.mark.parametrize(("settings", "here", "paper"), OF_TEXTS, ids=["lstm", "tiny", "mini"])
+def test_sizes_of_models_of_texts_beside_those_of_the_paper(settings, here, paper):
+    millions = state_size(settings, (256,), 2) / 4e6
+    assert millions == pytest.approx(here, abs=6e-4)
+    assert abs(millions / paper - 1) < 0.02
 
 
 @pytest.mark.parametrize("settings", SIZES, ids=lambda one: one.name)

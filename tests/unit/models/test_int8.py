@@ -12,27 +12,35 @@ from fedstage.data.bags import Bags
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import DeepMil, DistilBert, LogisticRegression, ResNet, ResNetWide
+from fedstage.settings.models import (
+    Bert,
+    DeepMil,
+    DistilBert,
+    LogisticRegression,
+    Lstm,
+    ResNet,
+    ResNetWide,
+)
 from fedstage.settings.quantisation import Int8
 
 pytest.importorskip("torchao", reason="torchao, of the extra `int8`, is not installed")
 int8 = pytest.importorskip("fedstage.models.int8")
 
 FEATURES, IMAGES = (13,), (3, 16, 16)
-TEXT = DistilBert(
-    name="distilbert", vocabulary=50, layers=1, heads=2, width=8, hidden=16, positions=12
-)
+SIZE = {"vocabulary": 50, "layers": 1, "heads": 2, "width": 8, "hidden": 16, "positions": 12}
 MODELS = {
     "logistic_regression": (LogisticRegression(name="logistic_regression", outputs=1), FEATURES, 2),
     "resnet8": (ResNet(name="resnet8", norm="batch"), IMAGES, 10),
     "deep_mil": (DeepMil(name="deep_mil", width=8), FEATURES, 2),
-    "distilbert": (TEXT, (10,), 4),
+    "distilbert": (DistilBert(name="distilbert", **SIZE), (10,), 4),
+    "bert": (Bert(name="bert", **SIZE), (10,), 4),
+    "lstm": (Lstm(name="lstm", vocabulary=50, embedding=8, hidden=8), (10,), 4),
 }
 HOW = Int8(name="int8")
 
 
 def network(name, seed=0):
-    if name == "distilbert" and importlib.util.find_spec("transformers") is None:
+    if name in ("distilbert", "bert") and importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers, of the extra `text`, is not installed")
     settings, shape, classes = MODELS[name]
     model = build(settings, shape, classes)
@@ -42,7 +50,7 @@ def network(name, seed=0):
 
 def samples(name, number, seed=0):
     shape, generator = MODELS[name][1], torch_generator(seed, "samples", number)
-    if name == "distilbert":
+    if name in ("distilbert", "bert", "lstm"):
         return torch.randint(0, 50, (number, *shape), generator=generator, dtype=torch.int32)
     if name == "deep_mil":
         instances = torch.randn(7 * number, *shape, generator=generator)

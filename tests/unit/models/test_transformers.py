@@ -1,27 +1,33 @@
+"""DistilBERT and BERT, whose layers are those of the package `transformers`."""
+
+import hashlib
 import importlib.util
 import sys
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
+from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise
+from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import DistilBert
+from fedstage.settings.models import Bert, DistilBert, Head, Pretrained
 
-TINY = DistilBert(
-    name="distilbert", vocabulary=50, layers=2, heads=2, width=8, hidden=16, positions=12
-)
+SIZE = {"vocabulary": 50, "layers": 2, "heads": 2, "width": 8, "hidden": 16, "positions": 12}
+TINY = [DistilBert(name="distilbert", **SIZE), Bert(name="bert", **SIZE)]
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None,
     reason="transformers, of the extra `text`, is not installed",
 )
+each = pytest.mark.parametrize("settings", TINY, ids=lambda one: one.name)
 
 
-def initialised(seed=0):
-    model = build(TINY, (10,), 4)
+def initialised(settings, seed=0):
+    model = build(settings, (10,), 4)
     initialise(model, torch_generator(seed, "weights"))
     return model
 
@@ -32,24 +38,26 @@ def texts():
     return tokens.to(torch.int32)
 
 
-def test_without_its_package_one_line_names_the_extra(monkeypatch):
+@each
+def test_without_its_package_one_line_names_the_extra(monkeypatch, settings):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        FedstageError, match=r"needs the package transformers .*extra text"
-    ) as caught:
-        build(TINY, (10,), 4)
+    told = rf"model = {settings.name}: needs the package transformers .*extra text"
+    with pytest.raises(FedstageError, match=told) as caught:
+        build(settings, (10,), 4)
     assert "\n" not in str(caught.value)
 
 
 @needs_transformers
-def test_texts_longer_than_there_are_positions_are_refused():
+@each
+def test_texts_longer_than_there_are_positions_are_refused(settings):
     with pytest.raises(FedstageError, match=r"model\.positions = 12: the data has texts of 13"):
-        build(TINY, (13,), 4)
+        build(settings, (13,), 4)
 
 
 @needs_transformers
-def test_tokens_become_logits_the_same_in_every_training_pass():
-    model = initialised().train()
+@each
+def test_tokens_become_logits_the_same_in_every_training_pass(settings):
+    model = initialised(settings).train()
     before = torch.random.get_rng_state()
     first, second = model(texts()), model(texts())
     assert first.shape == (3, 4)
@@ -59,35 +67,85 @@ def test_tokens_become_logits_the_same_in_every_training_pass():
 
 
 @needs_transformers
-def test_padding_changes_nothing():
-    model, tokens = initialised().eval(), texts()
+@each
+def test_padding_changes_nothing(settings):
+    model, tokens = initialised(settings).eval(), texts()
     torch.testing.assert_close(model(tokens[:1, :4]), model(tokens)[:1])
 
 
 @needs_transformers
-def test_the_generator_determines_every_value():
-    one, same, other = (initialised(seed).state_dict() for seed in (0, 0, 1))
+@each
+def test_the_generator_determines_every_value(settings):
+    one, same, other = (initialised(settings, seed).state_dict() for seed in (0, 0, 1))
     assert all(value.isfinite().all() for value in one.values())
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not any(torch.equal(one[name], other[name]) for name in one if one[name].ndim > 1)
 
 
 @needs_transformers
-def test_gradient_reaches_every_parameter():
-    model = initialised()
+@each
+def test_gradient_reaches_every_parameter(settings):
+    model = initialised(settings)
     torch.nn.functional.cross_entropy(model(texts()), torch.tensor([0, 1, 2])).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
 
 
 @needs_transformers
+@pytest.mark.parametrize("head", [None, Head(hidden=6, width=5)], ids=["plain", "head"])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_closed_form_is_the_size_of_the_built_model(classes):
-    state = build(TINY, (10,), classes).state_dict()
-    assert state_size(TINY, (10,), classes) == sum(value.nbytes for value in state.values())
+@each
+def test_closed_form_is_the_size_of_the_built_model(settings, classes, head):
+    chosen = settings.model_copy(update={"head": head})
+    state = build(chosen, (10,), classes).state_dict()
+    assert state_size(chosen, (10,), classes) == sum(value.nbytes for value in state.values())
 
 
-def test_closed_form_is_the_published_number_of_parameters():
-    # distilbert-base-uncased with two classes: 66,955,010 (its config has 66 M without a head).
-    settings = DistilBert(name="distilbert")
-    assert state_size(settings, (128,), 2) == 4 * 66_955_010
+@pytest.mark.parametrize(
+    ("settings", "parameters"),
+    [
+        # distilbert-base-uncased (its config has 66 M without a head); the models of Turc et al.
+        # 2019 have 4.4 M and 11.2 M (4,385,920 and 11,170,560), bert-base-uncased 109,482,240.
+        (DistilBert(name="distilbert"), 66_955_010),
+        (Bert(name="bert"), 4_385_920 + 2 * 129),
+        (Bert(name="bert", layers=4, heads=4, width=256, hidden=1024), 11_170_560 + 2 * 257),
+        (Bert(name="bert", layers=12, heads=12, width=768, hidden=3072), 109_482_240 + 2 * 769),
+    ],
+    ids=["distilbert", "tiny", "mini", "base"],
+)
+def test_closed_form_is_the_published_number_of_parameters(settings, parameters):
+    assert state_size(settings, (128,), 2) == 4 * parameters
+
+
+def published(settings, path, renamed=()):
+    """Write a file as one of the masked-language model, of ones, and return the settings of it."""
+    layout = LAYOUTS[settings.name]
+    state = {
+        name.removeprefix(layout.prefix): torch.ones_like(value)
+        for name, value in build(settings, (10,), 4).state_dict().items()
+        if not name.removeprefix(layout.prefix).startswith(layout.classifier)
+    }
+    for old, new in renamed:
+        state = {name.replace(old, new): value for name, value in state.items()}
+    state |= {f"{name}weight": torch.ones(3) for name in layout.extra}
+    save_file(state, path)
+    return Pretrained(file=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+#: Names of norms in older files of BERT.
+OLD = (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta"))
+
+
+@needs_transformers
+@pytest.mark.parametrize("head", [None, Head(hidden=6, width=5)], ids=["plain", "head"])
+@pytest.mark.parametrize(
+    ("settings", "renamed"), [(TINY[0], ()), (TINY[1], ()), (TINY[1], OLD)], ids=str
+)
+def test_all_but_the_classifier_start_from_a_published_file(tmp_path, settings, renamed, head):
+    weights = published(settings, tmp_path / "weights.safetensors", renamed)
+    model = initialised(settings.model_copy(update={"head": head}))
+    take_weights(body_of(model), weights, tmp_path, LAYOUTS[settings.name])
+    taken = {name for name, value in model.named_parameters() if (value == 1).all()}
+    drawn = {name for name, _ in model.named_parameters()} - taken
+    assert drawn
+    assert all("classifier." in name or name.startswith("head.") for name in drawn)

@@ -517,7 +517,12 @@ def test_models_of_images_take_no_features(model):
 
 @pytest.mark.parametrize(
     ("data", "model", "kind"),
-    [("camelyon16", "deep_mil", "bags"), ("ag_news", "distilbert", "tokens")],
+    [
+        ("camelyon16", "deep_mil", "bags"),
+        ("ag_news", "distilbert", "tokens"),
+        ("ag_news", "lstm", "tokens"),
+        ("sent140", "bert", "tokens"),
+    ],
 )
 def test_graphs_are_for_steps_of_one_shape(data, model, kind):
     samples = {"data": data, "model": model, "numerics": {"device": "cuda", "cuda_graphs": True}}
@@ -541,6 +546,30 @@ def test_graphs_are_for_steps_of_one_shape(data, model, kind):
 def test_what_is_done_with_pixels_is_done_with_images_only(change, told):
     assert line(**change)
     assert told + NO_IMAGES in refusal(**PATIENTS | change)
+
+
+@pytest.mark.parametrize("data", ["ag_news", "sent140"])
+@pytest.mark.parametrize("model", ["distilbert", "lstm", "bert"])
+def test_models_of_texts_have_a_vector_for_every_token(data, model):
+    told = "model.vocabulary = 100: must be at least data.vocabulary_size = 30522"
+    assert told in refusal(data=data, model={model: {"vocabulary": 100}})
+    small = {data: {"vocabulary_size": 100}}
+    assert line(data=small, model={model: {"vocabulary": 100}})
+
+
+def test_an_lstm_is_not_compiled():
+    compiled = {"data": "sent140", "numerics": {"compile": True}}
+    assert "compile = true: not for model = lstm; use" in refusal(**compiled, model="lstm")
+    assert line(**compiled, model="bert")
+
+
+@pytest.mark.parametrize("held_out", [0.0, 0.2])
+def test_users_are_set_aside_for_the_public_set(held_out):
+    settings = {"data": {"sent140": {"held_out": held_out}}, "model": "lstm", **DISTILLED}
+    if held_out:
+        assert line(**settings).public.name == "held_out"
+    else:
+        assert "data.held_out = 0: public = held_out needs" in refusal(**settings)
 
 
 def test_all_groups_take_the_samples():

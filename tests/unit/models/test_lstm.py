@@ -1,0 +1,107 @@
+import pytest
+import torch
+from torch import nn
+
+from fedstage.models.build import build
+from fedstage.models.initialisation import initialise
+from fedstage.models.size import state_size
+from fedstage.randomness import torch_generator
+from fedstage.settings.models import Head, Lstm
+
+TINY = Lstm(name="lstm", vocabulary=50, embedding=6, hidden=8)
+
+
+def initialised(settings=TINY, seed=0):
+    model = build(settings, (10,), 4)
+    initialise(model, torch_generator(seed, "weights"))
+    return model
+
+
+def texts():
+    """Return texts of 4, 7 and 2 tokens, each longer limit of 10 padded."""
+    tokens = torch.randint(1, 50, (3, 10), generator=torch_generator(1, "tokens"))
+    for text, length in enumerate((4, 7, 2)):
+        tokens[text, length:] = 0
+    return tokens.to(torch.int32)
+
+
+def gates(x, h, c, weights):
+    """One step of a layer by Hochreiter and Schmidhuber, with torch's order of gates."""
+    w_in, w_state, b_in, b_state = weights
+    i, f, g, o = (w_in @ x + b_in + w_state @ h + b_state).chunk(4)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+@torch.no_grad()
+def test_logits_are_of_the_last_state_of_each_text():
+    model = initialised()
+    state = model.state_dict()
+    parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    for text, logits in zip(texts(), model(texts()), strict=True):
+        inputs = list(state["embedding.weight"][text[text > 0].long()])
+        for layer in range(2):
+            h = c = torch.zeros(8)
+            weights = [state[f"lstm.{part}_l{layer}"] for part in parts]
+            for place, x in enumerate(inputs):
+                h, c = gates(x, h, c, weights)
+                inputs[place] = h
+        expected = state["linear.weight"] @ inputs[-1] + state["linear.bias"]
+        torch.testing.assert_close(logits, expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("text", range(3))
+def test_padding_changes_nothing(text):
+    model, tokens = initialised(), texts()
+    length = int((tokens[text] > 0).sum())
+    alone = model(tokens[text : text + 1, :length])
+    torch.testing.assert_close(alone, model(tokens)[text : text + 1])
+    longer = torch.cat([tokens, torch.zeros(3, 30, dtype=torch.int32)], 1)
+    assert torch.equal(model(longer), model(tokens))
+
+
+def test_the_vector_of_padding_learns_nothing():
+    model = initialised()
+    nn.functional.cross_entropy(model(texts()), torch.tensor([0, 1, 2])).backward()
+    assert model.embedding.weight.grad[0].eq(0).all()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.ne(0).any(), name
+
+
+def test_the_same_inputs_give_the_same_bytes_and_nothing_is_drawn():
+    before = torch.random.get_rng_state()
+    grads = []
+    for _ in range(2):
+        model = initialised().train()
+        nn.functional.cross_entropy(model(texts()), torch.tensor([0, 1, 2])).backward()
+        grads.append([parameter.grad for parameter in model.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*grads, strict=True))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_the_generator_determines_every_value():
+    one, same, other = (initialised(seed=seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not any(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_layers_are_uniform_by_their_states():
+    model = initialised(Lstm(name="lstm", vocabulary=50, hidden=64))
+    for name, value in model.lstm.named_parameters():
+        assert 0.9 / 8 < value.abs().max().item() <= 1 / 8, name
+        assert value.std().item() == pytest.approx(1 / 8 / 3**0.5, rel=0.1), name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        TINY,
+        TINY.model_copy(update={"layers": 3, "head": Head(hidden=7, width=5)}),
+        TINY.model_copy(update={"layers": 1}),
+    ],
+    ids=str,
+)
+def test_closed_form_is_the_size_of_the_built_model(settings):
+    state = build(settings, (10,), 3).state_dict()
+    assert state_size(settings, (10,), 3) == sum(value.nbytes for value in state.values())

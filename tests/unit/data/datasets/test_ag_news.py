@@ -81,27 +81,6 @@ def test_vocabulary_may_be_a_file(folder):
 
 
 @pytest.mark.parametrize(
-    ("pieces", "message"),
-    [
-        (None, r"vocab\.txt: data\.vocabulary: .*No such file"),
-        (["[UNK]", "[PAD]", "[CLS]", "[SEP]"], r"begins with \[UNK\]: must have \[PAD\] first"),
-        (["[PAD]", "[UNK]", "[CLS]"], r"has no \[SEP\]: must have"),
-        (
-            ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(str, range(200))],
-            "size = 200: the file has 204",
-        ),
-    ],
-    ids=["missing", "padding", "special", "large"],
-)
-def test_faults_of_a_vocabulary_are_named(folder, pieces, message):
-    if pieces is not None:
-        (folder.parent / "vocab.txt").write_text("\n".join(pieces))
-
-    with pytest.raises(FedstageError, match=message):
-        load(settings(vocabulary="vocab.txt"), folder.parent)
-
-
-@pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda path: path.unlink(), r"train\.csv: No such file"),

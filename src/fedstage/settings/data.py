@@ -47,8 +47,13 @@ class Sized(DataSet):
     `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
     `train_fraction` is the share of training samples to use. `held_out` training samples become an
     unlabelled public set, `server_validation` others the server's labelled set.
+
+    `division` divides all samples, official training and test samples together, anew: the shares of
+    training, held-out and test samples, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then
+    count the samples of these parts; by default the official division stays.
     """
 
+    division: Annotated[tuple[Positive, Count, Positive], Field(strict=False)] | None = None
     train_size: Positive | None = None
     train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     test_size: Positive | None = None
@@ -59,6 +64,11 @@ class Sized(DataSet):
     def _faults(self) -> Iterator[str]:
         if self.train_size is not None and self.train_fraction is not None:
             yield "train_size and train_fraction: give one of them"
+        if self.division is not None and self.held_out:
+            yield (
+                f"held_out = {self.held_out}: not with division, whose second share is held out; "
+                "leave it out"
+            )
 
 
 class TorchvisionData(Sized):
@@ -181,6 +191,13 @@ class Sent140(DataSet):
 Data = ByName[
     Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
 ]
+
+
+def holds_out(data: Data) -> bool:
+    """Whether a data set sets samples aside as public ones."""
+    if isinstance(data, Sized) and data.division is not None:
+        return data.division[1] > 0
+    return data.held_out > 0
 
 
 class HeldOut(Settings):

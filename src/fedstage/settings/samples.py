@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fedstage.settings.data import AgNews, Data, Public, Sent140
+from fedstage.settings.data import AgNews, Data, Public, Sent140, holds_out
 from fedstage.settings.models import Model, OfTexts
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server
@@ -10,7 +10,7 @@ from fedstage.settings.optimisation import Client, Server
 
 def check_public(data: Data, public: Public) -> Iterator[str]:
     """Yield the fault of a held-out public set without samples."""
-    if public.name == "held_out" and not data.held_out:
+    if public.name == "held_out" and not holds_out(data):
         yield "data.held_out = 0: public = held_out needs at least 1 sample"
 
 

@@ -780,6 +780,23 @@ BAD_CONFIGURATIONS = {
     "more than all": at(
         "b:data", {"svhn": {"train_fraction": 1.5}}, "train_fraction = 1.5", "to 1"
     ),
+    "a part of a division set aside anew": at(
+        "b:data",
+        {"cifar10": {"division": [7, 1, 2], "held_out": 9}},
+        "data: held_out = 9: not with division, whose second share is held out",
+    ),
+    "a division with nothing to train on": at(
+        "b:data", {"cifar10": {"division": [0, 1, 2]}}, "data.division.0 = 0", "equal to 1"
+    ),
+    "a division in fractions": at(
+        "b:data", {"cifar10": {"division": [0.7, 1, 2]}}, "data.division.0 = 0.7", "integer"
+    ),
+    "a division in two": at(
+        "b:data", {"cifar10": {"division": [4, 1]}}, "data.division.2: missing"
+    ),
+    "a division of what has a fixed one": at(
+        "b:data", {"digits": {"division": [7, 1, 2]}}, "data.division = [7, 1, 2]: unknown key"
+    ),
     "extra images of another": at(
         "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
     ),

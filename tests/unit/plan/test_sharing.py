@@ -543,7 +543,7 @@ OPTIMISER = {
 }
 SIZES = {
     "train_size": 50, "train_fraction": 0.5, "test_size": 50, "held_out": 50,
-    "server_validation": 5, "split_seed": 1,
+    "server_validation": 5, "split_seed": 1, "division": [7, 1, 2],
 }  # fmt: skip
 ADAPTIVE = {
     "learning_rate": 0.5,
@@ -814,6 +814,7 @@ PINNED_DEFAULTS = {
     "Digits.held_out": 360,
     "Digits.server_validation": 0,
     "Digits.split_seed": 0,
+    "Sized.division": None,
     "Sized.train_size": None,
     "Sized.train_fraction": None,
     "Sized.test_size": None,

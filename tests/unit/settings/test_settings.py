@@ -336,6 +336,16 @@ def test_distillation_needs_public_data():
     assert line(data=nothing)
 
 
+def test_a_division_says_whether_anything_is_public():
+    divided = {"cifar10": {"division": [7, 1, 2]}}
+    nothing = {"cifar10": {"division": [7, 0, 2]}}
+    estimated = {"model": "resnet8", "aggregation": {"batch_norm": "re_estimate"}}
+    assert line(**DISTILLED, data=divided)
+    assert "data.held_out = 0" in refusal(**DISTILLED, data=nothing)
+    assert re_estimates(line(**estimated, data=divided))
+    assert "data.held_out = 0" in refusal(**estimated, data=nothing)
+
+
 JUDGED = {"data": {"digits": {"server_validation": 10}}, **DISTILLED}
 
 

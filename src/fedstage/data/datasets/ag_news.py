@@ -37,21 +37,20 @@ def load(settings: AgNews, folder: Path) -> Dataset:
     """
     place = folder / settings.folder
     train, test = _read(place / "train.csv"), _read(place / "test.csv")
-    rows = choose_rows(settings, len(train), len(test))
-    trained = (train[row].text for row in rows.train.tolist())
-    vocabulary = vocabulary_of(settings, folder, trained)
+    rows, every = choose_rows(settings, len(train), len(test)), [*train, *test]
+    vocabulary = vocabulary_of(settings, folder, (every[row].text for row in rows.train.tolist()))
 
-    def samples(part: Sequence[_Article], chosen: Rows) -> Images:
-        articles = [part[row] for row in chosen.tolist()]
+    def samples(chosen: Rows) -> Images:
+        articles = [every[row] for row in chosen.tolist()]
         labels = torch.tensor([article.label for article in articles], dtype=torch.int64)
         texts = [article.text for article in articles]
         return Images(tokens_of(texts, vocabulary, settings.length), labels)
 
     return Dataset(
-        train=samples(train, rows.train),
-        test=samples(test, rows.test),
-        held_out=samples(train, rows.held_out).images,
-        server_validation=samples(train, rows.server_validation),
+        train=samples(rows.train),
+        test=samples(rows.test),
+        held_out=samples(rows.held_out).images,
+        server_validation=samples(rows.server_validation),
         class_names=CLASSES,
     )
 

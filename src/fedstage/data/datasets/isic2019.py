@@ -46,12 +46,12 @@ def load(settings: Isic2019, folder: Path) -> Dataset:
         samples than a size.
     """
     train, test = _read_table(folder / settings.folder).values()
-    rows = choose_rows(settings, len(train), len(test))
+    rows, every = choose_rows(settings, len(train), len(test)), [*train, *test]
     return Dataset(
-        train=_images(train, rows.train, settings.crop),
-        test=_images(test, rows.test, settings.crop),
-        held_out=_images(train, rows.held_out, settings.crop).images,
-        server_validation=_images(train, rows.server_validation, settings.crop),
+        train=_images(every, rows.train, settings.crop),
+        test=_images(every, rows.test, settings.crop),
+        held_out=_images(every, rows.held_out, settings.crop).images,
+        server_validation=_images(every, rows.server_validation, settings.crop),
         class_names=CLASSES,
     )
 

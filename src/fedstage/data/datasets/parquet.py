@@ -64,21 +64,22 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     train_paths, test_paths = _find(place, "train"), _find(place, "test", "valid")
     train = [_open(path, settings.label) for path in train_paths]
     test = [_open(path, settings.label) for path in test_paths]
-    names = _class_names([*train, *test], settings.label)
+    every = [*train, *test]
+    names = _class_names(every, settings.label)
     counts = (sum(len(file.labels) for file in files) for files in (train, test))
     rows = choose_rows(settings, *counts)
-    images = _images(train, rows.train, settings.image_size, None)
+    images = _images(every, rows.train, settings.image_size, None)
     shape = tuple(images.shape[1:])
-    clients = _clients(train, rows.train, settings.client_column)
+    clients = _clients(every, rows.train, settings.client_column)
 
-    def part(files: Sequence[_File], own: Rows) -> Images:
-        return Images(_images(files, own, settings.image_size, shape), _labels(files, own))
+    def part(own: Rows) -> Images:
+        return Images(_images(every, own, settings.image_size, shape), _labels(every, own))
 
     return Dataset(
-        train=Images(images, _labels(train, rows.train), clients),
-        test=part(test, rows.test),
-        held_out=part(train, rows.held_out).images,
-        server_validation=part(train, rows.server_validation),
+        train=Images(images, _labels(every, rows.train), clients),
+        test=part(rows.test),
+        held_out=part(rows.held_out).images,
+        server_validation=part(rows.server_validation),
         class_names=names,
     )
 
@@ -149,10 +150,11 @@ def _clients(files: Sequence[_File], rows: Rows, column: str | None) -> torch.Te
     if column is None:
         return None
     values: list[int | str] = []
-    first = files[0]
+    first: _File | None = None
     for file, own in _rows_by_file(files, rows):
         key = "data.client_column"
         read = _read_column(file.path, file.schema, key, column, _CLIENTS)
+        first = first or file
         if pa.types.is_integer(read.type) != pa.types.is_integer(first.schema.field(column).type):
             where = f"{file.path}: {key} = {column!r}: column is {read.type}"
             raise FedstageError(f"{where}, in {first.path} it is not")

@@ -37,12 +37,12 @@ def load(settings: TorchvisionData, folder: Path) -> Dataset:
     train = [_read(settings.name, part, folder) for part in training]
     test = [_read(settings.name, "test", folder)]
     counts = (sum(len(part.labels) for part in parts) for parts in (train, test))
-    rows = choose_rows(settings, *counts)
+    rows, every = choose_rows(settings, *counts), [*train, *test]
     return Dataset(
-        train=_take(train, rows.train),
-        test=_take(test, rows.test),
-        held_out=_take(train, rows.held_out).images,
-        server_validation=_take(train, rows.server_validation),
+        train=_take(every, rows.train),
+        test=_take(every, rows.test),
+        held_out=_take(every, rows.held_out).images,
+        server_validation=_take(every, rows.server_validation),
         class_names=train[0].names,
     )
 

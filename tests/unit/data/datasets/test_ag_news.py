@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,6 +11,7 @@ from fedstage.data.datasets import load
 from fedstage.data.datasets.ag_news import CLASSES
 from fedstage.data.datasets.wordpiece import SPECIAL, build_vocabulary, encode
 from fedstage.errors import FedstageError
+from fedstage.randomness import numpy_generator
 from fedstage.settings.data import AgNews
 
 TRAIN = [
@@ -43,6 +45,19 @@ def folder(tmp_path):
 
 def numbers(pieces):
     return {piece: number for number, piece in enumerate(pieces)}
+
+
+def test_a_division_takes_texts_of_both_files(folder):
+    order = numpy_generator(1, "dataset", "division").permutation(7)
+    labels = np.array([int(row[0]) - 1 for row in [*TRAIN, *TEST]])
+    train, _, test = (np.sort(part) for part in np.split(order, [4, 5]))
+    assert train.max() >= 5 > test.min(), "of both files"
+
+    data = load(settings(division=(4, 1, 2), split_seed=1), folder.parent)
+
+    assert data.train.labels.tolist() == labels[train].tolist()
+    assert data.test.labels.tolist() == labels[test].tolist()
+    assert data.held_out.shape == (1, 12)
 
 
 def test_texts_are_title_and_description_as_tokens(folder):

@@ -10,6 +10,7 @@ from PIL import Image
 from fedstage.data.datasets import load
 from fedstage.data.datasets.isic2019 import CLASSES, PICTURES, TABLE
 from fedstage.errors import FedstageError
+from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Isic2019
 
 HEAD = "image,MEL,NV,BCC,AK,BKL,DF,VASC,SCC,UNK,target,center,fold,fold2"
@@ -65,6 +66,20 @@ def test_pictures_labels_and_centres_are_those_of_the_table(folder):
     assert (data.test.labels.tolist(), data.test.clients.tolist()) == ([1], [5])
     assert data.class_names == CLASSES
     assert data.test_own is None
+
+
+def test_a_division_takes_pictures_of_both_folds_with_their_centres(folder):
+    names = ["ISIC_3", "ISIC_2_downsampled", "ISIC_9", "ISIC_1"]
+    order = numpy_generator(1, "dataset", "division").permutation(4)
+    assert 3 in order[:2], "a picture for testing is trained on"
+
+    data = load(settings(division=(2, 1, 1), split_seed=1), folder.parent)
+
+    train = np.sort(order[:2])
+    assert torch.equal(data.train.images, torch.stack([middle(folder, names[i]) for i in train]))
+    assert data.train.clients.tolist() == [[0, 4, 5, 5][i] for i in train]
+    assert torch.equal(data.held_out, middle(folder, names[order[2]])[None])
+    assert torch.equal(data.test.images, middle(folder, names[order[3]])[None])
 
 
 def test_sizes_are_those_of_other_data_sets(folder):

@@ -298,6 +298,31 @@ def test_integer_clients_are_numbered_in_numeric_order_over_shards(folder):
     assert data.test.clients is None
 
 
+def test_a_division_takes_clients_of_test_files_as_well(folder):
+    users = np.array([f"u{row % 5}" for row in range(17)])
+    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=list(users[:12]))
+    write(folder / "mine/test.parquet", pixels(2, 5), [0, 1, 2, 0, 1], user=list(users[12:]))
+    order = numpy_generator(0, "dataset", "division").permutation(17)
+    kept, public, tested = (np.sort(part) for part in np.split(order, [11, 13]))
+    images = np.concatenate([pixels(1, 12), pixels(2, 5)])
+
+    data = load(folder, client_column="user", division=(7, 1, 2))
+
+    assert kept.max() >= 12 > tested.min(), "of both files"
+    assert np.array_equal(data.train.images, channels_first(images[kept]))
+    assert np.array_equal(data.held_out, channels_first(images[public]))
+    assert np.array_equal(data.test.images, channels_first(images[tested]))
+    names = sorted(set(users[kept]))
+    assert [names[client] for client in data.train.clients] == users[kept].tolist()
+
+
+def test_a_division_of_clients_needs_their_column_in_test_files(folder):
+    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=list("ab" * 6))
+
+    with pytest.raises(FedstageError, match=r"test\.parquet: data\.client_column = 'user'"):
+        load(folder, client_column="user", division=(7, 1, 2))
+
+
 @pytest.mark.parametrize(
     ("users", "message"),
     [

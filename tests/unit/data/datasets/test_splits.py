@@ -15,7 +15,7 @@ def test_everything_is_kept_in_order_by_default():
     rows = choose_rows(settings(), 20, 7)
 
     assert rows.train.tolist() == list(range(20))
-    assert rows.test.tolist() == list(range(7))
+    assert rows.test.tolist() == list(range(20, 27)), "after those for training"
     assert rows.held_out.tolist() == []
 
 
@@ -29,7 +29,7 @@ def test_train_is_the_first_and_held_out_the_last_of_the_permutation():
 
     assert rows.train.tolist() == sorted(order[:12])
     assert rows.held_out.tolist() == sorted(order[-9:])
-    assert rows.test.tolist() == sorted(test_order[:4])
+    assert rows.test.tolist() == sorted(50 + test_order[:4])
 
 
 def test_the_servers_own_stand_before_the_held_out_and_take_them_from_training():
@@ -123,3 +123,69 @@ def test_all_that_is_there_may_be_asked_for():
 def test_asking_for_more_than_there_is_names_key_value_and_number(keys, message):
     with pytest.raises(FedstageError, match=message):
         choose_rows(settings(**keys), 10, 3)
+
+
+# --- divisions of all samples ---------------------------------------------------------------------
+
+FED_ET = (7, 1, 2)
+
+
+def test_a_division_is_of_all_samples_and_its_parts_share_none():
+    rows = choose_rows(settings(division=FED_ET), 50_000, 10_000)
+
+    parts = [rows.train, rows.held_out, rows.test]
+    assert [len(part) for part in parts] == [42_000, 6_000, 12_000]
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(60_000))
+    for part in parts:  # each has official training and test samples
+        assert 0.8 < (part < 50_000).mean() < 0.87
+
+
+def test_a_division_cuts_one_permutation_in_the_order_of_its_shares():
+    order = numpy_generator(3, "dataset", "division").permutation(23)
+
+    rows = choose_rows(settings(division=(2, 1, 1), split_seed=3), 20, 3)
+
+    # 23 * 2 / 4 and 23 * 3 / 4, rounded down.
+    assert rows.train.tolist() == sorted(order[:11])
+    assert rows.held_out.tolist() == sorted(order[11:17])
+    assert rows.test.tolist() == sorted(order[17:])
+
+
+def test_sizes_keep_the_first_of_each_part_of_a_division():
+    order = numpy_generator(0, "dataset", "division").permutation(100)
+    keys = {"division": FED_ET, "server_validation": 5}
+
+    rows = choose_rows(settings(train_size=20, test_size=4, **keys), 80, 20)
+    half = choose_rows(settings(train_fraction=0.4, **keys), 80, 20)
+
+    assert rows.train.tolist() == sorted(order[:20])
+    assert rows.server_validation.tolist() == sorted(order[65:70])
+    assert rows.held_out.tolist() == sorted(order[70:80])
+    assert rows.test.tolist() == sorted(order[80:84])
+    assert half.train.tolist() == sorted(order[:26])
+    whole = choose_rows(settings(**keys), 80, 20)
+    parts = [whole.train, whole.server_validation, whole.held_out, whole.test]
+    assert sorted(np.concatenate(parts)) == list(range(100))
+
+
+def test_nothing_needs_to_be_held_out():
+    rows = choose_rows(settings(division=(3, 0, 1)), 9, 3)
+
+    assert (len(rows.train), len(rows.held_out), len(rows.test)) == (9, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"train_size": 8}, r"data\.train_size = 8: at most 7 .*7 for training, division = \[7, 1"),
+        ({"test_size": 3}, r"data\.test_size = 3: at most 2 \(there are 2 for testing\)"),
+        ({"server_validation": 7}, r"data\.server_validation = 7: at most 6 .*division = \[7, 1"),
+        (
+            {"division": (50, 1, 2)},
+            r"data\.division = \[50, 1, 2\]: each share must have a sample, and there are 10",
+        ),
+    ],
+)
+def test_more_than_a_division_has_is_told(keys, message):
+    with pytest.raises(FedstageError, match=message):
+        choose_rows(settings(**{"division": FED_ET, **keys}), 8, 2)

@@ -243,6 +243,33 @@ def test_sizes_keep_images_with_their_labels_and_hold_out_others(cifar10, tmp_pa
     assert np.array_equal(data.test.labels, whole.test.labels[tested])
 
 
+def test_a_division_takes_official_training_and_test_images_together(cifar10, tmp_path):
+    images = np.concatenate(cifar10)
+    whole = load_torchvision(settings("cifar10"), tmp_path)
+    labels = torch.cat([whole.train.labels, whole.test.labels])
+    order = numpy_generator(8, "dataset", "division").permutation(26)
+    train, held_out, test = (np.sort(part) for part in np.split(order, [18, 20]))
+
+    data = load_torchvision(settings("cifar10", division=(7, 1, 2), split_seed=8), tmp_path)
+
+    assert np.array_equal(data.train.images, images[train])
+    assert torch.equal(data.train.labels, labels[train])
+    assert np.array_equal(data.held_out, images[held_out])
+    assert np.array_equal(data.test.images, images[test])
+    assert torch.equal(data.test.labels, labels[test])
+    assert train.max() >= 20 > test.min(), "of both official parts"
+
+
+def test_a_division_has_the_extra_images_too(svhn, tmp_path):
+    images = np.concatenate([svhn[0], pixels(7, 4), svhn[1]])
+    order = numpy_generator(0, "dataset", "division").permutation(13)
+
+    data = load_torchvision(settings("svhn", extra=True, division=(7, 1, 2)), tmp_path)
+
+    assert np.array_equal(data.train.images, images[np.sort(order[:9])])
+    assert np.array_equal(data.test.images, images[np.sort(order[10:])])
+
+
 @pytest.mark.parametrize("file", ["data_batch_3", "test_batch", "batches.meta"])
 def test_altered_cifar_file_is_refused_by_name_and_kept(cifar10, tmp_path, file):
     path = tmp_path / "cifar-10-batches-py" / file

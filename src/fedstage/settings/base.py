@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -15,6 +15,8 @@ NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 #: A file of weights below the working folder; its name identifies all that determines it.
 WeightsFile = Annotated[str, Field(pattern=r"^results/.+\.safetensors$")]
+#: How images are changed at random: `fedstage.training.images.draw`.
+Augmentation = Literal["none", "flip", "crop", "crop_flip"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a file's name
 
 #: Settings whose value is a choice; merging replaces them where the name differs.

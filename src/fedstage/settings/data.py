@@ -1,11 +1,19 @@
 """Data sets and the kinds of their samples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Choice, Count, Fraction, Positive, Settings
+from fedstage.settings.base import (
+    Augmentation,
+    ByName,
+    Choice,
+    Count,
+    Fraction,
+    Positive,
+    Settings,
+)
 
 #: Tokens of a text: its marks and at least one piece.
 Length = Annotated[int, Field(ge=3)]
@@ -25,8 +33,26 @@ class DataSet(Choice):
     has_own_test: ClassVar[bool] = False
     in_folder: ClassVar[bool] = True
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether samples are set aside as public ones."""
+        return False
 
-class Digits(DataSet):
+
+class ImageSet(DataSet):
+    """A data set of images, some of which may be held out as public ones.
+
+    `held_out_augmentation` changes the held-out images once and for all, by a draw with
+    `split_seed`, before a teacher or a student sees them: the public data with a transformation of
+    its own of Fed-ET (Cho et al. 2022).
+    """
+
+    uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
+    held_out_augmentation: Augmentation = "none"
+    split_seed: int = 0
+
+
+class Digits(ImageSet):
     """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes.
 
     `server_validation` labelled training samples are the server's own (`Server.early_stopping`,
@@ -38,7 +64,11 @@ class Digits(DataSet):
     test: Positive = 360
     held_out: Count = 360
     server_validation: Count = 0
-    split_seed: int = 0
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether samples are set aside as public ones."""
+        return self.held_out > 0
 
 
 class Sized(DataSet):
@@ -61,7 +91,13 @@ class Sized(DataSet):
     server_validation: Count = 0
     split_seed: int = 0
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether samples are set aside as public ones."""
+        return self.held_out > 0 if self.division is None else self.division[1] > 0
+
     def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
         if self.train_size is not None and self.train_fraction is not None:
             yield "train_size and train_fraction: give one of them"
         if self.division is not None and self.held_out:
@@ -71,7 +107,7 @@ class Sized(DataSet):
             )
 
 
-class TorchvisionData(Sized):
+class TorchvisionData(Sized, ImageSet):
     """A data set that torchvision reads, checksums included.
 
     `extra` adds SVHN's 531,131 further training images to its 73,257.
@@ -87,7 +123,7 @@ class TorchvisionData(Sized):
             yield f"extra = true: only for svhn, {self.name} has no such images"
 
 
-class ParquetData(Sized):
+class ParquetData(Sized, ImageSet):
     """Images in the Parquet layout of the Hugging Face hub, in `folder` below the data folder.
 
     Files are `train*.parquet` and `test*.parquet` with encoded images in column `img` or `image`
@@ -117,7 +153,7 @@ class HeartDisease(DataSet):
     server_validation: ClassVar[int] = 0
 
 
-class Isic2019(Sized):
+class Isic2019(Sized, ImageSet):
     """Fed-ISIC2019 as FLamby has preprocessed it: 23,247 pictures of skin, 8 classes, 6 centres.
 
     `folder` below the data folder holds the pictures and FLamby's split; the middle `crop` x `crop`
@@ -191,13 +227,6 @@ class Sent140(DataSet):
 Data = ByName[
     Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
 ]
-
-
-def holds_out(data: Data) -> bool:
-    """Whether a data set sets samples aside as public ones."""
-    if isinstance(data, Sized) and data.division is not None:
-        return data.division[1] > 0
-    return data.held_out > 0
 
 
 class HeldOut(Settings):

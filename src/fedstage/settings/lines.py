@@ -7,7 +7,7 @@ from pydantic import Field
 
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
-from fedstage.settings.data import Data, HeldOut, Public, holds_out
+from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.groups import Groups, client_groups, models_of
 from fedstage.settings.local_training import (
@@ -70,7 +70,7 @@ class Line(Groups):
                 "compression.downstream = true: only without global and head_transfer, for then a "
                 "model is not the old one with a sparse change; set it to false"
             )
-        if re_estimates(self) and self.public.name == "held_out" and not holds_out(self.data):
+        if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
                 "needs at least 1 sample"

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import (
+    Augmentation,
     ByName,
     Choice,
     Count,
@@ -60,7 +61,7 @@ class Optimiser(Settings):
     weight_decay: NonNegative = 0.0
     clip_norm: Rate | None = None
     batch_size: Positive
-    augmentation: Literal["none", "flip", "crop", "crop_flip"] = "none"
+    augmentation: Augmentation = "none"
 
     def _faults(self) -> Iterator[str]:
         if self.nesterov and not self.momentum:

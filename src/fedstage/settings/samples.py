@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator
 
-from fedstage.settings.data import AgNews, Data, Public, Sent140, holds_out
+from fedstage.settings.data import AgNews, Data, ImageSet, Public, Sent140
 from fedstage.settings.models import Model, OfTexts
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server
 
 
 def check_public(data: Data, public: Public) -> Iterator[str]:
-    """Yield the fault of a held-out public set without samples."""
-    if public.name == "held_out" and not holds_out(data):
-        yield "data.held_out = 0: public = held_out needs at least 1 sample"
+    """Yield the faults of a held-out public set without samples, or of one changed in vain."""
+    if public.name == "held_out":
+        if not data.holds_out:
+            yield "data.held_out = 0: public = held_out needs at least 1 sample"
+        return
+    for key, images in (("data", data), ("public", public)):
+        if isinstance(images, ImageSet) and images.held_out_augmentation != "none":
+            yield (
+                f"{key}.held_out_augmentation = {images.held_out_augmentation!r}: only in data, "
+                f"with public = held_out; public = {public.name} gives its training images"
+            )
 
 
 def check_samples(

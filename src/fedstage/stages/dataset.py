@@ -10,10 +10,11 @@ from fedstage.data.datasets import load
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.settings.data import DataOption
+from fedstage.settings.data import Data, DataOption, ImageSet
 from fedstage.settings.validation import validate
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
+from fedstage.training.public_images import change_once
 
 
 def dataset(
@@ -40,7 +41,7 @@ def dataset(
         `fedstage.data.datasets.images.Images`; `labels` int64 [n] and, where the data set has them,
         `clients` int64 [n].
     held_out : Path
-        Output: `images` uint8 [m, C, H, W].
+        Output: `images` uint8 [m, C, H, W], changed by `held_out_augmentation` of the settings.
     server_validation, test_own : Path, optional
         Outputs: as `test`; `test_own` as each client prepares its own samples, empty where that
         makes no difference.
@@ -57,7 +58,7 @@ def dataset(
     loaded = load(chosen, folder or default_folder())
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
-    save_tensors(held_out, {"images": loaded.held_out})
+    save_tensors(held_out, {"images": _public(chosen, loaded.held_out)})
     if server_validation is not None:
         save_tensors(server_validation, _tensors(loaded.server_validation))
     if test_own is not None:
@@ -81,6 +82,13 @@ def describe(name: str, data: Dataset) -> dict[str, Any]:
         "held_out": len(data.held_out),
         "server_validation": len(data.server_validation.labels),
     }
+
+
+def _public(settings: Data, images: torch.Tensor) -> torch.Tensor:
+    """Return the held-out images as teachers and students see them."""
+    if not isinstance(settings, ImageSet) or settings.held_out_augmentation == "none":
+        return images
+    return change_once(images, settings.held_out_augmentation, settings.split_seed)
 
 
 def _tensors(part: Images) -> dict[str, torch.Tensor]:

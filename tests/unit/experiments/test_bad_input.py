@@ -797,6 +797,12 @@ BAD_CONFIGURATIONS = {
     "a division of what has a fixed one": at(
         "b:data", {"digits": {"division": [7, 1, 2]}}, "data.division = [7, 1, 2]: unknown key"
     ),
+    "public images changed in another way": at(
+        "b:data", {"digits": {"held_out_augmentation": "mixup"}}, "'mixup'", "'crop_flip'"
+    ),
+    "texts that are flipped": at(
+        "b:data", {"ag_news": {"held_out_augmentation": "flip"}}, "unknown key"
+    ),
     "extra images of another": at(
         "b:data", {"cifar10": {"extra": True}}, "data: extra = true: only for svhn", "cifar10"
     ),

@@ -541,6 +541,7 @@ OPTIMISER = {
     "batch_size": 4,
     "augmentation": "flip",
 }
+IMAGES = {"held_out_augmentation": "flip", "split_seed": 1}
 SIZES = {
     "train_size": 50, "train_fraction": 0.5, "test_size": 50, "held_out": 50,
     "server_validation": 5, "split_seed": 1, "division": [7, 1, 2],
@@ -566,13 +567,15 @@ TRANSFORMER = {
 }
 #: For each class, each field with a value that is neither its default nor the one above.
 OTHER = {
-    "Digits": {"test": 300, "held_out": 300, "server_validation": 5, "split_seed": 1},
+    "ImageSet": IMAGES,
+    "Digits": {"test": 300, "held_out": 300, "server_validation": 5} | IMAGES,
     "Sized": SIZES,
-    "TorchvisionData": SIZES | {"extra": True},
+    "TorchvisionData": SIZES | IMAGES | {"extra": True},
     "ParquetData": SIZES
+    | IMAGES
     | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
     "HeartDisease": {"folder": "b"},
-    "Isic2019": SIZES | {"folder": "b", "crop": 64},
+    "Isic2019": SIZES | IMAGES | {"folder": "b", "crop": 64},
     "Camelyon16": {"folder": "b", "max_tiles": 10},
     "AgNews": SIZES | {"folder": "b", "length": 64, "vocabulary": "b", "vocabulary_size": 900},
     "Sent140": {
@@ -810,10 +813,11 @@ SERVER_ADAM = {
     "v_start": "zero",
 }
 PINNED_DEFAULTS = {
+    "ImageSet.held_out_augmentation": "none",
+    "ImageSet.split_seed": 0,
     "Digits.test": 360,
     "Digits.held_out": 360,
     "Digits.server_validation": 0,
-    "Digits.split_seed": 0,
     "Sized.division": None,
     "Sized.train_size": None,
     "Sized.train_fraction": None,
@@ -821,7 +825,10 @@ PINNED_DEFAULTS = {
     "Sized.held_out": 0,
     "Sized.server_validation": 0,
     "Sized.split_seed": 0,
+    "TorchvisionData.held_out_augmentation": "none",
     "TorchvisionData.extra": False,
+    "ParquetData.held_out_augmentation": "none",
+    "Isic2019.held_out_augmentation": "none",
     "ParquetData.label": "label",
     "ParquetData.client_column": None,
     "ParquetData.image_size": None,

@@ -650,6 +650,20 @@ def test_a_stage_reaches_the_choices_that_its_code_depends_on(stage, expected):
     assert chosen & reachable(stage, chosen, calls) == {f"fedstage.{name}" for name in expected}
 
 
+def test_changes_of_public_images_reach_data_sets_that_have_them_only():
+    def of_dataset(**keys):
+        data = DataOption.model_validate({"data": {"digits": keys}})
+        return reachable("dataset", *reach(data, "dataset"))
+
+    plain = of_dataset(held_out=9)
+    assert of_dataset(held_out_augmentation="flip") - plain == {
+        "fedstage.training.public_images", "fedstage.training.images", "fedstage.data.bags",
+    }  # fmt: skip
+    line = a_line(data={"digits": {"held_out_augmentation": "flip"}})
+    for stage in ("local_training", "segment", "partition"):
+        assert "fedstage.training.public_images" not in reachable(stage, *reach(line, stage))
+
+
 def test_the_compiler_is_part_of_what_is_trained_by_compiled_code():
     compiled, plain = a_line(numerics={"compile": True}), a_line()
     for stage in ("local_training", "segment"):

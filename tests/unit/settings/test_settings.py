@@ -346,6 +346,16 @@ def test_a_division_says_whether_anything_is_public():
     assert "data.held_out = 0" in refusal(**estimated, data=nothing)
 
 
+def test_only_public_images_that_were_held_out_are_changed():
+    changed = {"digits": {"held_out_augmentation": "flip"}}
+    assert line(**DISTILLED, data=changed)
+    assert line(data=changed, public="svhn"), "which no student sees"
+    told = "held_out_augmentation = 'flip': only in data, with public = held_out; public ="
+    assert f"data.{told} svhn" in refusal(**DISTILLED, data=changed, public="svhn")
+    public = {"svhn": {"held_out": 9, "held_out_augmentation": "flip"}}
+    assert f"public.{told} svhn" in refusal(**DISTILLED, public=public)
+
+
 JUDGED = {"data": {"digits": {"server_validation": 10}}, **DISTILLED}
 
 

@@ -17,6 +17,7 @@ from fedstage.settings.data import Digits
 from fedstage.stages.dataset import dataset
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
+from fedstage.training.public_images import change_once
 
 DIGITS = {"name": "digits", "test": 300, "held_out": 100, "split_seed": 3}
 
@@ -95,6 +96,19 @@ def test_same_settings_give_the_same_bytes(tmp_path):
 
     for name in first:
         assert first[name].read_bytes() == second[name].read_bytes()
+
+
+def test_held_out_images_are_changed_once_and_no_others(tmp_path):
+    plain = run(DIGITS, tmp_path / "plain")
+    none = run(DIGITS | {"held_out_augmentation": "none"}, tmp_path / "none")
+    shifted = run(DIGITS | {"held_out_augmentation": "crop"}, tmp_path / "shifted")
+
+    assert all(plain[name].read_bytes() == none[name].read_bytes() for name in plain)
+    same = {name for name in plain if plain[name].read_bytes() == shifted[name].read_bytes()}
+    assert same == {"train", "test", "info"}
+    before, after = (load_tensors(one["held_out"])[0]["images"] for one in (plain, shifted))
+    assert torch.equal(after, change_once(before, "crop", 3))
+    assert not torch.equal(after, before)
 
 
 def test_the_servers_own_images_are_written_with_their_labels(tmp_path):

@@ -27,8 +27,8 @@ from fedstage.plan.one_shot_sharing import (
 )
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import keeps_state, normalised, undistilled
-from fedstage.results.cells import check_cells
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
+from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data, HeldOut
@@ -69,7 +69,7 @@ class Catalogue:
     experiments: dict[str, Experiment]
     runs: dict[tuple[str, str], list[Run]]
     published: dict[tuple[str, str], PublishedTable]
-    published_memory: dict[tuple[str, str], PublishedTable]
+    published_communication: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
@@ -131,21 +131,20 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     targets = [found for target in config.targets for found in _expand(target, runs)]
     papers = folder / "papers"
     published = find_published(experiments, runs, papers)
-    memory = find_published(experiments, runs, papers, "communication")
+    communicated = find_published(experiments, runs, papers, "communication")
     claims = load_claims(config.claims, papers, None if names is None else experiments)
     grids = _grids(runs)
     check_claims(claims, grids)
     check_metrics(claims, experiments)
     for name, experiment in experiments.items():
-        cells = experiment.communication.reach or {}
-        check_cells(f"{name}: communication.reach", name, cells, grids[name])
+        check_goal(name, experiment.communication.reach, grids[name])
     every = [one.line for resolved in runs.values() for run in resolved for one in run.trained()]
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
     index = _index(every) | {"choices": choices}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
-    return Catalogue(config, folder, experiments, runs, published, memory, claims, **index)
+    return Catalogue(config, folder, experiments, runs, published, communicated, claims, **index)
 
 
 def load_methods(path: Path) -> dict[str, Raw]:

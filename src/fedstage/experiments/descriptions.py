@@ -10,10 +10,14 @@ from fedstage.plan.runs import Run
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
-from fedstage.settings.experiments import Experiment
+from fedstage.results.communication.goals import by_value
+from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
+
+#: What a paper reports of communication: the keys of its source, and of a run's number.
+_COMMUNICATED = {MEMORY: ("memory", "memory_mib"), PARAMETERS: ("params", "published_params")}
 
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
@@ -27,10 +31,12 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         head |= {"published": published.source, "notes": published.notes}
         numbers = zip(runs, published.numbers, strict=True)
         runs = [{**run, "published": number} for run, number in numbers]
-    if memory := catalogue.published_memory.get((experiment, scale)):
-        head |= {"memory": memory.source, "memory_notes": memory.notes}
-        held = [number and number["value"] for number in memory.numbers]
-        runs = [{**run, "memory_mib": value} for run, value in zip(runs, held, strict=True)]
+    communicated = definition.communication.published
+    if communicated and (found := catalogue.published_communication.get((experiment, scale))):
+        of, key = _COMMUNICATED[communicated.metric]
+        head |= {of: found.source, "communication_notes": found.notes}
+        values = [number and number["value"] for number in found.numbers]
+        runs = [{**run, key: value} for run, value in zip(runs, values, strict=True)]
     return {**head, "runs": runs}
 
 
@@ -43,7 +49,7 @@ def _head(experiment: Experiment) -> Raw:
         "metric": table.metric,
         "also": table.also,
         "over": table.over,
-        "reach": experiment.communication.reach,
+        "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "simulation": canonical(experiment.simulation),
     }
     return {key: value for key, value in head.items() if value is not None}

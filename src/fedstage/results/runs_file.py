@@ -16,7 +16,7 @@ from fedstage.settings.base import Settings
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.runs import RunLength
-from fedstage.settings.scores import Axis, Cells, Metric
+from fedstage.settings.scores import Axis, Metric, Reach
 from fedstage.settings.simulation import Simulation
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
@@ -61,7 +61,7 @@ class ExperimentRun(Settings):
     Of several `candidates` the file `chosen` names one. `validation` are each candidate's metrics
     on validation samples, of a federated run that has any, and `over_rounds` the metrics of what
     was trained on clients' logits, during its training. `published` and `memory_mib` are the
-    paper's numbers for its cell.
+    paper's numbers for its cell, and so are `published_params`, sent until a goal is reached.
     """
 
     settings: dict[str, Axis]
@@ -73,6 +73,7 @@ class ExperimentRun(Settings):
     over_rounds: str | None = None
     published: PublishedNumber | None = None
     memory_mib: float | None = None
+    published_params: float | None = None
 
     @property
     def length(self) -> RunLength:
@@ -94,9 +95,9 @@ class ExperimentRun(Settings):
 class ExperimentRuns(Settings):
     """An experiment at a scale: its runs, and the axes and metric of its table.
 
-    `published` names the paper and table of the runs' published numbers, `memory` those of the
-    memory that prediction needs; the notes say at which scales both were measured. `labels` are the
-    names of methods for people.
+    `published` names the paper and table of the runs' published numbers, `memory` and `params`
+    those of what is said of communication; the notes say at which scales both were measured.
+    `labels` are the names of methods for people.
     """
 
     experiment: str
@@ -110,8 +111,9 @@ class ExperimentRuns(Settings):
     published: str | None = None
     notes: list[str] = []
     memory: str | None = None
-    memory_notes: list[str] = []
-    reach: Cells | None = None
+    params: str | None = None
+    communication_notes: list[str] = []
+    reach: Reach | None = None
     labels: dict[str, str] = {}
     simulation: Simulation = Simulation()
     runs: Annotated[list[ExperimentRun], Field(min_length=1)]

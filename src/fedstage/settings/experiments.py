@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from fedstage.settings.base import Name, Settings
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
-from fedstage.settings.scores import SECONDS, Cells, Metric
+from fedstage.settings.scores import SECONDS, Cells, Metric, Reach
 from fedstage.settings.simulation import Simulation
 
 
@@ -50,21 +50,70 @@ MEASURED: frozenset[Result] = frozenset({"table", "figures", "communication", "r
 OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})
 
 
+#: What a paper may report of communication: the memory that predictions need, and the parameters
+#: that all participants send and receive until an accuracy is reached.
+MEMORY, PARAMETERS = "memory_mib", "comm_params"
+
+
+def _a_goal(raw: Any) -> Any:
+    """Refuse what is no goal in one line; a union would have a line for each of its kinds."""
+    if raw is None or _is_accuracy(raw):
+        return raw
+    parts = list(raw.values()) if isinstance(raw, dict) else []
+    if len(parts) == 1 and isinstance(parts[0], dict):
+        if parts[0] and all(map(_is_accuracy, parts[0].values())):
+            return raw
+    elif parts and all(map(_are_values, parts)):
+        return raw
+    raise PydanticCustomError(
+        "goal",
+        "must be cells, {method: fens}, an accuracy above 0 and up to 100, or one for each value "
+        "of one axis, {data: {cifar10: 70, cifar100: 30}}",
+    )
+
+
+def _is_accuracy(raw: Any) -> bool:
+    return isinstance(raw, int | float) and not isinstance(raw, bool) and 0 < raw <= 100
+
+
+def _are_values(raw: Any) -> bool:
+    values = raw if isinstance(raw, list) else [raw]
+    return bool(values) and all(isinstance(one, str | int | float | None) for one in values)
+
+
 class Communication(Settings):
     """What an experiment's communication is compared with.
 
-    `published` locates a paper's numbers of the memory that predictions need. `reach` are cells
-    whose accuracy is the goal of all runs that share their seed and all axes not named in it.
+    `reach` is the goal of runs: the accuracy of cells that share their seed and all axes not named
+    in it, or a fixed one. `published` locates a paper's numbers: of the memory that predictions
+    need (`memory_mib`) or of the parameters sent until a fixed goal (`comm_params`).
     """
 
     published: Published | None = None
-    reach: Annotated[Cells, Field(min_length=1)] | None = None
+    reach: Annotated[Reach | None, BeforeValidator(_a_goal)] = None
 
     @model_validator(mode="before")
     @classmethod
     def _published_of_memory(cls, raw: Any) -> Any:
         """Take the published numbers of memory by default."""
-        return _published_of(raw, {"metric": "memory_mib"})
+        return _published_of(raw, {"metric": MEMORY})
+
+    def _faults(self) -> Iterator[str]:
+        metric = MEMORY if self.published is None else self.published.metric
+        if metric not in (MEMORY, PARAMETERS):
+            yield f"published.metric = {metric!r}: must be {MEMORY} or {PARAMETERS}"
+        if metric == PARAMETERS and not is_fixed(self.reach):
+            yield (
+                f"published.metric = {metric!r}: needs a fixed accuracy in reach, such as "
+                "reach = 70"
+            )
+
+
+def is_fixed(reach: Reach | None) -> bool:
+    """Whether a goal is an accuracy, or several, and not that of other cells."""
+    if isinstance(reach, dict):
+        return any(isinstance(part, dict) for part in reach.values())
+    return reach is not None
 
 
 #: The values of an axis of the grid: a list, or a mapping from the names shown in tables.

@@ -10,6 +10,12 @@ Axis = str | int | float | bool | None
 #: Cells of a table by values of axes, such as ``{method: [fedavg, feddf], partition.alpha: 0.1}``.
 Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
 
+#: A score in percent that is to be reached.
+Goal = Annotated[float, Field(gt=0, le=100)]
+#: What runs are to reach: the accuracy that some cells end with, one accuracy for all, or one for
+#: each value of one axis, ``{data: {cifar10: 70, cifar100: 30}}``.
+Reach = Cells | Goal | dict[str, dict[str | int | float, Goal]]
+
 #: Median measured seconds of a round: of one participant's training, or of all jobs of a stage.
 Seconds = Literal[
     "participant_s",
@@ -22,9 +28,10 @@ Seconds = Literal[
 ]
 
 #: Bytes that one client sends and receives in a run: in all, until the round that is best on
-#: validation samples, until it is as accurate as another run; the mean upload of a round; the
-#: ensemble's download. The first three are also multiples of one model up and one down. Predictions
-#: need `memory_bytes`.
+#: validation samples, until it is as accurate as another run or as was asked for; the mean upload
+#: of a round; the ensemble's download. The first three are also multiples of one model up and one
+#: down. Predictions need `memory_bytes`. `params` are the numbers of 32 bits that all clients send
+#: and receive.
 Communicated = Literal[
     "bytes",
     "times_one_shot",
@@ -35,6 +42,8 @@ Communicated = Literal[
     "bytes_up_a_round",
     "ensemble_bytes",
     "memory_bytes",
+    "params",
+    "params_to_reach",
 ]
 COMMUNICATED: frozenset[str] = frozenset(get_args(Communicated))
 

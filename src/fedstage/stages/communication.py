@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedstage.results.communication.figure import draw_communication
-from fedstage.results.communication.runs import read_traffic, with_references
+from fedstage.results.communication.goal_table import goal_rows
+from fedstage.results.communication.runs import read_traffic, with_goals
 from fedstage.results.communication.table import (
+    explain_goal,
     legend,
     run_rows,
     run_schema,
@@ -16,7 +18,14 @@ from fedstage.results.communication.table import (
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.plain import write_csv, write_html, write_markdown, write_parquet
+from fedstage.results.tables.plain import (
+    First,
+    write_csv,
+    write_html,
+    write_markdown,
+    write_parquet,
+)
+from fedstage.settings.experiments import is_fixed
 
 
 def communication(
@@ -33,12 +42,13 @@ def communication(
 
     `csv` and `parquet` have exact numbers, a row a run and phase, `markdown` and `html` means over
     seeds, for people. `by_run` has a row for each run, with its value on every axis and its seed,
-    for claims; `figure` draws accuracy over bytes.
+    for claims; `figure` draws accuracy over bytes. Where an accuracy to reach is fixed, tables for
+    people begin with the parameters that all participants have moved until then.
     """
     experiment = read_runs_file(runs)
     metric, axes = experiment.metric, experiment.axes
     read = [read_traffic(run, metric) for run in experiment.runs]
-    measured = with_references(read, experiment.reach)
+    measured = with_goals(read, experiment.reach)
     rows, numbers = table_rows(measured, axes), run_rows(measured)
     write_csv(csv, rows)
     write_parquet(parquet, rows, table_schema(rows, axes))
@@ -47,19 +57,34 @@ def communication(
     labelled = [
         replace(run, settings=settings_for_people(run.settings, experiment)) for run in measured
     ]
-    shown = shown_rows(table_rows(labelled, people.axes), people.axes, metric)
-    reach = experiment.reach and settings_for_people(experiment.reach, experiment)
+    fixed, reach = is_fixed(experiment.reach), experiment.reach
+    shown = shown_rows(table_rows(labelled, people.axes), people.axes, metric, fixed)
+    if isinstance(reach, dict):
+        reach = settings_for_people(reach, experiment)
     explained = legend(metric, experiment.memory, reach)
     source = " ".join(
         [
             f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what the mean "
             "client sends and receives until training ends, from the files and tables that "
             "travelled.",
-            *experiment.memory_notes,
+            *experiment.communication_notes,
         ]
     )
-    write_markdown(markdown, experiment.title, source, shown, explained)
+    first = None
+    if fixed:
+        notes = _notes(explain_goal(reach, metric), experiment.params)
+        first = First(goal_rows(labelled, people.rows, people.columns), len(people.rows), notes)
+    write_markdown(markdown, experiment.title, source, shown, explained, first)
     about = {"title": experiment.title, "source": source}
-    write_html(html, shown, explained, **about, left=len(axes) + 1)
+    write_html(html, shown, explained, **about, left=len(axes) + 1, first=first)
     drawn = draw_communication(labelled, people.rows, people.columns, experiment.title, metric)
     save_figure(drawn, figure)
+
+
+def _notes(until: str, published: str | None) -> list[str]:
+    """Return what the first table's cells mean."""
+    cells = (
+        f"Cells: numbers of 32 bits that all participants together send and receive {until}; mean "
+        "over the seeds that reach it."
+    )
+    return [cells] if published is None else [cells, f"**published**: what {published} reports."]

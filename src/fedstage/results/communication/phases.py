@@ -1,13 +1,14 @@
 """The bytes that one client sends and receives, phase by phase, from the tables of the stages.
 
-All numbers are of the mean client: the bytes of all participants, divided by the number of clients.
-With full participation each client moves as much.
+Numbers are of the mean client: the bytes of all participants, divided by the number of clients.
+With full participation each client moves as much. Beside them stand the bytes of all participants.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
@@ -22,6 +23,14 @@ from fedstage.storage.tensors import read_header
 FEDERATED = "federated_round"
 
 
+class Moved(NamedTuple):
+    """The bytes that one client sends and receives, and those of all participants both ways."""
+
+    up: float
+    down: float
+    everyone: int
+
+
 @dataclass(frozen=True)
 class Phase:
     """The bytes that one client moves in a phase."""
@@ -31,6 +40,7 @@ class Phase:
     rounds: int  # 0 for a phase outside of rounds
     up: float  # bytes of all rounds
     down: float
+    everyone: int  # of all participants, both ways
 
 
 def phases_of(parts: Sequence[Part]) -> list[Phase]:
@@ -38,8 +48,8 @@ def phases_of(parts: Sequence[Part]) -> list[Phase]:
     return [phase for number, part in enumerate(parts, 1) for phase in _phases(number, part)]
 
 
-def bytes_by_round(part: Part) -> dict[int, tuple[float, float]]:
-    """Return the bytes up and down of one client in each round of a federated line."""
+def bytes_by_round(part: Part) -> dict[int, Moved]:
+    """Return the bytes that are moved in each round of a federated line."""
     line = part.line
     moved: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for path in traffic_files(line, part.length.rounds):
@@ -48,7 +58,7 @@ def bytes_by_round(part: Part) -> dict[int, tuple[float, float]]:
             moved[round][0] += up
             moved[round][1] += down
     return {
-        round: (up / line.clients, down / line.clients)
+        round: Moved(up / line.clients, down / line.clients, up + down)
         for round, (up, down) in sorted(moved.items())
     }
 
@@ -60,8 +70,7 @@ def _phases(number: int, part: Part) -> list[Phase]:
     if isinstance(line, OneShotLine):
         return _one_shot(number, line)
     rounds = bytes_by_round(part).values()
-    up, down = (sum(way) for way in zip(*rounds, strict=True))
-    return [Phase(number, FEDERATED, len(rounds), up, down)]
+    return [Phase(number, FEDERATED, len(rounds), *_sum(rounds))]
 
 
 def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
@@ -75,7 +84,7 @@ def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
         phase[1] += row["bytes_up"] * row["participants"]
         phase[2] += row["bytes_down"] * row["participants"]
     return [
-        Phase(number, name, rounds, up / clients, down / clients)
+        Phase(number, name, rounds, up / clients, down / clients, up + down)
         for name, (rounds, up, down) in found.items()
         if up or down
     ]
@@ -104,23 +113,30 @@ def tensor_bytes(path: str) -> int:
     return sum(end - start for start, end in spans)
 
 
-def total(phases: Iterable[Phase]) -> tuple[float, float]:
-    """Return the bytes that one client sends and receives in all phases."""
-    every = list(phases)
-    return sum(phase.up for phase in every), sum(phase.down for phase in every)
+def total(phases: Iterable[Phase]) -> Moved:
+    """Return the bytes that are moved in all phases."""
+    return _sum([Moved(phase.up, phase.down, phase.everyone) for phase in phases])
 
 
-def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, tuple[float, float]]:
-    """Return the bytes up and down of one client by the end of each round of the last part.
+def _sum(parts: Collection[Moved]) -> Moved:
+    return Moved(
+        sum(part.up for part in parts),
+        sum(part.down for part in parts),
+        sum(part.everyone for part in parts),
+    )
+
+
+def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Moved]:
+    """Return the bytes that are moved by the end of each round of the last part.
 
     A part without rounds has one, by whose end everything has travelled.
     """
-    up, down = total(phase for phase in phases if phase.part < len(parts))
+    moved = total(phase for phase in phases if phase.part < len(parts))
     last = parts[-1]
     if not isinstance(last.line, Line):
         return {last.length.rounds: total(phases)}
     until = {}
-    for round, (sent, received) in bytes_by_round(last).items():
-        up, down = up + sent, down + received
-        until[round] = (up, down)
+    for round, more in bytes_by_round(last).items():
+        moved = _sum((moved, more))
+        until[round] = moved
     return until

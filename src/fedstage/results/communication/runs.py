@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, selects
+from fedstage.results.communication.goals import fixed_goal
 from fedstage.results.communication.phases import (
+    Moved,
     Phase,
     bytes_until,
     held_bytes,
@@ -16,19 +19,31 @@ from fedstage.results.communication.phases import (
 )
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.runs import read_metrics
+from fedstage.settings.experiments import is_fixed
 from fedstage.settings.lines import Line
-from fedstage.settings.scores import Axis, Cells, Metric
+from fedstage.settings.scores import Axis, Cells, Metric, Reach
 from fedstage.storage.files import load_json
+
+BYTES = 4  # of a parameter in 32 bits
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The score of an evaluated round in percent, and a client's bytes up and down by its end."""
+    """The score of an evaluated round in percent, and the bytes moved by its end.
+
+    `up` and `down` are a client's, `everyone` those of all participants both ways.
+    """
 
     round: int
     up: float
     down: float
+    everyone: int
     score: float
+
+    @property
+    def params(self) -> float:
+        """Numbers of 32 bits that all participants' bytes are."""
+        return self.everyone / BYTES
 
     @property
     def moved(self) -> float:
@@ -50,6 +65,7 @@ class RunTraffic:
     communicates: bool  # whether anything travels at all
     memory_mib: float | None  # the paper's number for `held`
     target: float | None = None  # the score to reach, in percent
+    published_params: float | None = None  # the paper's number for what is sent until then
 
     @property
     def reached(self) -> Reached | None:
@@ -59,8 +75,8 @@ class RunTraffic:
         return next((one for one in self.course if one.score >= self.target), None)
 
     @property
-    def total(self) -> tuple[float, float]:
-        """Bytes that one client sends and receives until training ends."""
+    def total(self) -> Moved:
+        """Bytes that are sent and received until training ends."""
         return total(self.phases)
 
 
@@ -98,6 +114,7 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
         iterative=iterative,
         communicates=bool(phases),
         memory_mib=run.memory_mib,
+        published_params=run.published_params,
     )
 
 
@@ -113,14 +130,21 @@ def best_round(path: str, metric: Metric) -> int:
     return int(frame["round"][frame[metric].argmax()])
 
 
-def with_references(runs: Sequence[RunTraffic], cells: Cells | None) -> list[RunTraffic]:
-    """Return runs, those over rounds with the score that they are to reach, if there is one.
+def with_goals(runs: Sequence[RunTraffic], reach: Reach | None) -> list[RunTraffic]:
+    """Return runs with the score that they are to reach, if there is one.
 
-    It is the last score of the run among `cells` that agrees with them on the seed and on all axes
-    that `cells` does not name.
+    A fixed one is that of all runs. Where `reach` names cells, it is of runs over rounds, and is
+    the last score of the run among these cells that agrees with them on the seed and on all axes
+    that `reach` does not name.
     """
-    if cells is None:
+    if reach is None:
         return list(runs)
+    if is_fixed(reach):
+        return [replace(run, target=fixed_goal(reach, run.settings)) for run in runs]
+    return _with_references(runs, cast(Cells, reach))
+
+
+def _with_references(runs: Sequence[RunTraffic], cells: Cells) -> list[RunTraffic]:
     references = {
         _rest(run.settings, cells): run.course[-1].score
         for run in runs

@@ -30,6 +30,7 @@ AXES = {
     "server.learning_rate": "Server rate",
     "server.temperature": "τ",
 }
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -67,9 +68,11 @@ def settings_for_people(settings: Mapping[str, Any], experiment: ExperimentRuns)
 
 
 def _method_label(method: Any, labels: Mapping[str, str]) -> Any:
-    """Return the label of a method, or of each method in a list."""
+    """Return the label of a method, or of each method in a list or among a mapping's keys."""
     if isinstance(method, list):
         return [_method_label(one, labels) for one in method]
+    if isinstance(method, dict):
+        return {_method_label(one, labels): value for one, value in method.items()}
     return labels.get(str(method), method)
 
 
@@ -147,3 +150,14 @@ def human_bytes(count: int) -> str:
     while value >= 999.95 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1
     return f"{value:.1f} {_UNITS[unit]}" if unit else f"{count} B"
+
+
+def human_count(count: float) -> str:
+    """Write a large number with three digits and a power of ten: ``26.0 × 10⁹``."""
+    value, power = float(count), 0
+    while value >= 999.5:
+        value, power = value / 1000, power + 3
+    if not power:
+        return f"{value:.3g}"
+    digits = max(0, 2 - int(value >= 9.995) - int(value >= 99.95))
+    return f"{value:.{digits}f} × 10{str(power).translate(_RAISED)}"

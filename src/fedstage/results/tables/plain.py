@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -13,21 +14,38 @@ from fedstage.storage.tables import save_table
 Cell = str | int | float | bool | None
 
 
+class First(NamedTuple):
+    """A small table above another: its rows, how many columns name them, and what they mean."""
+
+    rows: Sequence[Mapping[str, str]]
+    left: int
+    notes: Sequence[str]
+
+
 def write_markdown(
     path: Path,
     title: str,
     source: str,
     rows: Sequence[Mapping[str, str]],
     legend: Mapping[str, str],
+    first: First | None = None,
 ) -> None:
     """Write a table of texts below a title and a sentence about its source.
 
     `legend` explains columns, which are aligned to the right; its other entries are left out.
     """
+    above = []
+    if first is not None:
+        table = markdown.grid(list(first.rows[0]), _lines(first.rows), first.left)
+        above = [table, markdown.items(first.notes)]
     heads = list(rows[0])
-    table = markdown.compact_grid(heads, [[row[head] for head in heads] for row in rows], legend)
-    parts = [source, table, markdown.items(_explained(heads, legend))]
+    table = markdown.compact_grid(heads, _lines(rows), legend)
+    parts = [source, *above, table, markdown.items(_explained(heads, legend))]
     save_text(path, markdown.page(title, parts))
+
+
+def _lines(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
+    return [list(row.values()) for row in rows]
 
 
 def write_html(
@@ -38,13 +56,21 @@ def write_html(
     title: str,
     source: str,
     left: int,
+    first: First | None = None,
 ) -> None:
     """Write what `write_markdown` writes, the first `left` columns aligned to the left."""
+    above = []
+    if first is not None:
+        table = html.grid(list(first.rows[0]), _lines(first.rows), first.left)
+        above = [table, html.items(first.notes)]
     heads = list(rows[0])
     lines = [[row[head].replace("**", "") for head in heads] for row in rows]
     explained = html.items(_explained(heads, legend))
     save_text(
-        path, html.page(title, [html.paragraph(source), html.grid(heads, lines, left), explained])
+        path,
+        html.page(
+            title, [html.paragraph(source), *above, html.grid(heads, lines, left), explained]
+        ),
     )
 
 

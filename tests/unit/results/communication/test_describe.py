@@ -87,6 +87,58 @@ def test_each_run_has_its_parts_and_the_published_memory(load):
 def test_the_run_to_keep_up_with_is_passed_on(load):
     assert described(load()).reach is None
     assert described(load(communication={"reach": {"method": "fens"}})).reach == {"method": "fens"}
+    assert described(load(communication={"reach": 70})).reach == 70
+    by_alpha = {"partition.alpha": {0.1: 70}}
+    assert described(load(communication={"reach": by_alpha})).reach == {
+        "partition.alpha": {"0.1": 70}
+    }
+
+
+PARAMETERS = {
+    "paper": "fedet",
+    "table": "table3",
+    "metric": "comm_params",
+    "where": {"target_accuracy": 70, "dataset": "cifar10"},
+    "match": {"method": {"fens": None, "fedadam": {"method": "fedavg"}}},
+}
+
+
+def test_published_parameters_are_those_until_a_fixed_accuracy(load):
+    grid = {"method": METHODS[:2], "partition.alpha": [0.1]}
+    found = described(load(grid=grid, communication={"reach": 70, "published": PARAMETERS}))
+    assert [run.published_params for run in found.runs] == [None, 72e9]
+    assert [run.memory_mib for run in found.runs] == [None, None]
+    assert (found.params, found.memory) == ("Fed-ET, Table 3", None)
+    assert len(found.communication_notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("communication", "told"),
+    [
+        ({"published": PARAMETERS}, "needs a fixed accuracy in reach, such as reach = 70"),
+        ({"published": PARAMETERS, "reach": {"method": "fens"}}, "needs a fixed accuracy in reach"),
+        (
+            {"published": PARAMETERS | {"metric": "top1_accuracy"}},
+            "published.metric = 'top1_accuracy': must be memory_mib or comm_params",
+        ),
+        ({"reach": 0}, "communication.reach = 0: must be cells, {method: fens}, an accuracy"),
+        ({"reach": 101.0}, "communication.reach = 101.0: must be cells"),
+        ({"reach": True}, "communication.reach = True: must be cells"),
+        ({"reach": {}}, "communication.reach = {}: must be cells"),
+        ({"reach": {"data": {}}}, "communication.reach = {'data': {}}: must be cells"),
+        ({"reach": {"data": {"a": 170}}}, "reach = {'data': {'a': 170}}: must be cells"),
+        (
+            {"reach": {"data": {"a": 70}, "method": "fens"}},
+            "'method': 'fens'}: must be cells",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_no_goal_is_told_in_one_line(load, communication, told):
+    with pytest.raises(FedstageError) as caught:
+        load(communication=communication)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +146,7 @@ def test_the_run_to_keep_up_with_is_passed_on(load):
     [
         ({"method": "fedprox"}, "method = 'fedprox': no cell of e; use one of fens, fedadam"),
         ({"seed": 0}, "seed: no axis of e; use one of method"),
+        ({"partition.alpha": {1.0: 70}}, "partition.alpha = '1': no cell of e"),
     ],
     ids=str,
 )

@@ -88,11 +88,11 @@ PHASES = [
 
 def test_rounds_are_sums_over_participants_per_client():
     write_rounds(LINE, MOVED)
-    assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, 58 / 4, 92 / 4)]
+    assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, 58 / 4, 92 / 4, 150)]
     assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
-        1: (7.5, 15.0),
-        2: (12.5, 21.0),
-        3: (14.5, 23.0),
+        1: (7.5, 15.0, 90),
+        2: (12.5, 21.0, 134),
+        3: (14.5, 23.0, 150),
     }
 
 
@@ -100,12 +100,12 @@ def test_phases_of_an_aggregator_count_who_takes_part():
     write_phases(ENSEMBLE, PHASES)
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert phases_of([part]) == [
-        Phase(1, "initial_model", 0, 0, 100),
-        Phase(1, "local_model", 0, 100, 0),
-        Phase(1, "ensemble", 0, 0, 200),
-        Phase(1, "round", 2, 16, 16),  # the second round by one of three
+        Phase(1, "initial_model", 0, 0, 100, 300),
+        Phase(1, "local_model", 0, 100, 0, 300),
+        Phase(1, "ensemble", 0, 0, 200, 600),
+        Phase(1, "round", 2, 16, 16, 96),  # the second round by one of three
     ]
-    assert bytes_until(phases_of([part]), [part]) == {1: (116, 316)}
+    assert bytes_until(phases_of([part]), [part]) == {1: (116, 316, 1296)}
 
 
 def test_what_goes_on_from_something_adds_to_it():
@@ -118,10 +118,10 @@ def test_what_goes_on_from_something_adds_to_it():
         (1, "local_model"),
         (2, "federated_round"),
     ]
-    assert total(after) == (114.5, 123.0)
-    assert bytes_until(after, [student, federated(3)])[1] == (107.5, 115.0)
+    assert total(after) == (114.5, 123.0, 750)
+    assert bytes_until(after, [student, federated(3)])[1] == (107.5, 115.0, 690)
     before = [federated(3), student]
-    assert bytes_until(phases_of(before), before) == {1: (114.5, 123.0)}
+    assert bytes_until(phases_of(before), before) == {1: (114.5, 123.0, 750)}
 
 
 def test_sizes_are_those_of_the_files():

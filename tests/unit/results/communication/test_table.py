@@ -11,15 +11,16 @@ from fedstage.results.communication.table import legend, shown_rows, table_rows,
 from fedstage.results.figures.style import save_figure
 
 MODEL = 1000
+ALL = 20 * MODEL  # of ten clients, up and down
 AXES = ["method", "alpha"]
 
 
 def iterative(seed, scores, alpha=0.1, best=None, method="fedavg"):
-    course = [Reached(t, t * MODEL, t * MODEL, score) for t, score in enumerate(scores, 1)]
+    course = [Reached(t, t * MODEL, t * MODEL, t * ALL, score) for t, score in enumerate(scores, 1)]
     rounds = len(scores)
     return RunTraffic(
         settings={"method": method, "alpha": alpha, "seed": seed},
-        phases=[Phase(1, "federated_round", rounds, rounds * MODEL, rounds * MODEL)],
+        phases=[Phase(1, "federated_round", rounds, rounds * MODEL, rounds * MODEL, rounds * ALL)],
         course=course,
         best=course[best - 1] if best else None,
         one_shot=2 * MODEL,
@@ -32,14 +33,14 @@ def iterative(seed, scores, alpha=0.1, best=None, method="fedavg"):
 
 def one_shot(seed, score, alpha=0.1, memory=None, method="fens"):
     phases = [
-        Phase(1, "local_model", 0, MODEL, 0),
-        Phase(1, "ensemble", 0, 0, 4 * MODEL),
-        Phase(1, "round", 50, 500, 500),
+        Phase(1, "local_model", 0, MODEL, 0, 10 * MODEL),
+        Phase(1, "ensemble", 0, 0, 4 * MODEL, 40 * MODEL),
+        Phase(1, "round", 50, 500, 500, 10_000),
     ]
     return RunTraffic(
         settings={"method": method, "alpha": alpha, "seed": seed},
         phases=phases,
-        course=[Reached(1, MODEL + 500, 4 * MODEL + 500, score)],
+        course=[Reached(1, MODEL + 500, 4 * MODEL + 500, 60 * MODEL, score)],
         best=None,
         one_shot=2 * MODEL,
         held=5 * MODEL + 48,
@@ -51,7 +52,7 @@ def one_shot(seed, score, alpha=0.1, memory=None, method="fens"):
 
 def silent(seed, score, alpha=0.1):
     settings = {"method": "local", "alpha": alpha, "seed": seed}
-    course = [Reached(3, 0, 0, score)]
+    course = [Reached(3, 0, 0, 0, score)]
     return RunTraffic(settings, [], course, None, 2 * MODEL, MODEL, False, False, None)
 
 
@@ -106,6 +107,27 @@ def test_people_see_how_many_seeds_are_as_accurate():
     none = shown(60.0, 60.0)
     assert none["Phase"] == "**total to the same accuracy** (0 of 2 seeds)"
     assert {none[name] for name in ("Rounds", "Upload", "Both", "Times one-shot")} == {"–"}
+
+
+def test_people_see_parameters_where_an_accuracy_is_fixed():
+    runs = [replace(iterative(seed, [10.0, 50.0, 40.0]), target=45.0) for seed in (0, 1)]
+    rows = table_rows(runs, AXES)
+    *_, total, last = shown_rows(rows, AXES, "top1_accuracy", True)
+    assert (total["Phase"], total["Parameters"]) == ("**total**", "15.0 × 10³")
+    assert (last["Phase"], last["Parameters"]) == ("**total to the accuracy**", "10.0 × 10³")
+    assert all("Parameters" not in row for row in shown_rows(rows, AXES, "top1_accuracy"))
+    exact = by_phase(runs[0])
+    assert (exact["total"]["params"], exact["total"]["target"]) == (15_000, None)
+    assert (exact["total_to_reach"]["params"], exact["total_to_reach"]["target"]) == (10_000, 45)
+    assert exact["federated_round"]["params"] == 15_000
+
+
+def test_the_legend_says_which_accuracy_is_fixed():
+    text = legend("auc", None, 70.0)["Phase"]
+    assert "**total to the accuracy**: until the end of the first evaluated round" in text
+    assert text.endswith("evaluated round whose AUC is at least 70 %.")
+    text = legend("top1_accuracy", None, {"Data": {"cifar10": 70.0, "cifar100": 30.5}})["Phase"]
+    assert text.endswith("at least 70 % (Data = cifar10), 30.5 % (Data = cifar100).")
 
 
 def test_the_legend_names_the_run_to_keep_up_with():
@@ -219,7 +241,7 @@ def test_the_same_figure_is_the_same_bytes(tmp_path):
 
 def test_an_axis_of_bytes_that_hardly_differ_is_wider_than_they_are():
     near = one_shot(0, 60.0, method="other")
-    near.phases.append(Phase(1, "label_counts", 0, 40, 0))
+    near.phases.append(Phase(1, "label_counts", 0, 40, 0, 400))
     figure = draw(one_shot(0, 61.0), near)
     low, high = figure.axes[0].get_xlim()
     assert high > 3 * low

@@ -10,6 +10,7 @@ from fedstage.results.tables.labels import (
     for_people,
     frame_for_people,
     human_bytes,
+    human_count,
     join_for_people,
     join_labels,
     join_points,
@@ -132,6 +133,24 @@ def test_points_of_a_frame_are_written_row_by_row():
 )
 def test_a_deviation_is_left_out_where_there_is_none(numbers, text):
     assert mean_and_std(*numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (12.5, "12.5"),
+        (999.6, "1.00 × 10³"),
+        (9994, "9.99 × 10³"),
+        (9996, "10.0 × 10³"),
+        (99_960, "100 × 10³"),
+        (72e9, "72.0 × 10⁹"),
+        (1.5e13, "15.0 × 10¹²"),
+    ],
+)
+def test_large_numbers_have_three_digits_and_a_power(count, text):
+    assert human_count(count) == text
 
 
 def test_bytes_have_a_unit():

@@ -1,0 +1,68 @@
+"""The parameters of all participants until an accuracy: C_acc(x) of Fed-ET, Table 3."""
+
+import pytest
+
+from fedstage.results.communication.goal_table import goal_rows
+from fedstage.results.communication.phases import Phase
+from fedstage.results.communication.runs import Reached, RunTraffic
+
+
+def run(method, data, scores, target, seed=0, published=None):
+    """A run whose participants move 4 GB in a round, so 1e9 parameters."""
+    course = [Reached(t, t, t, t * 4 * 10**9, score) for t, score in enumerate(scores, 1)]
+    return RunTraffic(
+        settings={"Method": method, "Data": data, "seed": seed},
+        phases=[Phase(1, "federated_round", len(scores), 1.0, 1.0, len(scores) * 4 * 10**9)],
+        course=course,
+        best=None,
+        one_shot=2,
+        held=1,
+        iterative=True,
+        communicates=True,
+        memory_mib=None,
+        target=target,
+        published_params=published,
+    )
+
+
+RUNS = [
+    run("FedAvg", "cifar10", [50.0, 71.0, 60.0], 70.0, published=72e9),
+    run("FedAvg", "cifar10", [50.0, 60.0, 70.0], 70.0, seed=1, published=72e9),
+    run("FedAvg", "cifar100", [10.0, 20.0, 29.9], 30.0),
+    run("FedAvg", "cifar100", [10.0, 20.0, 25.0], 30.0, seed=1),
+    run("Fed-ET", "cifar10", [69.0, 60.0, 50.0], 70.0),
+    run("Fed-ET", "cifar10", [69.0, 70.0, 50.0], 70.0, seed=1),
+]
+
+
+def test_a_cell_is_the_mean_until_the_accuracy_and_says_where_it_is_not_reached():
+    assert goal_rows(RUNS, ["Method"], ["Data"]) == [
+        {
+            "Method": "FedAvg",
+            "Data = cifar10": "2.50 × 10⁹",
+            "Data = cifar10: published": "72.0 × 10⁹",
+            "Data = cifar100": "not reached",
+        },
+        {
+            "Method": "Fed-ET",
+            "Data = cifar10": "2.00 × 10⁹ (1 of 2 seeds)",
+            "Data = cifar10: published": "–",
+            "Data = cifar100": "–",
+        },
+    ]
+
+
+def test_without_column_axes_there_is_one_column():
+    assert goal_rows(RUNS[:2], ["Method"], []) == [
+        {"Method": "FedAvg", "Parameters": "2.50 × 10⁹", "Published": "72.0 × 10⁹"}
+    ]
+    assert goal_rows(RUNS[2:3], ["Method"], []) == [
+        {"Method": "FedAvg", "Parameters": "not reached"}
+    ]
+
+
+@pytest.mark.parametrize("rows", [["Method"], ["Data"]])
+def test_every_row_has_the_same_columns(rows):
+    columns = [axis for axis in ("Method", "Data") if axis not in rows]
+    first, *others = goal_rows(RUNS, rows, columns)
+    assert all(list(row) == list(first) for row in others)

@@ -1,0 +1,168 @@
+"""The stage `communication` on files of runs made by hand: C_acc(x) against a plain loop."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.plan import one_shot_artefacts
+from fedstage.plan.digests import canonical
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.results.communication.files import client_models, held_files, traffic_files
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
+from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
+from fedstage.stages.communication import communication
+from fedstage.storage.tables import save_table
+from fedstage.storage.tensors import save_tensors
+
+ROUNDS, EVALUATED = 6, (2, 4, 6)
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+BASE = {"data": "digits", "clients": 7, "partition": "iid", "model": "cnn_small", "client": CLIENT}
+SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
+
+
+def line(local, seed):
+    own = {"participants": 4, "global_models": 2, "local": local, "seed": seed}
+    return Line.model_validate(BASE | own)
+
+
+def write_rounds(run, seed):
+    """Write tables of participants, each with bytes of its own; return the rows of all."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for path in traffic_files(run, ROUNDS):
+        round = 1 + len(rows) // 4
+        up, down = (4 * generator.integers(1, 10**6, 2) for _ in range(2))
+        columns = {name: [0, 0] for name in PARTICIPANTS_SCHEMA.names}
+        columns |= {"dropped": [False, False], "round": [round] * 2}
+        save_table(path, columns | {"bytes_up": up, "bytes_down": down}, PARTICIPANTS_SCHEMA)
+        rows += [(round, *way) for way in zip(up.tolist(), down.tolist(), strict=True)]
+    return rows
+
+
+def write_metrics(path, scores, role):
+    columns = {field.name: [1] * len(scores) for field in METRICS_SCHEMA}
+    columns |= {"evaluated": ["global_model"] * len(scores), "role": [role] * len(scores)}
+    columns |= {"round": EVALUATED[: len(scores)], "top1_accuracy": scores}
+    save_table(path, columns, METRICS_SCHEMA)
+
+
+def write_models(run, length):
+    for path in {*client_models(run, length), *held_files(run, length)}:
+        save_tensors(path, {"w": torch.zeros(5)})
+
+
+SCORES = {
+    ("fedavg", 0): [40.0, 72.0, 60.0],
+    ("fedavg", 1): [40.0, 60.0, 70.0],
+    ("scaffold", 0): [71.0, 72.0, 73.0],
+    ("scaffold", 1): [60.0, 69.9, 69.0],
+}
+
+
+@pytest.fixture(params=["test", "validation"])
+def made(request, tmp_path, monkeypatch):
+    """The stage's outputs, and the rows of all participants of each run."""
+    monkeypatch.chdir(tmp_path)
+    length = RunLength(rounds=ROUNDS, evaluate_every=2, role=request.param)
+    described, travelled = [], {}
+    for (method, seed), scores in SCORES.items():
+        run = line(method, seed)
+        travelled[method, seed] = write_rounds(run, len(described))
+        metrics = f"metrics/{method}_{seed}.parquet"
+        write_metrics(metrics, scores, request.param)
+        write_models(run, length)
+        part = {"length": canonical(length), "federated": canonical(run)}
+        described.append(
+            {
+                "settings": {"method": method, "seed": seed},
+                "metrics": metrics,
+                "partition": "none",
+                "candidates": [{"parts": [part]}],
+                "published_params": 72e9 if method == "fedavg" else None,
+            }
+        )
+    runs = {"experiment": "e", "scale": "s", "title": "T", "rows": ["method"], "runs": described}
+    runs |= {"reach": 70, "params": "Fed-ET, Table 3", "labels": {"scaffold": "SCAFFOLD"}}
+    return make(runs), travelled
+
+
+def make(runs):
+    path = Path("runs.json")
+    path.write_text(json.dumps(runs))
+    names = ("csv", "parquet", "by_run", "markdown", "html", "figure")
+    outputs = {name: path.with_name(f"out_{name}.png") for name in names}
+    communication(runs=path, **outputs)
+    return outputs
+
+
+def test_parameters_are_those_of_all_participants_until_the_first_round_that_is_good_enough(made):
+    outputs, travelled = made
+    frame = pd.read_parquet(outputs["by_run"]).set_index(["method", "seed"])
+    for place, scores in SCORES.items():
+        sent, reached = 0, None
+        for round in range(1, ROUNDS + 1):
+            for at, up, down in travelled[place]:
+                if at == round:
+                    sent += up // 4 + down // 4
+            score = scores[EVALUATED.index(round)] if round in EVALUATED else 0
+            if reached is None and score >= 70:
+                reached = sent
+        assert frame.loc[place, "params"] == sent
+        found = frame.loc[place, "params_to_reach"]
+        assert np.isnan(found) if reached is None else found == reached
+    assert np.isnan(frame.loc[("scaffold", 1), "params_to_reach"]), "is not reached"
+
+
+def test_all_tables_say_what_is_not_reached(made):
+    outputs, _ = made
+    table = pd.read_csv(outputs["csv"]).set_index(["method", "seed", "phase"])
+    never = table.loc[("scaffold", 1, "total_to_reach")]
+    assert (never["target"], np.isnan(never["params"]), np.isnan(never["bytes"])) == (
+        70,
+        True,
+        True,
+    )
+    assert table.loc[("fedavg", 0, "total_to_reach"), "published_params"] == 72e9
+    text = outputs["markdown"].read_text()
+    (fedavg,) = [row for row in text.splitlines() if row.startswith("| fedavg") and "10⁹" in row]
+    assert fedavg.split("|")[3].strip() == "72.0 × 10⁹"
+    scaffold = next(row for row in text.splitlines() if row.startswith("| SCAFFOLD"))
+    assert "(1 of 2 seeds)" in scaffold
+    assert "**total to the accuracy** (1 of 2 seeds)" in text
+    assert "round whose top-1 accuracy is at least 70 %" in text
+    assert "Fed-ET, Table 3" in text
+    assert outputs["html"].read_text().count("<table>") == 2
+
+
+def test_what_ran_before_counts_as_well(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = {"distillation": "l1", "server": SERVER, "seed": 0}
+    before, after = OneShotLine.model_validate(BASE | own), line("fedavg", 0)
+    phases = [("local_model", 0, 7, None, None, 40, 0), ("label_counts", 0, 7, None, None, 8, 12)]
+    columns = dict(zip(ROUNDS_SCHEMA.names, map(list, zip(*phases, strict=True)), strict=True))
+    save_table(traffic_files(before, 1)[0], columns, ROUNDS_SCHEMA)
+    rows = write_rounds(after, 5)
+    length = RunLength(rounds=ROUNDS, evaluate_every=2)
+    write_models(after, length)
+    for path in one_shot_artefacts.local_models(local_line(before)):
+        save_tensors(path, {"w": torch.zeros(5)})
+    write_metrics("metrics.parquet", [10.0, 50.0, 60.0], "test")
+    parts = [
+        {"length": {"rounds": 1}, "one_shot": canonical(before)},
+        {"length": canonical(length), "federated": canonical(after)},
+    ]
+    run = {"settings": {"method": "both", "seed": 0}, "metrics": "metrics.parquet"}
+    run |= {"partition": "none", "candidates": [{"parts": parts}]}
+    runs = {"experiment": "e", "scale": "s", "title": "T", "rows": ["method"], "runs": [run]}
+
+    (found,) = pd.read_parquet(make(runs | {"reach": 50})["by_run"])["params_to_reach"]
+
+    assert found == 7 * (40 + 8 + 12) / 4 + sum(up + down for at, up, down in rows if at <= 4) / 4

@@ -36,7 +36,8 @@ class DataSet(Choice):
     @property
     def holds_out(self) -> bool:
         """Whether samples are set aside as public ones."""
-        return False
+        share: float = getattr(self, "held_out", 0)
+        return share > 0
 
 
 class ImageSet(DataSet):
@@ -64,11 +65,6 @@ class Digits(ImageSet):
     test: Positive = 360
     held_out: Count = 360
     server_validation: Count = 0
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether samples are set aside as public ones."""
-        return self.held_out > 0
 
 
 class Sized(DataSet):

@@ -1,6 +1,6 @@
 """How clients train, and how their updates are compressed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
@@ -83,6 +83,7 @@ class Digest(LocalTraining):
     `server`, and then trains on its own samples. No weights travel, only logits on public data.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.digestion"}
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Literal["weights", "logits"]] = "logits"
     name: Literal["digest"]

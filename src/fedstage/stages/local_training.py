@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from fedstage.algorithm.exchange.round_state import read_state
-from fedstage.algorithm.local_trainers import Said
+from fedstage.algorithm.global_trainers.digestion import digest
 from fedstage.algorithm.local_trainers.participant import Participant, Start, train_participant
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
@@ -55,7 +56,6 @@ def local_training(
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
     settings, device, dataset_info = begin(line, Line, info)
-    heard = Said(said, public) if said and public else None
 
     def work(slot: int, output: Path) -> Generator[None, None, None]:
         client = _client_of(participation, round, slot)
@@ -65,7 +65,14 @@ def local_training(
         samples, labels = read_labelled(data, read_samples(clients, "train", client), device)
         participant = Participant(round, group, slot, client, samples, labels)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
-        update = yield from train_participant(settings, participant, begun, dataset_info, heard)
+        lesson = None
+        if said and public:
+            lesson = partial(
+                digest,
+                line=settings, said=said, public=public, client=client, round=round,
+                info=dataset_info,
+            )  # fmt: skip
+        update = yield from train_participant(settings, participant, begun, dataset_info, lesson)
         save_tensors(output, *update)
 
     works = (work(*pair) for pair in zip(slots, outputs, strict=True))

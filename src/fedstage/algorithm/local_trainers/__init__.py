@@ -4,16 +4,14 @@ A local trainer is a module of the functions below, found by the name of its set
 what a trainer keeps from round to round is in the group's round state, a dictionary of tensors.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.base import implementation
-from fedstage.settings.lines import Line
 from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -37,14 +35,6 @@ class Trained:
     client: Client
 
 
-@dataclass(frozen=True)
-class Said:
-    """What the participants of the last round said about public samples: files."""
-
-    logits: list[Path]
-    public: Path
-
-
 class LocalTrainer(Protocol):
     """The functions of a local trainer's module.
 
@@ -52,20 +42,8 @@ class LocalTrainer(Protocol):
     empty in the first round.
     """
 
-    def prepare(
-        self,
-        line: Line,
-        model: nn.Module,
-        state: Weights,
-        client: int,
-        round: int,
-        said: Said | None,
-        info: Mapping[str, Any],
-    ) -> None:
-        """Change the model, which is the round's start, before the client trains it.
-
-        `said` is what others have said, if clients exchange logits and there was a round before.
-        """
+    def prepare(self, model: nn.Module, state: Weights, client: int) -> None:
+        """Change the model, which is the one that the round starts from, before it is trained."""
 
     def gradient_term(
         self, settings: Any, start: Weights, state: Weights, client: int

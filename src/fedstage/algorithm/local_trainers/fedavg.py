@@ -1,13 +1,11 @@
 """FedAvg: plain training (McMahan et al. 2017; FedSDD, Eq. 2, gives the average over a group)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import Said, Trained
-from fedstage.settings.lines import Line
+from fedstage.algorithm.local_trainers import Trained
 from fedstage.settings.local_training import FedAvg, LocalTrainer
 from fedstage.settings.numerics import Numerics
 from fedstage.training.loop import GradientTerm
@@ -22,15 +20,7 @@ def gradient_term(
     return None
 
 
-def prepare(
-    line: Line,
-    model: nn.Module,
-    state: Weights,
-    client: int,
-    round: int,
-    said: Said | None,
-    info: Mapping[str, Any],
-) -> None:
+def prepare(model: nn.Module, state: Weights, client: int) -> None:
     """Leave the model as it is: a client starts from the global one."""
 
 

@@ -3,16 +3,17 @@
 w_start -> steps of the local trainer -> weights, payload, and what compression leaves out
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates_of
-from fedstage.algorithm.local_trainers import Said, Trained, local_trainer
+from fedstage.algorithm.local_trainers import Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
@@ -59,9 +60,9 @@ def train_participant(
     participant: Participant,
     start: Start,
     info: dict[str, Any],
-    said: Said | None = None,
+    lesson: Callable[[nn.Module], None] | None = None,
 ) -> Generator[None, None, tuple[Weights, Metadata]]:
-    """Train a client; return the tensors and the metadata of its update.
+    """Train a client, after the `lesson` if there is one; return its update's tensors and metadata.
 
     Yields after each step, so that other clients may take theirs. The update holds the trained
     weights as ``model/NAME``, what the local trainer sends beside them as ``payload/NAME``, and
@@ -81,7 +82,9 @@ def train_participant(
     fill_model(model, start.weights | own_statistics(start.state, number), start.path)
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
     on_device = {name: value.to(device) for name, value in state.items()}
-    trainer.prepare(settings, model, on_device, number, round, said, info)
+    trainer.prepare(model, on_device, number)
+    if lesson is not None:
+        lesson(model)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     key = (settings.seed, "local_training", round, number, "augmentation")
     outcome = yield from training(

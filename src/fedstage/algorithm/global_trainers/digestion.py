@@ -1,0 +1,54 @@
+"""Digestion: a client's model learns on public samples what the last round's participants said.
+
+It is what a student on the server does, on a client (FedMD's digest; DS-FL's distillation).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from fedstage.algorithm.ensemble_trainers import read_members
+from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.global_trainers.transfers import transfer
+from fedstage.data.samples import read_public
+from fedstage.settings.lines import Line
+
+
+def digest(
+    model: nn.Module,
+    line: Line,
+    said: Sequence[Path],
+    public: Path,
+    client: int,
+    round: int,
+    info: Mapping[str, Any],
+) -> None:
+    """Train a client's model in place, with the line's `distillation` and the server's settings.
+
+    Parameters
+    ----------
+    said : sequence of Path
+        The logits of the participants of round `round` - 1 on the `public` samples.
+
+    Raises
+    ------
+    FedstageError
+        If the model diverges.
+    """
+    assert line.server is not None, "checked by Line: who digests has the server's settings"
+    images = read_public(public, dict(info), next(model.parameters()).device)
+    samples, targets = lesson(line, read_members(said), images, round - 1)
+    teach(
+        model,
+        samples,
+        targets,
+        transfer(line.distillation).loss(line.distillation, line.server),
+        line.server,
+        line.numerics,
+        info,
+        (line.seed, "digest", round, client),
+        f"client {client}, round {round}, digesting",
+    )

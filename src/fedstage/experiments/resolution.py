@@ -6,13 +6,13 @@ from itertools import product
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.evaluated import check_evaluated
 from fedstage.experiments.grid import Point, label, points, short_name
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
-from fedstage.settings.base import Settings, alternatives
-from fedstage.settings.data import Data
+from fedstage.settings.base import Settings
 from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale, Table
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
@@ -181,28 +181,8 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     line = _line(where, rest, length)
     if before is not None:
         check_start(where, line, before.line)
-    if length.role == "validation" and not line.validation:
-        raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
-    if length.role == "test_own" and not line.data.has_own_test:
-        kinds = (kind for kind in alternatives(Data) if getattr(kind, "has_own_test", False))
-        allowed = " or ".join(name for kind in kinds for name in kind.names())
-        raise FedstageError(
-            f"{where}: role = 'test_own': only for data = {allowed}, and here "
-            f"data = {line.data.name}"
-        )
-    _check_client(f"{where}: evaluate_client = {length.evaluate_client}", line, length)
+    check_evaluated(where, line, length)
     return Run({}, line, length, before=before)
-
-
-def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunLength) -> None:
-    """Refuse to score a client that has no own model."""
-    if length.evaluate_client is None:
-        return
-    if length.training != "alone":
-        raise FedstageError(f"{where}: only for training = alone, not {length.training}")
-    if length.evaluate_client >= line.clients:
-        last = f"the last of clients = {line.clients}"
-        raise FedstageError(f"{where}: at most {line.clients - 1}, {last}")
 
 
 def _before(

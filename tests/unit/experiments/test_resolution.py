@@ -794,3 +794,58 @@ def test_clients_may_train_alone_from_a_federated_model():
     assert one_shot_artefacts.local_start(run.line, 2) == artefacts.global_model(
         run.before.line, 3, 0
     )
+
+
+# --- models that nobody trains --------------------------------------------------------------------
+
+SERVED = {"global_models": 3, "server_model": True}
+HEADS = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True}
+DIGEST = {"local": "digest", "ensemble": "clients"}
+
+
+def scored(settings, evaluate):
+    library = {"fedavg": settings}
+    (run,) = runs(library=library, base={"evaluate": evaluate})
+    return run.length.evaluate.name
+
+
+@pytest.mark.parametrize(
+    ("settings", "evaluate"),
+    [
+        (SERVED | {"ensemble": "clients", "global": "designated"}, "global_model"),
+        (HEADS, "global_model"),
+        (SERVED, "clients"),
+        (SERVED, "each_client"),
+        (SERVED, "aggregated"),
+        (DIGEST, "clients"),
+        (DIGEST, "each_client"),
+        (DIGEST | SERVED | {"client_groups": "drawn", "global": "designated"}, "global_model"),
+    ],
+)
+def test_models_that_somebody_trains_are_scored(settings, evaluate):
+    assert scored(settings, evaluate) == evaluate
+
+
+def test_a_servers_model_that_nobody_trains_is_not_scored():
+    with pytest.raises(FedstageError) as caught:
+        scored(SERVED, "global_model")
+    assert str(caught.value) == (
+        "a/default, method fedavg: evaluate = 'global_model': nobody trains it with server_model = "
+        "true, global = null and head_transfer = false; use each_client or clients"
+    )
+
+
+@pytest.mark.parametrize("evaluate", ["global_model", "aggregated", "bayesian"])
+def test_models_of_groups_that_exchange_logits_are_not_scored(evaluate):
+    with pytest.raises(FedstageError) as caught:
+        scored(DIGEST, evaluate)
+    assert str(caught.value) == (
+        f"a/default, method fedavg: evaluate = {evaluate!r}: nobody trains it with local = digest, "
+        "where no weights travel, and so nothing is averaged; use each_client or clients"
+    )
+
+
+def test_a_run_does_not_start_from_a_model_that_nobody_trained():
+    library = LIBRARY | {"fedmd": {**DIGEST, "evaluate": "each_client"}}
+    with pytest.raises(FedstageError, match="start fedmd: evaluate = 'global_model': nobody"):
+        runs(library=library, base={"start": "fedmd"})

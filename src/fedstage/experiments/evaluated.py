@@ -1,0 +1,59 @@
+"""What a run is scored by: it must be there, and somebody must have trained it."""
+
+from fedstage.errors import FedstageError
+from fedstage.plan.sharing import exchanges_logits, students
+from fedstage.settings.base import alternatives
+from fedstage.settings.data import Data
+from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.groups import client_groups
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
+
+
+def check_evaluated(where: str, line: Line | LocalLine | OneShotLine, length: RunLength) -> None:
+    """Refuse samples that the data lacks, clients without a model, and models nobody trains."""
+    if length.role == "validation" and not line.validation:
+        raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
+    if length.role == "test_own" and not line.data.has_own_test:
+        kinds = (kind for kind in alternatives(Data) if getattr(kind, "has_own_test", False))
+        allowed = " or ".join(name for kind in kinds for name in kind.names())
+        raise FedstageError(
+            f"{where}: role = 'test_own': only for data = {allowed}, and here "
+            f"data = {line.data.name}"
+        )
+    _check_client(f"{where}: evaluate_client = {length.evaluate_client}", line, length)
+    if isinstance(line, Line):
+        _check_trained(where, line, length)
+
+
+def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunLength) -> None:
+    """Refuse to score a client that has no own model."""
+    if length.evaluate_client is None:
+        return
+    if length.training != "alone":
+        raise FedstageError(f"{where}: only for training = alone, not {length.training}")
+    if length.evaluate_client >= line.clients:
+        last = f"the last of clients = {line.clients}"
+        raise FedstageError(f"{where}: at most {line.clients - 1}, {last}")
+
+
+def _check_trained(where: str, line: Line, length: RunLength) -> None:
+    """Refuse to score a main model, or averaged models, that stay as they were drawn."""
+    evaluated = f"{where}: evaluate = {length.evaluate.name!r}"
+    allowed = "use each_client or clients"
+    if isinstance(length.evaluate, GlobalModel):
+        if 0 in students(line) or line.head_transfer:
+            return
+        if 0 not in client_groups(line):
+            raise FedstageError(
+                f"{evaluated}: nobody trains it with server_model = true, global = null and "
+                f"head_transfer = false; {allowed}"
+            )
+    elif "aggregated" not in length.evaluate.members:
+        return
+    if exchanges_logits(line):
+        raise FedstageError(
+            f"{evaluated}: nobody trains it with local = {line.local.name}, where no weights "
+            f"travel, and so nothing is averaged; {allowed}"
+        )

@@ -106,7 +106,9 @@ def aggregated_model(line: Line, round: int, group: int) -> str:
         return f"{round_folder(line, round, group)}/aggregated.safetensors"
     if line.head_transfer:
         return model_with_head(line, round, group)
-    return global_model(line, round - 1, group)
+    # Before its first distillation it is the initial model, in whichever round that is.
+    before = round - 1 if is_distilled(line, round - 1, group) else 0
+    return global_model(line, before, group)
 
 
 def model_with_head(line: Line, round: int, group: int) -> str:

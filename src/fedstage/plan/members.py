@@ -8,7 +8,7 @@ one kind are shared by every ensemble that has such members.
 import re
 from decimal import Decimal
 from functools import cache
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import yaml
 
@@ -114,8 +114,8 @@ def _parse(name: str) -> EnsembleTrainer | None:
     kind, _, rest = name.partition("_")
     if kind == "aggregated" and rest.isdecimal() and int(rest) > 0:
         return Aggregated(name="aggregated", checkpoints=int(rest))
-    if name == "clients" or name.startswith("clients_by_"):
-        return _parse_clients(rest.removeprefix("by_"))
+    if kind == "clients":
+        return _parse_clients(name)
     if kind == "bayesian":
         try:
             return parse_sampled(rest)
@@ -124,12 +124,11 @@ def _parse(name: str) -> EnsembleTrainer | None:
     return _parse_pairs(name)
 
 
-def _parse_clients(weights: str) -> EnsembleTrainer | None:
-    """Return the clients' ensemble with these weights, by default uniform ones."""
-    for known in ("samples", "confidence"):
-        if weights == known:
-            return Clients(name="clients", weights=known)
-    return None if weights else Clients(name="clients")
+def _parse_clients(name: str) -> EnsembleTrainer | None:
+    """Return the clients' ensemble of a name such as ``clients_by_samples``."""
+    known = get_args(Clients.model_fields["weights"].annotation)
+    ensembles = (Clients(name="clients", weights=weights) for weights in known)
+    return next((one for one in ensembles if _name(one) == name), None)
 
 
 def _parse_pairs(name: str) -> EnsembleTrainer | None:

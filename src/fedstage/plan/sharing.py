@@ -116,7 +116,7 @@ def normalised(line: Line) -> Line:
         unread["global_trainer"] = trainer.model_copy(update={"main": "first"})
     if not any(map(has_batch_norm, models_of(line))):
         unread["aggregation"] = line.aggregation.model_copy(update={"batch_norm": "average"})
-    if line.local.name == "scaffold" and line.global_models == 1:
+    if line.local.name == "scaffold" and groups == 1:
         unread["local"] = line.local.model_copy(update={"control": "per_model"})
     changed = line.model_copy(update=unread)
     return line if changed == line else changed  # the same object is soon found to be equal
@@ -126,10 +126,11 @@ def _runs_of_clients(line: Line) -> tuple[BoundClients, ...]:
     """Return `client_architectures` in its unique shortest form.
 
     Neighbours that are bound to the same architecture are one entry, and trailing unbound clients
-    are left out. If all groups have one architecture, no client is bound.
+    are left out. If all groups that clients train have one architecture, no client is bound.
     """
     runs: list[BoundClients] = []
-    for part in line.client_architectures if len(set(models_of(line))) > 1 else ():
+    several = len({model_of(line, group) for group in client_groups(line)}) > 1
+    for part in line.client_architectures if several else ():
         if runs and runs[-1].model == part.model:
             part = part.model_copy(update={"clients": runs.pop().clients + part.clients})
         runs.append(part)

@@ -328,11 +328,11 @@ def test_running_statistics_of_their_own_make_a_state():
 def test_public_images_are_read_by_aggregations_that_estimate_statistics():
     estimated = {"aggregation": {"batch_norm": "re_estimate"}}
     held_out = artefacts.data_file(line().data, "held_out")
-    assert artefacts.statistics_images(line(**BATCH_NORM, **estimated)) == [held_out]
+    assert artefacts.aggregation_images(line(**BATCH_NORM, **estimated)) == [held_out]
     settings = line(**BATCH_NORM, **estimated, public="svhn")
-    assert artefacts.statistics_images(settings) == [artefacts.data_file(settings.public, "train")]
-    assert artefacts.statistics_images(line(**estimated)) == []
-    assert artefacts.statistics_images(line(**BATCH_NORM)) == []
+    assert artefacts.aggregation_images(settings) == [artefacts.data_file(settings.public, "train")]
+    assert artefacts.aggregation_images(line(**estimated)) == []
+    assert artefacts.aggregation_images(line(**BATCH_NORM)) == []
 
 
 # --- what published methods share -----------------------------------------------------------------
@@ -681,3 +681,20 @@ def test_a_line_that_is_not_normalised_has_the_files_of_the_normalised_one():
     settings = line(ensemble="clients", server=SERVER)
     assert settings != normalised(settings)
     assert trained(settings, [0], [1, 2]) == trained(line(), [0], [1, 2])
+
+
+# --- a server's model -----------------------------------------------------------------------------
+
+
+def test_a_servers_model_is_the_initial_one_until_its_first_distillation():
+    """However late that is: nothing goes back round by round."""
+    served = FEDDF | {"global_models": 2, "server_model": True}
+    late = line(**served | {"global": {"basic": {"warm_up": 9000}}})
+    initial = artefacts.global_model(late, 0, 0)
+    assert artefacts.global_model(late, 9000, 0) == artefacts.aggregated_model(late, 9001, 0)
+    assert artefacts.global_model(late, 9000, 0) == initial
+    assert artefacts.global_model(late, 9001, 0).endswith(
+        "/round_9001/group_0/distilled.safetensors"
+    )
+    assert artefacts.aggregated_model(late, 9002, 0) == artefacts.global_model(late, 9001, 0)
+    assert "/round_9000/" in artefacts.global_model(late, 9000, 1)

@@ -128,3 +128,75 @@ def test_a_segment_of_all_groups_makes_the_logits_of_those_that_are_not_distille
     origin = find_origin(artefacts.logits_file(line, 3, 1, "aggregated", "held_out"))
     assert made_in_segment(line, origin, 1, 4, [0, 1])
     assert not made_in_segment(line, origin, 1, 4, [0])
+
+
+# --- a server's model, heads and the exchange of logits -------------------------------------------
+
+TAUGHT = {"server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1}, "ensemble": "clients"}
+SERVED = BASE | TAUGHT | {"global_models": 3, "server_model": True, "client_groups": "drawn"}
+FEDET = Line.model_validate(
+    SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True, "global": "designated"}
+)
+DSFL = Line.model_validate(
+    SERVED | {"model": "cnn_small", "local": "digest", "global": "designated"}
+)
+
+
+def all_updates(line, round):
+    return [path for group in (1, 2) for path in artefacts.updates(line, round, group)]
+
+
+def test_the_servers_model_takes_the_heads_of_all_slots_and_goes_on_from_there():
+    up = artefacts.aggregated_model(FEDET, 3, 0)
+    assert up.endswith("/round_0003/group_0/with_head.safetensors")
+    assert read_by(FEDET, find_origin(up)) == {
+        "line": [artefacts.line_file(FEDET)],
+        "model": [artefacts.global_model(FEDET, 2, 0)],
+        "heads": all_updates(FEDET, 3),
+    }
+    assert len(all_updates(FEDET, 3)) == 2 * 4
+    student = artefacts.global_model(FEDET, 3, 0)
+    assert student.endswith("/round_0003/group_0/distilled.safetensors")
+    assert read_by(FEDET, find_origin(student))["start"] == [up]
+
+
+def test_clients_models_take_the_servers_head_after_it_was_distilled():
+    down = artefacts.global_model(FEDET, 3, 2)
+    assert down.endswith("/round_0003/group_2/with_head.safetensors")
+    assert read_by(FEDET, find_origin(down)) == {
+        "line": [artefacts.line_file(FEDET)],
+        "model": [artefacts.aggregated_model(FEDET, 3, 2)],
+        "heads": [artefacts.global_model(FEDET, 3, 0)],
+    }
+    training = read_by(FEDET, find_origin(artefacts.updates(FEDET, 4, 2)[0]))
+    assert training["start"] == [down]
+    assert "said" not in training
+
+
+def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_before():
+    first, later = (
+        read_by(DSFL, find_origin(artefacts.updates(DSFL, round, 1)[0])) for round in (1, 3)
+    )
+    assert "said" not in first
+    assert "public" not in first
+    said = [artefacts.logits_file(DSFL, 2, group, "clients", "held_out") for group in (1, 2)]
+    assert later["said"] == said
+    assert later["public"] == [artefacts.data_file(DSFL.data, "held_out")]
+    # The client's own model is in the state of its group.
+    assert later["state"] == [artefacts.round_state(DSFL, 2, 1)]
+    counted = read_by(DSFL, find_origin(artefacts.aggregated_model(DSFL, 3, 1)))
+    assert counted["public"] == [artefacts.data_file(DSFL.data, "held_out")]
+
+
+def test_the_servers_model_starts_from_itself_where_no_head_is_transferred():
+    student = read_by(DSFL, find_origin(artefacts.global_model(DSFL, 3, 0)))
+    assert student["start"] == [artefacts.global_model(DSFL, 2, 0)]
+    assert student["logits"] == artefacts.teacher_logits(DSFL, 3)
+
+
+def test_a_segment_of_clients_that_exchange_logits_makes_these_without_students():
+    base = undistilled(DSFL)
+    origin = find_origin(artefacts.logits_file(base, 3, 1, "clients", "held_out"))
+    assert made_in_segment(base, origin, 1, 4, [1, 2])
+    other = find_origin(artefacts.logits_file(base, 3, 1, "clients", "test"))
+    assert not made_in_segment(base, other, 1, 4, [1, 2])

@@ -12,7 +12,7 @@ from fedstage.plan.members import (
     parse_sampled,
     sampled_kind,
 )
-from fedstage.settings.ensembles import Aggregated, Bayesian, Clients, GlobalModel
+from fedstage.settings.ensembles import Aggregated, Bayesian, Clients, EachClient, GlobalModel
 
 
 def bayesian(**changes):
@@ -68,11 +68,13 @@ def test_names_that_are_no_kinds_are_refused(kind):
 def test_members_of_an_ensemble():
     assert member_kinds(Clients(name="clients", weights="samples")) == ("clients",)
     assert member_kinds(Aggregated(name="aggregated", checkpoints=3)) == ("aggregated",)
+    assert member_kinds(EachClient(name="each_client")) == ("clients",)
     assert member_kinds(bayesian(samples=3)) == ("aggregated", "clients", "gaussian_3")
 
 
 def test_only_temporal_ensembles_reach_back():
     assert checkpoints(Aggregated(name="aggregated", checkpoints=3)) == 3
+    assert checkpoints(EachClient(name="each_client")) == 1
     assert checkpoints(Clients(name="clients")) == checkpoints(bayesian()) == 1
 
 
@@ -81,6 +83,8 @@ def test_only_temporal_ensembles_reach_back():
 NAMES = {
     "clients": Clients(name="clients"),
     "clients_by_samples": Clients(name="clients", weights="samples"),
+    "clients_by_confidence": Clients(name="clients", weights="confidence"),
+    "each_client": EachClient(name="each_client"),
     "aggregated_1": Aggregated(name="aggregated"),
     "aggregated_12": Aggregated(name="aggregated", checkpoints=12),
     "bayesian_gaussian_10": bayesian(),
@@ -89,6 +93,9 @@ NAMES = {
     "clients_probabilities": Clients(name="clients", average="probabilities"),
     "clients_by_samples_probabilities": Clients(
         name="clients", weights="samples", average="probabilities"
+    ),
+    "clients_by_confidence_probabilities": Clients(
+        name="clients", weights="confidence", average="probabilities"
     ),
     "aggregated_2_probabilities": Aggregated(
         name="aggregated", checkpoints=2, average="probabilities"
@@ -112,6 +119,7 @@ def test_global_model_has_its_name():
     [
         "global_model", "", "aggregated", "aggregated_", "aggregated_0", "aggregated_-1",
         "aggregated_2.0", "aggregated_two", "aggregated_1_2", "clients_", "clients_by_size",
+        "clients_by_", "clients_by_uniform", "clients_samples", "each_client_probabilities",
         "client", "Clients", "clients_2", "aggregated_²", "gaussian_10", "bayesian",
         "bayesian_clients", "bayesian_gaussian", "bayesian_gaussian_0", "_probabilities",
         "clients_logits", "clients_probabilities_probabilities",
@@ -121,4 +129,5 @@ def test_names_that_are_no_ensembles_are_refused(name):
     with pytest.raises(FedstageError) as raised:
         parse_evaluated(name)
     assert str(raised.value).startswith(f"evaluated = {name!r}: use ")
-    assert "aggregated_R" in str(raised.value)
+    allowed = ("global_model", "each_client", "clients_by_confidence", "aggregated_R")
+    assert all(word in str(raised.value) for word in allowed)

@@ -4,6 +4,7 @@ from fedstage.plan import artefacts, segment_files, segments
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import owner, undistilled
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 
@@ -21,6 +22,7 @@ AGGREGATED = {"aggregated": {"checkpoints": 2}}
 ORIGINAL = {"steps": 1, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"}
 RELEASED = {"bayesian": {"variant": "as_released", "samples": 2}}
 SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
+SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
 LINES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
@@ -48,6 +50,16 @@ LINES = {
         "ensemble": "clients", "global": "designated", "server": ORIGINAL,
     },
     "released": {"global_models": 2, "ensemble": RELEASED, "global": "designated"},
+    "fedet": SERVED | {
+        "model": {"cnn_small": {"head": {}}}, "head_transfer": True, "ensemble": "clients",
+        "global": "designated",
+    },
+    "heads_only": SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True},
+    "served_late": SERVED | {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}},
+    "dsfl": SERVED | {"local": "digest", "ensemble": "clients", "global": "designated"},
+    "fedmd": {
+        "global_models": 2, "client_groups": "drawn", "local": "digest", "ensemble": "clients",
+    },
 }  # fmt: skip
 
 
@@ -100,8 +112,9 @@ def test_a_run_finds_everything_that_its_evaluation_reads(name, length):
     one = run(name, 7)
     made = set(files_of([one], length))
     for round in range(1, 8):
-        assert artefacts.global_model(one.line, round, 0) in made
-        for group in range(one.line.global_models):
+        main = artefacts.global_model(one.line, round, 0)
+        assert main in made or main == artefacts.global_model(one.line, 0, 0)
+        for group in client_groups(one.line):
             assert artefacts.participants_table(one.line, round, group) in made
 
 
@@ -341,3 +354,40 @@ def test_where_the_worst_are_left_out_the_first_distillation_reads_updates_of_ot
 def test_runs_without_federation_have_no_segments():
     line = alone(run("fedavg", 4).line, 4, pooled=True)
     assert segments.plan([Run({}, line, RunLength(rounds=4, training="pooled"))], 4) == ([], [])
+
+
+# --- groups that need one another -----------------------------------------------------------------
+
+
+def test_groups_that_take_the_servers_head_share_a_job_from_the_first_round_on():
+    """What trains in round 1 has no head of the server's yet, and is the undistilled line's."""
+    one = run("fedet", 6)
+    trained, logits = segments.plan([one], 4)
+    base = undistilled(one.line)
+    assert places(trained, base) == [((1,), 1, 1), ((2,), 1, 1)]
+    assert places(trained, one.line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 6)]
+    assert {(part.line, part.rounds) for part in logits} == {(base, (1,))}
+    (first,) = [part for part in trained if (part.line, part.first) == (one.line, 1)]
+    assert set(artefacts.updates(base, 1, 2)) <= set(segment_files.segment_inputs(first))
+
+
+def test_clients_that_exchange_logits_are_one_job_which_says_them_itself():
+    one = run("dsfl", 6)
+    trained, logits = segments.plan([one], 4)
+    assert logits == []
+    base = undistilled(one.line)
+    assert places(trained, base) == [((1, 2), 1, 4), ((1, 2), 5, 6)]
+    assert places(trained, one.line) == [((0,), 1, 4), ((0,), 5, 6)]
+    said = set(artefacts.said_before(base, 5))
+    assert len(said) == 2
+    first, second = (part for part in trained if part.line == base)
+    assert said <= set(segment_files.segment_outputs(first, everything(first)))
+    assert said <= set(segment_files.inputs(second))
+    assert not [path for path in segment_files.inputs(first) if "/logits/" in path]
+
+
+def test_the_servers_model_has_no_segment_where_nothing_teaches_it():
+    trained, _ = segments.plan([run("fedmd", 3)], 4)
+    assert [(part.groups, part.first, part.last) for part in trained] == [((0, 1), 1, 3)]
+    trained, _ = segments.plan([run("served_late", 2)], 4)
+    assert {part.groups for part in trained} == {(1,), (2,)}

@@ -21,19 +21,25 @@ from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.sharing import (
     binding,
     clients_keep_state,
+    exchanges_logits,
     first_distillation,
-    group_slots,
+    first_taught,
     is_distilled,
+    is_taught,
     keeps_state,
     keeps_statistics,
-    model_of,
     normalised,
     owner,
+    speaks,
     students,
+    takes_head,
+    taught_together,
+    trained_together,
     undistilled,
 )
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
+from fedstage.settings.groups import group_slots, model_of
 from fedstage.settings.lines import Line, LocalLine
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
@@ -599,6 +605,7 @@ OTHER = {
     "Head": {"hidden": 9, "width": 9, "relu": False},
     "Headed": {"head": {}},
     "Moon": {"mu": 1.0, "temperature": 1.0},
+    "Digest": {},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group", "head": {}},
     "LogisticRegression": {"outputs": 1},
     "DeepMil": {"width": 8, "outputs": None},
@@ -628,6 +635,7 @@ OTHER = {
     "Server": OPTIMISER
     | {
         "steps": 3,
+        "samples_a_round": 5,
         "temperature": 2.0,
         "tau_squared": False,
         "sharpening": 2.0,
@@ -710,6 +718,7 @@ OTHER = {
         "weights": "uniform",
         "normalised_over": "dissenters",
     },
+    "EntropyReduction": {"temperature": 0.5},
     "ProxySet": {
         "steps": 3,
         "batch_size": 4,
@@ -762,12 +771,13 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 
 def test_every_field_of_every_part_is_in_the_table_above():
-    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine", "GlobalModel"}
+    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
+    evaluated = {"GlobalModel", "EachClient"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings"}
     expected = {
         kind: set(settings.model_fields) - {"name"}
         for kind, settings in settings_classes().items()
-        if kind not in whole_lines | parts_of_lines
+        if kind not in whole_lines | evaluated | parts_of_lines
     }
     assert {kind: set(fields) for kind, fields in OTHER.items()} == expected
 
@@ -780,6 +790,7 @@ def test_every_field_of_every_part_is_in_the_table_above():
         ("partition", "iid", "natural"),
         ("local", "fedavg", "scaffold"),
         ("local", "fedavg", "fednova"),
+        ("distillation", "kl", "entropy_reduction"),
         ("global", "basic", "designated"),
     ],
 )
@@ -909,6 +920,7 @@ PINNED_DEFAULTS = {
     "Focal.gamma": 2.0,
     "Focal.class_weights": None,
     "Server.temperature": 4.0,
+    "Server.samples_a_round": None,
     "Server.tau_squared": True,
     "Server.sharpening": 1.0,
     "Server.swa": None,
@@ -1023,6 +1035,7 @@ PINNED_DEFAULTS = {
     "FedEtTransfer.diversity": 0.05,
     "FedEtTransfer.weights": "confidence",
     "FedEtTransfer.normalised_over": "all",
+    "EntropyReduction.temperature": 0.1,
     "OneShotLine.validation": 0.0,
     "OneShotLine.architectures": (),
     "OneShotLine.start": None,
@@ -1229,3 +1242,113 @@ def test_seeds_give_data_of_their_own_ids_but_share_the_data_set():
     one, other = line(seed=0), line(seed=1)
     assert data_id(one.data) == data_id(other.data)
     assert data_id(Digits(name="digits", split_seed=1)) != data_id(one.data)
+
+
+# --- groups of clients, a server's model, heads, logits -------------------------------------------
+
+GROUPS = {"global_models": 4, "client_groups": "drawn"}
+SERVER_MODEL = {"global_models": 4, "server_model": True}
+HEADED_GROUPS = SERVER_MODEL | {"model": HEADED, "head_transfer": True}
+EXCHANGE = {"local": "digest", "ensemble": "clients", "server": SERVER, "client_groups": "drawn"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "8_of_10-seed0"),
+        (GROUPS, "8_of_10-4_groups-seed0"),
+        (GROUPS | {"server_model": True}, "8_of_10-3_groups-seed0"),
+        # Groups from which nobody is drawn, because there is one.
+        ({"client_groups": "drawn"}, "8_of_10-seed0"),
+        (GROUPS | {"global_models": 2, "server_model": True}, "8_of_10-seed0"),
+    ],
+    ids=str,
+)
+def test_a_plan_of_participants_says_how_many_groups_were_drawn(changes, name):
+    assert participation_id(line(**changes)) == name
+
+
+def test_a_plan_by_samples_of_groups_is_of_the_partition_as_well():
+    one = participation_id(line(**GROUPS, participation="by_samples"))
+    assert re.fullmatch(r"8_of_10-4_groups-by_samples-seed0-[0-9a-f]{10}", one)
+    assert one != participation_id(line(**GROUPS, participation="by_samples", partition="iid"))
+
+
+def test_plans_of_groups_are_shared_whatever_their_models_and_trainers_are():
+    other = line(**HEADED_GROUPS, client_groups="drawn", local="fedprox")
+    assert participation_id(other) == participation_id(line(**GROUPS | {"global_models": 3}))
+
+
+def served_bound(*models):
+    """Return a line whose server has another model than its clients, some of whom are bound."""
+    return line(
+        global_models=1 + len(models), server_model=True, architectures=["cnn_small", *models],
+        client_architectures=[{"model": "logistic_regression", "clients": 3}],
+    )  # fmt: skip
+
+
+def test_a_binding_is_of_the_groups_that_clients_train():
+    rule = binding(served_bound({"cnn_small": {"width": 4}}, "logistic_regression"))
+    assert rule.slots == (0, 0, 0, 0, 1, 1, 1, 1)
+    assert rule.clients == (1, 1, 1, *[None] * 7)
+
+
+def test_clients_bound_to_the_only_architecture_of_clients_are_bound_to_nothing():
+    assert binding(served_bound("logistic_regression", "logistic_regression")) is None
+
+
+def test_control_variates_of_the_only_group_of_clients_are_shared_with_nobody():
+    shared = {"scaffold": {"control": "shared"}}
+    one, two = (line(global_models=k, server_model=True, local=shared) for k in (2, 3))
+    assert normalised(one).local.control == "per_model"
+    assert normalised(two).local.control == "shared"
+
+
+def test_heads_reach_all_groups_from_the_second_round_on():
+    one = line(**HEADED_GROUPS)
+    for group in (1, 2, 3):
+        assert owner(one, 1, group) == undistilled(one)
+        assert owner(one, 2, group) == normalised(one)
+        assert takes_head(one, group)
+        assert is_taught(one, 1, group)
+        assert not is_distilled(one, 1, group)
+    assert not takes_head(one, 0)
+    assert (first_taught(one), first_distillation(one)) == (1, 0)
+    assert taught_together(one) == (0, 1, 2, 3)
+    assert not undistilled(one).head_transfer
+
+
+def test_a_servers_model_that_is_distilled_alone_reaches_no_group():
+    one = distilled_line(**SERVER_MODEL, **{"global": {"designated": {"warm_up": 2}}})
+    assert all(owner(one, t, k) == undistilled(one) for t in ROUNDS for k in (1, 2, 3))
+    assert (first_taught(one), taught_together(one)) == (3, (0,))
+    assert students(one) == (0,)
+
+
+def test_clients_that_exchange_logits_need_the_ensemble_without_a_distillation():
+    one = line(**EXCHANGE, global_models=2)
+    assert speaks(one)
+    assert exchanges_logits(one)
+    assert trained_together(one)
+    kept = normalised(one)
+    assert (kept.ensemble.name, kept.server.steps) == ("clients", 20)
+    others = (line(), distilled_line(), line(local={"scaffold": {"control": "shared"}}))
+    assert [exchanges_logits(other) for other in others] == [False] * 3
+    assert [speaks(other) for other in others] == [False, True, False]
+    # Of a single global model the control variates are shared with nobody.
+    assert [trained_together(other) for other in others] == [False, False, False]
+
+
+def test_what_clients_learn_from_one_another_is_in_the_id_of_their_line():
+    base = line(**EXCHANGE, global_models=2)
+    changed = [{"distillation": "l1"}, {"server": SERVER | {"samples_a_round": 5}}]
+    ids = {line_id(line(**EXCHANGE | change, global_models=2)) for change in changed}
+    assert len(ids | {line_id(base)}) == 3
+    # Without an exchange or a student nothing reads them.
+    idle = [line(**{"server": SERVER, **change}) for change in changed]
+    assert {line_id(one) for one in idle} == {line_id(line())}
+
+
+def test_names_of_lines_say_that_heads_are_transferred():
+    assert "-K4-heads-" in line_id(line(**HEADED_GROUPS))
+    assert "-heads" not in line_id(line(**SERVER_MODEL))

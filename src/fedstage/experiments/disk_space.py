@@ -9,6 +9,7 @@ from fedstage.plan.one_shot_sharing import client_model, quantised_line
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import files_read, inputs
 from fedstage.plan.segments import plan
+from fedstage.plan.sharing import groups_drawn
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
 from fedstage.settings.groups import model_of
@@ -52,7 +53,8 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
         for group in range(run.line.global_models):
             place = (run.line, round, group)
             size = _model_size(run.line.data, model_of(run.line, group))
-            update = size * _update_parts(run.line)
+            # Slots of groups that are drawn are filled once in as many times on average.
+            update = size * _update_parts(run.line) // (groups_drawn(run.line) or 1)
             models = (artefacts.aggregated_model(*place), artefacts.global_model(*place))
             updates = artefacts.updates(*place)
             every = keep != "needed" or round == run.length.rounds

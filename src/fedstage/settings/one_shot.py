@@ -132,6 +132,11 @@ class OneShotLine(OneShot):
         yield from check_public(self.data, self.public)
         if self.server.drop_worst != "none":
             yield f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
+        if self.server.samples_a_round is not None:
+            yield (
+                f"server.samples_a_round = {self.server.samples_a_round}: only for federated "
+                "training, because one shot has no rounds"
+            )
         if self.server.early_stopping is not None and not self.data.server_validation:
             yield "data.server_validation = 0: server.early_stopping needs at least 1 sample"
 

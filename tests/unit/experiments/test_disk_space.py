@@ -26,12 +26,13 @@ def catalogue(methods=("fedavg",), **changes):
     }
     keep = changes.pop("keep", "all")
     results = changes.pop("results", ["table"])
+    scales = changes.pop("scales", {"default": {}, "long": {"base": {"rounds": 5}}})
     experiment = {
         "title": "x",
         "base": base | changes,
         "grid": {"method": list(methods)},
         "results": results,
-        "scales": {"default": {}, "long": {"base": {"rounds": 5}}},
+        "scales": scales,
     }
     config = {
         "targets": ["one"],
@@ -68,6 +69,16 @@ def test_models_and_bytes_are_counted_once(changes, models, size):
     assert text.startswith(f"{models} models, ")
     if size is not None:
         assert f": {size / 1e9:.2f} GB in all" in text
+
+
+def test_slots_of_groups_that_are_drawn_are_filled_once_in_as_many_times():
+    """Two participants have six slots in three groups: a round's updates are two models."""
+    groups = {"global_models": 3, "client_groups": "drawn", "rounds": 5000}
+    text = describe_size(catalogue(**groups, scales={"default": {}}), ["one"])
+    models, updates = 5000 * 3, 5000 * 6
+    size = models * LINEAR + updates * (LINEAR // 3)
+    assert text.startswith(f"{models + updates} models, ")
+    assert f": {size / 1e9:.2f} GB in all" in text
 
 
 def test_size_of_a_larger_model():

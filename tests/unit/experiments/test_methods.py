@@ -45,10 +45,64 @@ def line(method, **point):
     return run(method, **point).line
 
 
+#: What an experiment gives to methods of models of several architectures.
+SEVERAL = {"global_models": 3, "model.head": {"width": 8}}
+FEDET = ("fedet", "fedet_uniform", "fedet_without_heads", "fedet_over_dissenters")
+HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "fedmd")
+
+
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
-    changed = {"model.head": {"width": 8}} if method == "moon" else {}
-    assert run(method, **changed).axes["method"] == method
+    needed = {"moon": {"model.head": {"width": 8}}} | dict.fromkeys(HETEROGENEOUS, SEVERAL)
+    assert run(method, **needed.get(method, {})).axes["method"] == method
+
+
+def served(method, **changes):
+    return run(method, **SEVERAL | changes)
+
+
+def test_methods_of_several_architectures_draw_the_groups_of_clients():
+    for method in HETEROGENEOUS:
+        assert served(method).line.client_groups == "drawn", method
+
+
+def test_fedet_is_that_of_its_paper_and_each_ablation_changes_one_thing():
+    """Cho et al. 2022: confident clients count more, and the plain mean of each architecture."""
+    fedet = served("fedet").line
+    assert (fedet.ensemble.weights, fedet.ensemble.average) == ("confidence", "probabilities")
+    assert (fedet.distillation.name, fedet.distillation.diversity) == ("fedet", 0.05)
+    assert (fedet.aggregation.weights, fedet.head_transfer) == ("uniform", True)
+    assert students(fedet) == (0,)
+
+    def changed(method):
+        other = served(method).line
+        return {name for name, value in fedet if value != getattr(other, name)}
+
+    assert changed("fedet_without_heads") == {"head_transfer"}
+    assert changed("fedet_over_dissenters") == {"distillation"}
+    assert changed("fedet_uniform") == {"ensemble", "distillation"}
+    uniform = served("fedet_uniform").line
+    assert uniform.ensemble.weights == uniform.distillation.weights == "uniform"
+    assert uniform.ensemble.average == "probabilities"
+
+
+def test_heterogeneous_feddf_has_a_student_of_each_group_and_by_choice_the_servers():
+    without, with_server = served("feddf_heterogeneous").line, served("feddf_server").line
+    assert students(without) == students(with_server) == (0, 1, 2)
+    assert (without.server_model, with_server.server_model) == (False, True)
+    assert [len(group_slots(with_server, group)) for group in range(3)] == [0, 8, 8]
+
+
+def test_dsfl_has_a_student_on_the_server_and_fedmd_none():
+    dsfl, fedmd = served("dsfl"), served("fedmd")
+    assert (dsfl.length.evaluate.name, fedmd.length.evaluate.name) == (
+        "global_model",
+        "each_client",
+    )
+    assert (students(dsfl.line), students(fedmd.line)) == ((0,), ())
+    assert dsfl.line.local.exchanges == fedmd.line.local.exchanges == "logits"
+    assert (dsfl.line.ensemble.average, fedmd.line.ensemble.average) == ("probabilities", "logits")
+    assert (dsfl.line.distillation.temperature, fedmd.line.distillation.name) == (0.1, "l1")
 
 
 GLOBAL_MODELS, CHECKPOINTS = (2, 3, 4, 7, 8), (1, 2, 4)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from fedstage.errors import FedstageError
 from fedstage.experiments.resolution import resolve
 from fedstage.plan.jobs import Job
 from fedstage.results.method_properties import Cost, free_share, properties
@@ -14,14 +15,15 @@ from fedstage.storage.yaml_files import load_yaml
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 
 
-def kind_of(name):
-    """The training of a method of the library, or of the one that it is like."""
+def find(name, key):
+    """A setting of a method of the library, or of the one that it is like."""
     settings = METHODS[name]
-    own = settings.get("training", "federated")
-    return kind_of(settings["like"]) if "like" in settings else own
+    if key in settings or "like" not in settings:
+        return settings.get(key)
+    return find(settings["like"], key)
 
 
-FEDERATED = [name for name in METHODS if kind_of(name) == "federated"]
+FEDERATED = [name for name in METHODS if find(name, "training") in (None, "federated")]
 BASE = {
     "data": {"digits": {"held_out": 100, "server_validation": 20}},
     "clients": 20,
@@ -95,10 +97,46 @@ def test_inference_is_of_one_model_or_of_an_ensemble():
     assert of_method("fedsdd", evaluate={"aggregated": {"checkpoints": 3}}).inference == 12
 
 
-@pytest.mark.parametrize("name", FEDERATED)
+HEADED = {"cnn_small": {"head": {}}}  # which MOON and Fed-ET need
+DRAWN = [name for name in FEDERATED if find(name, "client_groups") == "drawn"]
+
+
+@pytest.mark.parametrize("name", sorted({*FEDERATED} - {*DRAWN}))
 def test_every_method_of_the_library_has_properties(name):
-    found = of_method(name, model={"cnn_small": {"head": {}}})  # which MOON needs
+    found = of_method(name, model=HEADED)
     assert (found.free is None) == (found.students == 0) == (found.ensemble.models == 0)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_groups_that_are_drawn_have_no_numbers_that_edges_tell(name):
+    """Each has a slot for every participant, and how many are filled is drawn."""
+    with pytest.raises(FedstageError) as caught:
+        of_method(name, model=HEADED, global_models=3)
+    assert str(caught.value) == (
+        "properties: client_groups = 'drawn': must be 'slots', because the edges do not tell how "
+        "many of a group's slots are filled"
+    )
+
+
+def of_slots(name, **changes):
+    """Properties of a method of two groups of clients, each with half of a round's slots."""
+    model = {"model": HEADED, "global_models": 3, "client_groups": "slots"}
+    settings = {key: value for key, value in METHODS[name].items() if key != "label"}
+    return of_line(**{**model, **settings, "client_groups": "slots", **changes})
+
+
+def test_fedets_ensemble_is_of_clients_and_heads_make_all_of_them_wait():
+    fedet, apart = of_slots("fedet"), of_slots("fedet", head_transfer=False)
+    assert fedet.ensemble == fedet.passes == Cost(8, growth=1.0, constant=0.0)
+    assert (fedet.students, fedet.sees_clients, fedet.free) == (1, True, 0.0)
+    # Where no head comes down, nobody waits for the server's model: it is no client's.
+    assert (apart.students, apart.sees_clients, apart.free) == (1, True, 1.0)
+    assert fedet.ensemble == apart.ensemble
+
+
+def test_heads_alone_are_a_sum_and_need_no_look_at_a_client():
+    found = of_slots("fedet", **{"global": None})
+    assert (found.students, found.sees_clients) == (0, False)
 
 
 # --- who waits ------------------------------------------------------------------------------------

@@ -190,7 +190,8 @@ def test_stateful_trainers_are_those_that_carry_a_state():
     updates = [Update(None, {"weight": torch.ones(2)}, {"weight": torch.ones(2)}, metadata)]
     headed = {"cnn_small": {"head": {}}}  # which MOON needs
     names = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
-    for settings in (line(local=name, model=headed).local for name in names):
+    beside = {"model": headed, "ensemble": "clients", "server": SERVER}  # which Digest needs
+    for settings in (line(local=name, **beside).local for name in names):
         state = local_trainer(settings).next_state(settings, {}, updates, clients=2)
         assert bool(state) == settings.keeps_state
 

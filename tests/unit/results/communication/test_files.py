@@ -69,6 +69,29 @@ def test_an_ensemble_is_all_of_its_members(evaluate, of_group, rounds):
     assert held(evaluate) == expected
 
 
+SERVED = Line.model_validate(
+    SHARED
+    | {
+        "participants": 5, "global_models": 3, "server_model": True, "client_groups": "drawn",
+        "architectures": ["cnn_small", *["logistic_regression"] * 2], "ensemble": "clients",
+        "global": "designated", "server": SERVER,
+    }
+)  # fmt: skip
+
+
+def test_what_travels_is_of_the_groups_that_clients_train():
+    """The server's model stays where it is: it has no participants, and no client's size."""
+    files = traffic_files(SERVED, 2)
+    assert files == [artefacts.participants_table(SERVED, t, k) for t in (1, 2) for k in (1, 2)]
+    models = client_models(SERVED, RunLength(rounds=2))
+    assert models == [artefacts.aggregated_model(SERVED, 2, k) for k in (1, 2)]
+    assert not any("group_0" in path for path in [*files, *models])
+
+
+def test_predicting_with_the_servers_model_holds_it_and_nothing_else():
+    assert held_files(SERVED, RunLength(rounds=2)) == [artefacts.global_model(SERVED, 2, 0)]
+
+
 def test_the_first_rounds_of_a_temporal_ensemble_have_fewer_members():
     assert held({"aggregated": {"checkpoints": 3}}, rounds=2).total() == 4
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fedstage.data.participation import draw
+from fedstage.errors import FedstageError
 from fedstage.plan.jobs import jobs_of
 from fedstage.results.simulation.events import AGGREGATOR, SERVER
 from fedstage.results.simulation.schedule import schedule, seconds_of
@@ -180,6 +181,41 @@ def test_clients_that_are_away_half_of_the_time_make_rounds_longer():
     for method in METHODS:
         assert round_seconds(method, away) > round_seconds(method, settings)
         assert made(method, away).measures.bound == made(method, settings).measures.bound
+
+
+# --- a server's model and heads -------------------------------------------------------------------
+
+FEDET = {
+    "model": {"cnn_small": {"head": {}}},
+    "global_models": 3,
+    "server_model": True,
+    "head_transfer": True,
+    "ensemble": {"clients": {"weights": "confidence"}},
+    "global": "designated",
+}
+
+
+def test_fedets_clients_wait_for_the_servers_head():
+    settings = {"local_training": 10.0, "logits": 2.0, "distillation": 30.0}
+    # Two groups of four clients are asked, one group after the other, and then the server learns.
+    assert round_seconds("fedavg", settings, **FEDET) == 10 + 8 * 2 + 30
+
+
+def test_a_transfer_of_heads_takes_the_servers_time_three_times_a_round():
+    settings = {"local_training": 10.0, "logits": 2.0, "distillation": 30.0, "head_transfer": 1.0}
+    # Once up, and down to both groups; the first of these trains on while the second gets its head.
+    first = 10 + 8 * 2 + 1 + 30 + 2
+    total = first + (ROUNDS - 1) * (first - 1)
+    assert round_seconds("fedavg", settings, **FEDET) == total / ROUNDS
+
+
+def test_groups_that_are_drawn_are_not_simulated():
+    with pytest.raises(FedstageError) as caught:
+        made("fedavg", {}, **FEDET, client_groups="drawn")
+    assert str(caught.value) == (
+        "simulation: client_groups = 'drawn': must be 'slots', because most slots of groups that "
+        "are drawn stay empty"
+    )
 
 
 # --- seconds of jobs ------------------------------------------------------------------------------

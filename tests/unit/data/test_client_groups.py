@@ -1,0 +1,66 @@
+import numpy as np
+
+from fedstage.data.client_groups import by_group, draw_groups
+from fedstage.data.participation import table
+
+
+def drawn(clients=12, participants=4, groups=3, rounds=6, seed=0):
+    plain = table(clients, participants, seed, 1, rounds)
+    group_of = draw_groups(clients, groups, seed)
+    return plain, group_of, by_group(plain, group_of, groups)
+
+
+def test_every_group_is_as_likely():
+    clients, groups = 30_000, 4
+    counts = np.bincount(draw_groups(clients, groups, 0), minlength=groups)
+    assert len(counts) == groups
+    error = np.sqrt(clients * (1 / groups) * (1 - 1 / groups))
+    assert np.abs(counts - clients / groups).max() < 5 * error
+
+
+def test_clients_are_independent_of_one_another():
+    """Pairs of neighbours are uniform, so that groups are neither dealt out nor balanced."""
+    groups = draw_groups(40_000, 2, 1).reshape(-1, 2)
+    pairs = np.bincount(groups[:, 0] * 2 + groups[:, 1], minlength=4)
+    assert np.abs(pairs - 5000).max() < 5 * np.sqrt(20_000 * 3 / 16)
+
+
+def test_groups_depend_on_the_seed_and_on_nothing_else():
+    assert draw_groups(50, 3, 1).tolist() == draw_groups(50, 3, 1).tolist()
+    assert draw_groups(50, 3, 1).tolist() != draw_groups(50, 3, 2).tolist()
+
+
+def test_a_participant_is_in_the_slot_of_its_group_and_nobody_in_the_others():
+    participants = {
+        "round": np.array([1, 1, 2, 2]), "slot": np.array([0, 1, 0, 1]),
+        "client": np.array([3, 0, 2, 1]),
+    }  # fmt: skip
+    rows = by_group(participants, np.array([0, 1, 1, 1]), 2)
+    assert rows["round"] == [1] * 4 + [2] * 4
+    assert rows["slot"] == [0, 1, 2, 3] * 2
+    # Group 0 has slots 0 and 1, group 1 has 2 and 3; nobody of round 2 is in group 0.
+    assert rows["client"] == [None, 0, 3, None, None, None, 2, 1]
+
+
+def test_every_participant_of_a_round_has_one_slot_and_its_own_group():
+    plain, group_of, rows = drawn()
+    for round in range(1, 7):
+        there = [
+            (slot, client)
+            for at, slot, client in zip(rows["round"], rows["slot"], rows["client"], strict=True)
+            if at == round and client is not None
+        ]
+        expected = plain["client"][plain["round"] == round].tolist()
+        assert sorted(client for _, client in there) == sorted(expected)
+        assert all(slot // 4 == group_of[client] for slot, client in there)
+        assert all(expected[slot % 4] == client for slot, client in there)
+
+
+def test_groups_have_no_client_in_common():
+    _, _, rows = drawn(rounds=40)
+    groups = [
+        {c for s, c in zip(rows["slot"], rows["client"], strict=True) if s // 4 == k} - {None}
+        for k in range(3)
+    ]
+    assert all(groups)
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 12

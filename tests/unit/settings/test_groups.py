@@ -1,0 +1,258 @@
+"""Who trains which global model: slots, and faults, each in one line."""
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.plan.sharing import normalised
+from fedstage.settings.groups import client_groups, group_slots, model_of
+from fedstage.settings.lines import Line
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.validation import validate
+
+HEAD = {"hidden": 12, "width": 8}
+SMALL, LARGE = ({"cnn_small": {"width": width, "head": HEAD}} for width in (4, 8))
+SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
+RAW = {
+    "data": {"digits": {"held_out": 50, "server_validation": 20}},
+    "clients": 10,
+    "partition": "iid",
+    "participants": 8,
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "seed": 0,
+}
+SERVED = {"global_models": 3, "server_model": True}
+HEADS = {
+    **SERVED,
+    "model": LARGE,
+    "architectures": [LARGE, SMALL, SMALL],
+    "client_groups": "drawn",
+    "head_transfer": True,
+}
+FEDET = {
+    **HEADS,
+    "ensemble": {"clients": {"weights": "confidence", "average": "probabilities"}},
+    "global": "designated",
+    "server": SERVER,
+}
+DIGEST = {"local": "digest", "ensemble": "clients", "server": SERVER}
+DSFL = {**DIGEST, **SERVED, "client_groups": "drawn", "global": "designated"}
+
+
+def line(**changes):
+    return validate(Line, RAW | changes, "here")
+
+
+def fault(**changes):
+    with pytest.raises(FedstageError) as caught:
+        line(**changes)
+    (only,) = str(caught.value).split("\n")
+    return only
+
+
+def slots(**changes):
+    one = line(**changes)
+    return [list(group_slots(one, group)) for group in range(one.global_models)]
+
+
+# --- slots ----------------------------------------------------------------------------------------
+
+
+def test_the_servers_model_has_no_slots_and_the_others_share_them():
+    assert slots(**SERVED) == [[], [0, 1, 2, 3], [4, 5, 6, 7]]
+    assert list(client_groups(line(**SERVED))) == [1, 2]
+    assert list(client_groups(line(global_models=3))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("remainder", "sizes"), [("spread", [0, 3, 3, 2]), ("main", [0, 4, 2, 2])])
+def test_what_is_left_goes_to_the_first_groups_that_clients_train(remainder, sizes):
+    found = slots(global_models=4, server_model=True, remainder=remainder)
+    assert [len(own) for own in found] == sizes
+    assert [slot for own in found for slot in own] == list(range(8))
+
+
+def test_groups_that_are_drawn_have_a_slot_for_every_participant():
+    assert slots(**SERVED, client_groups="drawn") == [[], list(range(8)), list(range(8, 16))]
+    assert slots(global_models=2, client_groups="drawn") == [list(range(8)), list(range(8, 16))]
+
+
+def test_groups_that_are_drawn_may_be_more_than_participants():
+    assert len(slots(global_models=5, participants=2, client_groups="drawn")) == 5
+    assert "participants = 2: at least global_models = 5" in fault(global_models=5, participants=2)
+
+
+def test_a_group_has_its_architecture_and_group_0_the_main_model():
+    one = line(**HEADS)
+    assert [model_of(one, group).width for group in range(3)] == [8, 4, 4]
+
+
+def test_a_single_group_that_clients_train_is_not_drawn():
+    one = line(global_models=2, server_model=True, client_groups="drawn")
+    assert normalised(one).client_groups == "slots"
+    assert normalised(line(**SERVED, client_groups="drawn")).client_groups == "drawn"
+
+
+def test_a_remainder_that_no_slot_depends_on_is_none():
+    drawn = line(**SERVED, client_groups="drawn", participants=7, remainder="main")
+    assert normalised(drawn).remainder == "spread"
+    # Of 8 participants three groups of clients have two left over, and two have none.
+    assert normalised(line(global_models=4, server_model=True, remainder="main")).remainder == (
+        "main"
+    )
+    assert normalised(line(**SERVED, remainder="main")).remainder == "spread"
+
+
+# --- faults of groups -----------------------------------------------------------------------------
+
+BOUND = [{"model": "cnn_small", "clients": 4}]
+GROUP_FAULTS = [
+    (
+        {"server_model": True},
+        "global_models = 1: at least 2 with server_model = true, because no client trains the "
+        "first",
+    ),
+    (
+        {"server_model": True, "global_models": 4, "participants": 2},
+        "participants = 2: at least 3, one for each group that clients train",
+    ),
+    (
+        {"global_models": 4, "participants": 2},
+        "participants = 2: at least global_models = 4, one for each group",
+    ),
+    (
+        {"head_transfer": True, "model": LARGE, "global_models": 2},
+        "server_model = false: head_transfer is between the server's model and clients'",
+    ),
+    (
+        {"client_groups": "drawn", "client_architectures": BOUND, "global_models": 2},
+        "client_groups = 'drawn': not with client_architectures, which say it",
+    ),
+    (
+        {"client_groups": "dealt"},
+        "client_groups = 'dealt': must be 'slots' or 'drawn'",
+    ),
+    (
+        # The server's architecture is no client's.
+        {**SERVED, "architectures": ["cnn_small", *["logistic_regression"] * 2]}
+        | {"client_architectures": BOUND},
+        "client_architectures.0.model = 'cnn_small': must be an architecture of the line, settings "
+        "included: 'logistic_regression'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), GROUP_FAULTS)
+def test_faults_of_groups(changes, message):
+    assert fault(**changes) == f"here: {message}"
+
+
+def described(width):
+    return f"head = {{'hidden': 12, 'width': {width}, 'relu': True}}"
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            {"cnn_small": {"head": HEAD | {"width": 9}}},
+            f"model = 'cnn_small': head_transfer needs the same head in all models, and "
+            f"{described(9)}, where that of model = 'cnn_small' has {described(8)}",
+        ),
+        (
+            "logistic_regression",
+            "model = 'logistic_regression': head_transfer needs the same head in all models, and "
+            f"no head, where that of model = 'cnn_small' has {described(8)}",
+        ),
+    ],
+)
+def test_heads_must_be_the_same(other, message):
+    assert fault(**HEADS | {"architectures": [LARGE, SMALL, other]}) == f"here: {message}"
+
+
+def test_models_without_heads_have_none_to_transfer():
+    message = fault(**SERVED, head_transfer=True)
+    assert message.startswith("here: model = 'cnn_small': head_transfer needs the same head")
+    assert "no head" in message
+
+
+# --- faults of lines ------------------------------------------------------------------------------
+
+
+def test_methods_of_the_family_are_valid():
+    assert line(**FEDET).head_transfer
+    assert line(**DSFL).global_trainer.name == "designated"
+    assert line(**DIGEST, global_models=2, client_groups="drawn").global_trainer is None
+    assert line(**DIGEST).ensemble.name == "clients"  # a single group has no groups to draw
+
+
+STC = {"stc": {"downstream": True}}
+HELD_OUT = {"digits": {"held_out": 0}}
+NO_CLIENTS = "local = digest: needs ensemble = clients, from which clients learn"
+ONE_GROUP = (
+    "client_groups = 'slots': local = digest needs 'drawn' or a single group that clients train, "
+    "because each client keeps its model"
+)
+NO_SETTINGS = (
+    "server = null: local = digest needs its settings, with which clients learn, too"
+)  # fmt: skip
+STUDENT = (
+    "local = digest: global only with designated and server_model = true, the one student"
+)  # fmt: skip
+TRICKS = "local = digest: not with server.early_stopping, server.drop_worst or server.swa"
+WEIGHTS = "local = digest: not with compression or head_transfer, because no weights travel"
+SCAFFOLD = (
+    "local = scaffold: not with client_groups = drawn, because the server's control variate is a "
+    "mean over a group's clients, whose number is drawn"
+)
+LINE_FAULTS = [
+    ({"local": "scaffold", "global_models": 2, "client_groups": "drawn"}, SCAFFOLD),
+    (
+        {**HEADS, "client_groups": "slots", "local": {"scaffold": {"control": "shared"}}}
+        | {"architectures": [], "model": SMALL},
+        "local.control = 'shared': only without head_transfer",
+    ),
+    (
+        {**HEADS, "compression": STC},
+        "compression.downstream = true: only without global and head_transfer, for then a model is "
+        "not the old one with a sparse change; set it to false",
+    ),
+    (DIGEST | {"ensemble": None}, NO_CLIENTS),
+    (DIGEST | {"ensemble": "aggregated"}, NO_CLIENTS),
+    (DIGEST | {"ensemble": "bayesian"}, NO_CLIENTS),
+    (DIGEST | {"server": None}, NO_SETTINGS),
+    (DIGEST | {"data": HELD_OUT}, "data.held_out = 0: public = held_out needs at least 1 sample"),
+    (DIGEST | {"global_models": 2}, ONE_GROUP),
+    (DSFL | {"client_groups": "slots"}, ONE_GROUP),
+    (DSFL | {"global": "basic"}, STUDENT),
+    (DSFL | {"server_model": False}, STUDENT),
+    (DIGEST | {"compression": {"stc": {"downstream": False}}}, WEIGHTS),
+    (DIGEST | HEADS, WEIGHTS),
+    (DSFL | {"server": SERVER | {"swa": {"every": 1}}}, TRICKS),
+    (DSFL | {"server": SERVER | {"drop_worst": "as_published"}}, TRICKS),
+    (DSFL | {"server": SERVER | {"early_stopping": {"every": 1, "patience": 2}}}, TRICKS),
+    (
+        DIGEST | {"model": {"cnn_small": {"norm": "batch"}}}
+        | {"aggregation": {"batch_norm": "local"}},
+        "local = digest: only for aggregation.batch_norm = average, because nothing is averaged",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), LINE_FAULTS)
+def test_faults_of_lines(changes, message):
+    assert fault(**changes) == f"here: {message}"
+
+
+def test_compression_upstream_goes_with_heads():
+    assert line(**HEADS, compression={"stc": {"downstream": False}}).compression.name == "stc"
+
+
+def test_one_shot_has_no_rounds_to_draw_public_samples_for():
+    names = {"data", "clients", "partition", "model", "client", "seed"}
+    raw = {name: RAW[name] for name in names} | {"distillation": "l1"}
+    with pytest.raises(FedstageError) as caught:
+        validate(OneShotLine, raw | {"server": SERVER | {"samples_a_round": 20}}, "here")
+    assert str(caught.value) == (
+        "here: server.samples_a_round = 20: only for federated training, because one shot has no "
+        "rounds"
+    )

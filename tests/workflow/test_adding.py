@@ -31,7 +31,7 @@ ADDITIONS = [
         "algorithm/local_trainers/shrinking.py",
         '''"""Weight decay towards zero, by name."""
 from fedstage.algorithm.local_trainers.fedavg import next_state, objective, payload
-from fedstage.algorithm.local_trainers.fedavg import scales, sent_down
+from fedstage.algorithm.local_trainers.fedavg import prepare, scales, sent_down
 
 
 def gradient_term(settings, start, state, client):
@@ -131,12 +131,14 @@ def load(settings, folder):
     Addition(
         "algorithm/ensemble_trainers/favourite.py",
         '''"""One member has a share of its own, the others share the rest."""
+import torch
 
 
 def shares(settings, members):
     count = sum(len(part.samples) for part in members)
     rest = (1 - settings.share) / max(count - 1, 1)
-    return [settings.share if count > 1 else 1.0, *[rest] * (count - 1)]
+    first = settings.share if count > 1 else 1.0
+    return torch.tensor([first, *[rest] * (count - 1)], dtype=torch.float64)
 ''',
         "ensembles.py",
         '''class Favourite(Ensemble):

@@ -1,0 +1,62 @@
+"""The public samples of a round, and what is taught about them."""
+
+import pytest
+import torch
+
+from fedstage.algorithm.ensemble_trainers import Members
+from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.settings.lines import Line
+
+N, CLASSES = 40, 3
+IMAGES = torch.arange(N, dtype=torch.float32)[:, None]
+SERVER = {"steps": 1, "batch_size": 8, "learning_rate": 0.1}
+
+
+def a_line(samples=None, seed=0, **changes):
+    raw = {
+        "data": "digits", "clients": 4, "partition": "iid", "participants": 2,
+        "model": "logistic_regression", "ensemble": "clients", "global": "basic",
+        "distillation": "l1", "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+        "server": SERVER | {"samples_a_round": samples}, "seed": seed,
+    }  # fmt: skip
+    return Line.model_validate(raw | changes)
+
+
+def member(round, group, value):
+    """Return a model whose logits of a sample are its number and the model's value."""
+    logits = IMAGES[None].repeat(1, 1, CLASSES) + value
+    return Members(round, group, logits, (5,), "clients")
+
+
+MEMBERS = [member(1, 1, 4.0), member(1, 0, 2.0)]
+
+
+def numbers(samples=None, round=1, members=MEMBERS, **changes):
+    images, targets = lesson(a_line(samples, **changes), members, IMAGES, round)
+    assert torch.equal(targets, (images + 3.0).expand(-1, CLASSES))  # of the same samples
+    return images[:, 0].int().tolist()
+
+
+@pytest.mark.parametrize("samples", [None, N, 10 * N])
+def test_all_samples_are_taught_where_no_fewer_are_asked_for(samples):
+    assert numbers(samples) == list(range(N))
+
+
+def test_a_round_has_as_many_samples_as_asked_for_each_once_and_in_their_order():
+    found = numbers(12)
+    assert len(set(found)) == 12
+    assert found == sorted(found) != list(range(12))
+
+
+def test_everybody_in_a_round_has_the_same_samples_and_the_next_round_has_others():
+    """Server and clients ask with their own members in any order, at other times."""
+    assert numbers(12) == numbers(12, members=MEMBERS[::-1])
+    assert numbers(12, round=2) != numbers(12)
+    assert numbers(12, seed=1) != numbers(12)
+    # Neither what the clients train by nor how students learn moves the draw.
+    assert numbers(12, local="fedprox", ensemble={"clients": {"weights": "samples"}}) == numbers(12)
+
+
+def test_all_samples_come_with_time():
+    taught = {one for round in range(1, 60) for one in numbers(12, round=round)}
+    assert taught == set(range(N))

@@ -1,0 +1,142 @@
+"""What a client starts from where clients exchange logits, and what the hook is for others."""
+
+import pytest
+import torch
+
+from fedstage.algorithm.ensemble_trainers import read_members
+from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.algorithm.local_trainers import Said, local_trainer
+from fedstage.models.loading import new_model, state_of
+from fedstage.settings.base import alternatives
+from fedstage.settings.lines import Line
+from fedstage.settings.local_training import LocalTrainer
+from fedstage.settings.models import LogisticRegression
+from fedstage.storage.tensors import save_tensors
+
+MODEL = LogisticRegression(name="logistic_regression")
+INFO = {"shape": [1, 2, 2], "classes": 3, "mean": [0.0], "std": [1.0]}
+SERVER = {"steps": 4, "batch_size": 6, "learning_rate": 0.5}
+LINE = Line.model_validate(
+    {
+        "data": {"digits": {"held_out": 6}},
+        "clients": 4,
+        "partition": "iid",
+        "participants": 2,
+        "model": "logistic_regression",
+        "local": "digest",
+        "ensemble": "clients",
+        "distillation": "l1",
+        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+        "server": SERVER,
+        "numerics": {"device": "cpu"},
+        "seed": 0,
+    }
+)
+TRAINERS = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
+
+
+@pytest.fixture
+def said(tmp_path):
+    """Return what two clients of round 1 said about six public images."""
+    images = torch.arange(24, dtype=torch.uint8).reshape(6, 1, 2, 2) * 10
+    public, logits = tmp_path / "public.safetensors", tmp_path / "logits.safetensors"
+    save_tensors(public, {"images": images}, {})
+    spoken = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0))
+    notes = {"round": 1, "group": 0, "samples": [5, 5], "members": "clients"}
+    save_tensors(logits, {"logits": spoken}, notes)
+    return Said([logits], public)
+
+
+def fresh(value=0.0):
+    model = new_model(MODEL, INFO, torch.device("cpu"))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(value)
+    return model
+
+
+def prepared(line, state, client, round, said, model=None):
+    model = model or fresh()
+    local_trainer(line.local).prepare(line, model, state, client, round, said, INFO)
+    return state_of(model)
+
+
+def constant(value, client):
+    return {f"client/{client}/{name}": one for name, one in state_of(fresh(value)).items()}
+
+
+def test_a_client_goes_on_from_its_own_model():
+    own = prepared(LINE, constant(0.5, 1) | constant(9.0, 2), 1, 3, None)
+    assert all(torch.equal(value, torch.full_like(value, 0.5)) for value in own.values())
+
+
+def test_a_client_that_is_new_starts_from_the_round_s_model():
+    start = prepared(LINE, constant(9.0, 2), 1, 3, None)
+    assert all(not value.any() for value in start.values())
+
+
+def test_it_digests_what_others_said_from_its_own_model_on(said):
+    from_start = prepared(LINE, {}, 1, 2, said)
+    from_own = prepared(LINE, constant(0.5, 1), 1, 2, said)
+    zero = state_of(fresh())
+    assert not any(torch.equal(value, zero[name]) for name, value in from_start.items())
+    assert not any(torch.equal(value, from_own[name]) for name, value in from_start.items())
+
+
+def test_digesting_fits_the_consensus(said):
+    """The mean absolute difference to the mean of the clients' logits gets less."""
+    images = torch.arange(24).reshape(6, 4) * 10 / 255
+    goal = read_members(said.logits)[0].logits.mean(0)
+
+    def distance(weights):
+        return float((images @ weights["linear.weight"].T + weights["linear.bias"] - goal)
+                     .abs().mean())  # fmt: skip
+
+    small = SERVER | {"steps": 60, "learning_rate": 0.05}
+    patient = Line.model_validate(LINE.model_dump(by_alias=True) | {"server": small})
+    before, after = state_of(fresh()), prepared(patient, {}, 1, 2, said)
+    assert distance(after) < 0.8 * distance(before)
+
+
+@pytest.mark.parametrize("change", [{"client": 3}, {"round": 3}])
+def test_clients_and_rounds_draw_batches_of_their_own(said, change):
+    small = Line.model_validate(
+        LINE.model_dump(by_alias=True) | {"server": SERVER | {"batch_size": 2, "steps": 2}}
+    )
+    at = {"client": 1, "round": 2}
+    one, again, other = (prepared(small, {}, **where, said=said) for where in (at, at, at | change))
+    assert all(torch.equal(value, again[name]) for name, value in one.items())
+    assert not all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_a_client_learns_what_the_server_learns(said, monkeypatch):
+    """Targets and samples are those of the round before, in which the server had them."""
+    from fedstage.algorithm.local_trainers import digest
+
+    seen = []
+
+    def watched(*arguments):
+        seen.append((arguments[3], lesson(*arguments)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(digest, "lesson", watched)
+    some = Line.model_validate(
+        LINE.model_dump(by_alias=True)
+        | {"server": SERVER | {"samples_a_round": 3, "batch_size": 3}}
+    )
+    for client in (1, 3):
+        prepared(some, {}, client, 2, said)
+    (round, one), (other_round, other) = seen
+    assert round == other_round == 1
+    assert torch.equal(one[1], other[1])
+    assert len(one[0]) == len(one[1]) == 3
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINERS if name != "digest"])
+def test_for_others_the_rounds_model_stays_as_it_is(name, said):
+    changes = {"local": {"name": name}}
+    if name == "moon":
+        changes["model"] = {"name": "cnn_small", "head": {}}
+    line = Line.model_validate(LINE.model_dump(by_alias=True) | changes)
+    start = prepared(line, constant(9.0, 1), 1, 2, None, model=fresh(0.25))
+    assert all(torch.equal(value, torch.full_like(value, 0.25)) for value in start.values())

@@ -1,0 +1,497 @@
+"""Rounds of clients with groups of their own: empty slots, heads that travel, logits exchanged.
+
+Four of six clients take part, whose groups are drawn. With this seed nobody of group 2 does in
+round 1.
+"""
+
+import json
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedstage.algorithm.exchange.updates import part, place_of, read_updates
+from fedstage.data.client_groups import draw_groups
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.errors import FedstageError
+from fedstage.models.heads import HEAD
+from fedstage.plan import artefacts, edges
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.sharing import groups_drawn, is_distilled, keeps_state, owner, takes_head
+from fedstage.settings.ensembles import EachClient
+from fedstage.settings.groups import client_groups, group_slots
+from fedstage.settings.lines import Line
+from fedstage.stages import call
+from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
+from fedstage.stages.segment import segment
+from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tensors import load_tensors, save_tensors
+
+CLIENTS, PARTICIPANTS = 6, 4
+SMALL, LARGE = (
+    {"cnn_small": {"width": width, "hidden": 6, "head": {"hidden": 6, "width": 5}}}
+    for width in (2, 3)
+)
+BASE = {
+    "data": {"digits": {"test": 100, "held_out": 40, "server_validation": 20}},
+    "clients": CLIENTS,
+    "partition": {"dirichlet": {"alpha": 0.5, "min_samples": 5}},
+    "validation": 0.2,
+    "participants": PARTICIPANTS,
+    "model": LARGE,
+    "architectures": [LARGE, SMALL, LARGE],
+    "global_models": 3,
+    "server_model": True,
+    "client_groups": "drawn",
+    "client": {"steps": 3, "batch_size": 16, "learning_rate": 0.2},
+    "server": {"steps": 3, "batch_size": 16, "learning_rate": 0.1},
+    "numerics": {"device": "cpu"},
+    "seed": 17,
+}
+FEDET = {
+    "aggregation": {"weights": "uniform"},
+    "head_transfer": True,
+    "ensemble": {"clients": {"weights": "confidence", "average": "probabilities"}},
+    "global": "designated",
+    "distillation": "fedet",
+}
+DSFL = {
+    "local": "digest",
+    "ensemble": {"clients": {"average": "probabilities"}},
+    "global": "designated",
+    "distillation": "entropy_reduction",
+    "server": BASE["server"] | {"samples_a_round": 25},
+}
+
+
+def a_line(**changes):
+    return Line.model_validate(BASE | changes)
+
+
+def prepare(line, rounds=2):
+    """Write what rounds start from, below the current folder."""
+    parts = ("train", "test", "held_out", "server_validation")
+    data = {part: artefacts.data_file(line.data, part) for part in parts}
+    info = artefacts.data_file(line.data, "info")
+    call("dataset", data | {"info": info}, settings=as_json(canonical(line.data)))
+    tables = {
+        "output": artefacts.clients_table(line),
+        "histogram": artefacts.label_histogram(line),
+    }
+    settings = json.dumps(partition_settings(line))
+    call("partition", tables | {"train": data["train"]}, settings=settings)
+    call(
+        "participation", {"output": artefacts.participation_table(line, 1)}, clients=CLIENTS,
+        participants=PARTICIPANTS, seed=line.seed, first=1, last=rounds, groups=groups_drawn(line),
+    )  # fmt: skip
+    for group, model in enumerate(line.architectures):
+        drawn = as_json({"model": canonical(model), "seed": line.seed})
+        files = {"info": info, "output": artefacts.global_model(line, 0, group)}
+        call("initial_model", files, settings=drawn, group=group)
+
+
+def run(line, rounds=2):
+    """Make the files of all rounds, in the order of the DAG."""
+    prepare(line, rounds)
+    owners = [owner(line, t, group) for t in range(1, rounds + 1) for group in client_groups(line)]
+    for one in dict.fromkeys([line, *owners]):
+        call("line", {"output": artefacts.line_file(one)}, settings=as_json(canonical(one)))
+    for round in range(1, rounds + 1):
+        for group in client_groups(line):
+            train(line, round, group)
+        if line.head_transfer:
+            transfer(line, round, 0, artefacts.aggregated_model(line, round, 0))
+        for group in client_groups(line):
+            speak(line, round, group, artefacts.public_id(line))
+        if is_distilled(line, round, 0):
+            output = {"output": artefacts.global_model(line, round, 0)}
+            call("distillation", edges.distillation(line, round, 0) | output, round=round, group=0)
+        for group in client_groups(line):
+            if takes_head(line, group):
+                transfer(line, round, group, artefacts.global_model(line, round, group))
+
+
+def train(line, round, group):
+    at = owner(line, round, group), round, group
+    files = edges.local_training(*at) | {"outputs": artefacts.updates(*at)}
+    slots = list(group_slots(line, group))
+    call("local_training", files, round=round, group=group, slots=slots)
+    outputs = {
+        "output": artefacts.aggregated_model(*at),
+        "participants": artefacts.participants_table(*at),
+    }
+    if keeps_state(line):
+        outputs["new_state"] = artefacts.round_state(*at)
+    call("aggregation", edges.aggregation(*at) | outputs)
+
+
+def transfer(line, round, group, output):
+    files = edges.head_transfer(line, round, group) | {"output": output}
+    call("head_transfer", files, round=round, group=group)
+
+
+def speak(line, round, group, images):
+    at = owner(line, round, group), round, group, "clients", images
+    files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
+    call("logits", files, members="clients")
+
+
+@pytest.fixture(scope="module")
+def fedet(tmp_path_factory):
+    """Return the folder and the line of two rounds of Fed-ET."""
+    return made(tmp_path_factory.mktemp("fedet"), a_line(**FEDET))
+
+
+@pytest.fixture(scope="module")
+def dsfl(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("dsfl"), a_line(**DSFL))
+
+
+def made(folder, line):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run(line)
+    return folder, line
+
+
+@pytest.fixture
+def at_fedet(fedet, monkeypatch):
+    monkeypatch.chdir(fedet[0])
+    return fedet[1]
+
+
+@pytest.fixture
+def at_dsfl(dsfl, monkeypatch):
+    monkeypatch.chdir(dsfl[0])
+    return dsfl[1]
+
+
+def tensors(path):
+    return load_tensors(path)[0]
+
+
+def notes(path):
+    return load_tensors(path)[1]
+
+
+def plan(line, round):
+    """Return the client of each slot of a round that is not empty."""
+    rows = load_table(artefacts.participation_table(line, 1)).to_pylist()
+    return {
+        row["slot"]: row["client"]
+        for row in rows
+        if row["round"] == round and row["client"] is not None
+    }
+
+
+def said_by(line, round):
+    """Return the updates of a round that are not empty, by slot."""
+    found = {}
+    for group in client_groups(line):
+        paths = artefacts.updates(owner(line, round, group), round, group)
+        found |= {update.metadata["slot"]: update for update in read_updates(paths)}
+    return found
+
+
+# --- empty slots ----------------------------------------------------------------------------------
+
+
+def test_participation_is_by_the_groups_that_were_drawn(at_fedet):
+    group_of = draw_groups(CLIENTS, 2, BASE["seed"])
+    for round in (1, 2):
+        slots = plan(at_fedet, round)
+        assert len(slots) == PARTICIPANTS
+        assert all(slot // PARTICIPANTS == group_of[client] for slot, client in slots.items())
+    # As the tests below need it: nobody of group 2 takes part in round 1, and somebody in round 2.
+    assert max(plan(at_fedet, 1)) < PARTICIPANTS <= max(plan(at_fedet, 2))
+
+
+def test_an_empty_slot_writes_an_update_without_tensors(at_fedet):
+    line = at_fedet
+    for round in (1, 2):
+        there = plan(line, round)
+        for group in (1, 2):
+            paths = artefacts.updates(owner(line, round, group), round, group)
+            for slot, path in zip(group_slots(line, group), paths, strict=True):
+                place = {"round": round, "group": group, "slot": slot}
+                if slot in there:
+                    assert notes(path)["client"] == there[slot]
+                    assert tensors(path)
+                else:
+                    assert (tensors(path), notes(path)) == ({}, place | {"client": None})
+
+
+def test_empty_slots_are_no_updates_but_know_their_place(at_fedet):
+    assert list(said_by(at_fedet, 2)) == sorted(plan(at_fedet, 2))
+    paths = artefacts.updates(owner(at_fedet, 1, 2), 1, 2)
+    assert read_updates(paths) == []
+    assert place_of(paths[0]) == {"round": 1, "group": 2}
+
+
+def test_a_group_of_nobody_keeps_its_model(at_fedet):
+    line = owner(at_fedet, 1, 2)
+    path = artefacts.aggregated_model(line, 1, 2)
+    start = tensors(artefacts.global_model(line, 0, 2))
+    assert all(torch.equal(value, start[name]) for name, value in tensors(path).items())
+    assert notes(path) == {"round": 1, "group": 2, "samples": 0}
+    moved = tensors(artefacts.aggregated_model(line, 1, 1))
+    begun = tensors(artefacts.global_model(line, 0, 1))
+    assert not any(torch.equal(value, begun[name]) for name, value in moved.items())
+
+
+def test_tables_of_participants_have_no_rows_for_empty_slots(at_fedet):
+    line, rows = at_fedet, []
+    for group in (1, 2):
+        table = load_table(artefacts.participants_table(owner(line, 1, group), 1, group))
+        assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
+        rows += table.to_pylist()
+    assert {row["slot"]: row["client"] for row in rows} == plan(line, 1)
+    assert {row["group"] for row in rows} == {1}
+
+
+def test_a_group_of_nobody_says_nothing(at_fedet):
+    path = artefacts.logits_file(owner(at_fedet, 1, 2), 1, 2, "clients", "held_out")
+    assert tensors(path)["logits"].shape == (0, 40, 10)
+    assert notes(path) == {"round": 1, "group": 2, "samples": [], "members": "clients"}
+
+
+def test_a_slot_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
+    files = edges.local_training(owner(at_fedet, 1, 1), 1, 1) | {"outputs": [str(tmp_path / "u")]}
+    with pytest.raises(FedstageError, match="has no slot 8 in round 1"):
+        call("local_training", files, round=1, group=1, slots=[8])
+
+
+def test_a_client_travels_with_a_small_model_and_nobody_with_the_servers(at_fedet):
+    """Bytes are those of the group's model: the server's is sent to nobody."""
+    for round in (1, 2):
+        for group in (1, 2):
+            one = owner(at_fedet, round, group)
+            model = tensors(artefacts.global_model(at_fedet, 0, group))
+            size = sum(value.numel() * 4 for value in model.values())
+            rows = load_table(artefacts.participants_table(one, round, group)).to_pylist()
+            assert {(row["bytes_up"], row["bytes_down"]) for row in rows} <= {(size, size)}
+    sizes = [sum(v.numel() for v in tensors(artefacts.global_model(at_fedet, 0, k)).values())
+             for k in (1, 2)]  # fmt: skip
+    assert sizes[0] < sizes[1]
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+def split(weights):
+    """Return the tensors of the head, and the others."""
+    head = {name for name in weights if name.startswith(f"{HEAD}.")}
+    assert len(head) == 4
+    return {name: weights[name] for name in head}, {
+        name: value for name, value in weights.items() if name not in head
+    }
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(
+        torch.equal(value, other[name]) for name, value in one.items()
+    )
+
+
+@pytest.mark.parametrize("round", [1, 2])
+def test_the_servers_model_takes_the_plain_mean_of_participants_heads(at_fedet, round):
+    up = artefacts.aggregated_model(at_fedet, round, 0)
+    head, body = split(tensors(up))
+    updates = said_by(at_fedet, round).values()
+    assert len(updates) == PARTICIPANTS
+    assert len({update.metadata["samples"] for update in updates}) > 1  # which do not count
+    for name, value in head.items():
+        mean = torch.stack([update.weights[name].double() for update in updates]).mean(0)
+        assert torch.allclose(value.double(), mean, atol=1e-7)
+    assert same(body, split(tensors(artefacts.global_model(at_fedet, round - 1, 0)))[1])
+    assert {key: notes(up)[key] for key in ("round", "group")} == {"round": round, "group": 0}
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("round", [1, 2])
+def test_clients_models_take_the_head_of_the_distilled_one(at_fedet, round, group):
+    down = artefacts.global_model(at_fedet, round, group)
+    head, body = split(tensors(down))
+    assert same(head, split(tensors(artefacts.global_model(at_fedet, round, 0)))[0])
+    aggregated = artefacts.aggregated_model(owner(at_fedet, round, group), round, group)
+    assert same(body, split(tensors(aggregated))[1])
+    assert not same(head, split(tensors(aggregated))[0])
+    assert notes(down) == notes(aggregated)
+
+
+def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
+    empty = artefacts.updates(owner(at_fedet, 1, 2), 1, 2)
+    model, output = artefacts.global_model(at_fedet, 0, 0), tmp_path / "with_head.safetensors"
+    dropped = tmp_path / "dropped.safetensors"
+    save_tensors(dropped, {}, {"round": 1, "group": 2, "slot": 5, "client": 3, "diverged_at": 1})
+    files = {"line": artefacts.line_file(at_fedet), "model": model, "output": str(output)}
+    call("head_transfer", files | {"heads": [*empty, str(dropped)]}, round=1, group=0)
+    assert same(tensors(output), tensors(model))
+    assert notes(output) == notes(model) | {"round": 1, "group": 0}
+
+
+def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
+    line = at_fedet
+    paths = [artefacts.global_model(line, 2, group) for group in (0, 1, 2)]
+    paths += [artefacts.participants_table(owner(line, 2, 1), 2, 1)]
+    expected = [Path(path).read_bytes() for path in paths]
+    monkeypatch.chdir(tmp_path)
+    prepare(line)
+    base = owner(line, 1, 1)
+    for one in (line, base):
+        call("line", {"output": artefacts.line_file(one)}, settings=as_json(canonical(one)))
+    for group in (1, 2):
+        segment(line=Path(artefacts.line_file(base)), first=1, last=1, groups=[group])
+        speak(line, 1, group, "held_out")
+    segment(line=Path(artefacts.line_file(line)), first=1, last=2, groups=[0, 1, 2])
+    assert [Path(path).read_bytes() for path in paths] == expected
+
+
+# --- logits that are exchanged --------------------------------------------------------------------
+
+
+def test_where_logits_travel_no_model_is_averaged(at_dsfl):
+    for round in (1, 2):
+        model = artefacts.aggregated_model(owner(at_dsfl, round, 1), round, 1)
+        assert same(tensors(model), tensors(artefacts.global_model(at_dsfl, 0, 1)))
+        for update in said_by(at_dsfl, round).values():
+            assert not same(update.weights, tensors(model))
+
+
+def test_clients_send_and_hear_the_logits_of_a_rounds_public_samples(at_dsfl):
+    """25 samples of 10 classes in 32 bits; in the first round there is nothing to hear."""
+    size = 25 * 10 * 4
+    for round, down in ((1, 0), (2, size)):
+        rows = []
+        for group in (1, 2):
+            one = owner(at_dsfl, round, group)
+            rows += load_table(artefacts.participants_table(one, round, group)).to_pylist()
+        assert [(row["bytes_up"], row["bytes_down"]) for row in rows] == [(size, down)] * 4
+
+
+def test_every_participants_model_is_kept_until_it_takes_part_again(at_dsfl):
+    first, second = said_by(at_dsfl, 1), said_by(at_dsfl, 2)
+    state = tensors(artefacts.round_state(owner(at_dsfl, 2, 1), 2, 1))
+    last = {update.metadata["client"]: update for update in [*first.values(), *second.values()]}
+    in_group_1 = {
+        client: update for client, update in last.items() if update.metadata["group"] == 1
+    }
+    assert len(in_group_1) == 4
+    for client, update in in_group_1.items():
+        assert same(part(state, f"client/{client}/"), update.weights)
+    assert not part(state, "client/5/")  # who is in the other group
+
+
+def test_the_servers_model_goes_on_from_its_own(at_dsfl):
+    assert edges.distillation(at_dsfl, 2, 0)["start"] == artefacts.global_model(at_dsfl, 1, 0)
+    models = [tensors(artefacts.global_model(at_dsfl, round, 0)) for round in (0, 1, 2)]
+    assert not same(models[0], models[1])
+    assert not same(models[1], models[2])
+    assert notes(artefacts.global_model(at_dsfl, 2, 0))["round"] == 2
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def evaluated(line, what, tmp_path, **changes):
+    """Return the rows of an evaluation of both rounds."""
+    for round in (1, 2):
+        for group in (1, 2):
+            speak(line, round, group, "test")
+    files = edges.evaluation(line, what, "test", 2, 1) | {"output": str(tmp_path / "m.parquet")}
+    call("evaluation", files | changes, evaluated=what, role="test")
+    return load_table(files["output"]).to_pylist()
+
+
+def counted(line):
+    """Return the labels of each client's training samples."""
+    labels = tensors(artefacts.data_file(line.data, "train"))["labels"].numpy()
+    own = {client: [] for client in range(CLIENTS)}
+    for row in load_table(artefacts.clients_table(line)).to_pylist():
+        if row["role"] == "train":
+            own[row["client"]].append(labels[row["sample"]])
+    return own
+
+
+def scores_by_hand(line, round):
+    """Return accuracy, loss and accuracy on its own mix of classes of each participant."""
+    y = tensors(artefacts.data_file(line.data, "test"))["labels"].numpy()
+    own, found = counted(line), {}
+    for group in (1, 2):
+        one = owner(line, round, group)
+        clients = [client for slot, client in sorted(plan(line, round).items())
+                   if slot in group_slots(line, group)]  # fmt: skip
+        said = tensors(artefacts.logits_file(one, round, group, "clients", "test"))["logits"]
+        for client, logits in zip(clients, said.double(), strict=True):
+            right = (logits.argmax(1).numpy() == y).astype(float)
+            loss = -logits.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
+            mix = [right[y == label].mean() for label in own[client] if (y == label).any()]
+            found[client] = (100 * right.mean(), float(loss), 100 * np.mean(mix))
+    return found
+
+
+def test_scores_of_each_client_are_means_of_their_own(at_dsfl, tmp_path):
+    """Slots are not in the order of clients, which must not mix up whose data are whose."""
+    clients = [client for _, client in sorted(plan(at_dsfl, 2).items())]
+    assert clients != sorted(clients)
+    rows = evaluated(at_dsfl, "each_client", tmp_path)
+    assert [row["round"] for row in rows] == [1, 2]
+    for row in rows:
+        accuracies, losses, own = zip(*scores_by_hand(at_dsfl, row["round"]).values(), strict=True)
+        assert len(set(own)) == len(own) == PARTICIPANTS
+        expected = {
+            "top1_accuracy": np.mean(accuracies), "loss": np.mean(losses),
+            "client_std": statistics.stdev(accuracies), "own_mean": np.mean(own),
+            "own_std": statistics.stdev(own),
+        }  # fmt: skip
+        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+        assert (row["evaluated"], row["role"], row["samples"]) == ("each_client", "test", 100)
+        assert row["participants"] == PARTICIPANTS
+
+
+def test_own_accuracies_depend_on_whose_model_it_is(at_dsfl, tmp_path):
+    """The check of the test above: with the mixes of other clients the mean is another."""
+    (_, row) = evaluated(at_dsfl, "each_client", tmp_path)
+    table = load_table(artefacts.label_histogram(at_dsfl))
+    turned = [(client + 1) % CLIENTS for client in table["client"].to_pylist()]
+    other = str(tmp_path / "turned.parquet")
+    save_table(other, table.to_pydict() | {"client": turned}, HISTOGRAM_SCHEMA)
+    (_, changed) = evaluated(at_dsfl, "each_client", tmp_path, histogram=other)
+    assert changed["top1_accuracy"] == row["top1_accuracy"]
+    assert changed["own_mean"] != row["own_mean"]
+
+
+def test_a_round_in_which_no_clients_model_is_left_is_named(at_dsfl, tmp_path):
+    paths = artefacts.member_logits(at_dsfl, 2, EachClient(name="each_client"), "test")
+    evaluated(at_dsfl, "each_client", tmp_path)
+    with pytest.raises(FedstageError, match="each_client, round 1: no client's model is left"):
+        evaluated(at_dsfl, "each_client", tmp_path, models=paths)
+
+
+def test_the_servers_model_is_scored_with_the_participants_of_all_groups(at_fedet, tmp_path):
+    rows = evaluated(at_fedet, "global_model", tmp_path)
+    sizes = [sum(4 * v.numel() for v in tensors(artefacts.global_model(at_fedet, 0, k)).values())
+             for k in (1, 2)]  # fmt: skip
+    assert [row["participants"] for row in rows] == [PARTICIPANTS, PARTICIPANTS]
+    # The most that a participant moves: in round 1 all are in group 1.
+    assert [(row["bytes_up"], row["bytes_down"]) for row in rows] == [
+        (sizes[0], sizes[0]), (sizes[1], sizes[1]),
+    ]  # fmt: skip
+    assert all(row["client_std"] is None for row in rows)
+
+
+def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
+    name = "clients_by_confidence_probabilities"
+    rows = evaluated(at_fedet, name, tmp_path)
+    y = tensors(artefacts.data_file(at_fedet.data, "test"))["labels"].numpy()
+    for row in rows:
+        files = [artefacts.logits_file(owner(at_fedet, row["round"], k), row["round"], k, "clients",
+                                       "test") for k in (1, 2)]  # fmt: skip
+        odds = torch.cat([tensors(path)["logits"] for path in files]).double().softmax(2).numpy()
+        alpha = odds.var(2)
+        says = ((alpha / alpha.sum(0))[:, :, None] * odds).sum(0)
+        assert row["top1_accuracy"] == pytest.approx(100 * np.mean(says.argmax(1) == y))
+        assert row["evaluated"] == name

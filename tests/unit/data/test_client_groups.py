@@ -19,10 +19,12 @@ def test_every_group_is_as_likely():
 
 
 def test_clients_are_independent_of_one_another():
-    """Pairs of neighbours are uniform, so that groups are neither dealt out nor balanced."""
-    groups = draw_groups(40_000, 2, 1).reshape(-1, 2)
-    pairs = np.bincount(groups[:, 0] * 2 + groups[:, 1], minlength=4)
-    assert np.abs(pairs - 5000).max() < 5 * np.sqrt(20_000 * 3 / 16)
+    """Groups are not balanced: how many clients one has is binomial, of variance n p (1 - p)."""
+    clients, seeds = 12, 2000
+    sizes = [draw_groups(clients, 3, seed).tolist().count(0) for seed in range(seeds)]
+    variance = clients * (1 / 3) * (2 / 3)
+    assert abs(np.mean(sizes) - clients / 3) < 5 * np.sqrt(variance / seeds)
+    assert abs(np.var(sizes) - variance) < 5 * variance * np.sqrt(2 / seeds)
 
 
 def test_groups_depend_on_the_seed_and_on_nothing_else():

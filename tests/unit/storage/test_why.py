@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from fedstage.errors import FedstageError
@@ -32,6 +33,7 @@ from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel
 from fedstage.storage.provenance import content_digest
+from fedstage.storage.tensors import save_tensors
 from fedstage.storage.why import why
 
 LINE = Line.model_validate(
@@ -613,3 +615,57 @@ def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     log = str(record).replace(".record.json", ".log")
     assert main(["distillation", "--log", log, *arguments]) == 1
     assert not record.exists()
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+HEADED = Line.model_validate(
+    {
+        **LINE.model_dump(mode="json", by_alias=True),
+        "local": "fedavg",
+        "model": {"cnn_small": {"head": {}}},
+        "global_models": 3,
+        "server_model": True,
+        "head_transfer": True,
+        "ensemble": "clients",
+    }
+)
+
+
+def transferred(group, output, model, heads):
+    """Transfer heads by the command, from models that have nothing but a head."""
+    for number, path in enumerate([model, *heads]):
+        prefix = "model/" if "/slot_" in path else ""
+        tensors = {f"{prefix}head.classifier.bias": torch.full((2,), float(number))}
+        save_tensors(Path(path), tensors, {"round": 2, "group": group})
+    call(
+        "head_transfer", f"head_transfer/{line_id(HEADED)}/round_0002/group_{group}",
+        source_of(HEADED, "head_transfer"), line=artefacts.line_file(HEADED), round=2, group=group,
+        model=model, heads=heads, output=output,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("group", [0, 2])
+def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = artefacts.model_with_head(HEADED, 2, group)
+    if group:
+        model = artefacts.aggregated_model(HEADED, 2, 2)
+        heads = [artefacts.global_model(HEADED, 2, 0)]
+    else:
+        model = artefacts.global_model(HEADED, 1, 0)
+        heads = [one for k in (1, 2) for one in artefacts.updates(HEADED, 2, k)]
+    settings, output = as_json(canonical(HEADED)), artefacts.line_file(HEADED)
+    source = stage_fingerprint("line")
+    call("line", f"line/training/{line_id(HEADED)}", source, settings=settings, output=output)
+    transferred(group, path, model, heads)
+    told = shown(path)
+    assert re.fullmatch(r"\S+\+00:00 by stage head_transfer", told.facts["made"])
+    assert told.facts["source"] == f"{source_of(HEADED, 'segment')}, the same now"
+    assert told.settings == canonical(HEADED)
+    assert told.options == {"round": 2, "group": group}
+    assert {option: set(files) for option, files in told.inputs.items()} == {
+        "line": {artefacts.line_file(HEADED)},
+        "model": {model},
+        "heads": set(heads),
+    }

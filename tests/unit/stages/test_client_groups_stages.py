@@ -494,4 +494,5 @@ def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
         alpha = odds.var(2)
         says = ((alpha / alpha.sum(0))[:, :, None] * odds).sum(0)
         assert row["top1_accuracy"] == pytest.approx(100 * np.mean(says.argmax(1) == y))
+        assert row["loss"] == pytest.approx(-np.log(says[np.arange(len(y)), y]).mean(), rel=1e-5)
         assert row["evaluated"] == name

@@ -3,19 +3,22 @@
 No torch here: the Snakefile reads this.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.members import member_kinds, parse_sampled
 from fedstage.plan.one_shot_sharing import local_line, members, quantised_line
-from fedstage.settings.ensembles import Evaluated, GlobalModel
+from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.runs import RunLength
 
 AnyLine = Line | LocalLine | OneShotLine
+
+#: From a round and group to the number of its slots that are not empty.
+Filled = Callable[[int, int], int]
 
 
 def traffic_files(line: AnyLine, rounds: int) -> list[str]:
@@ -42,25 +45,25 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
     return _of_scored(one_shot_artefacts.local_models(line), length)
 
 
-def held_files(line: AnyLine, length: RunLength) -> list[str]:
+def held_files(line: AnyLine, length: RunLength, filled: Filled | None = None) -> list[str]:
     """Return the files that prediction needs, a file once for each model of its size.
 
-    Of clients that train alone these are all models, of which each client holds one: see
-    `holds_one`.
+    Where each client predicts with its own model these are all models: see `holds_one`. `filled` is
+    how many slots of a round and group were not empty; by default none was.
     """
     if isinstance(line, LocalLine):
         return _of_scored(one_shot_artefacts.models_in_precision(line), length)
     if isinstance(line, Line):
-        return list(_of_rounds(line, length.rounds, length.evaluate))
+        return list(_of_rounds(line, length.rounds, length.evaluate, filled))
     if line.distillation is not None:
         return [one_shot_artefacts.student_file(line)]
     models = one_shot_artefacts.models_in_precision(quantised_line(line))
     return [*(models[client] for client in members(line)), one_shot_artefacts.aggregator_file(line)]
 
 
-def holds_one(line: AnyLine) -> bool:
+def holds_one(line: AnyLine, length: RunLength) -> bool:
     """Whether a client predicts with one of the files alone."""
-    return isinstance(line, LocalLine)
+    return isinstance(line, LocalLine) or isinstance(length.evaluate, EachClient)
 
 
 def _of_scored(models: list[str], length: RunLength) -> list[str]:
@@ -69,7 +72,9 @@ def _of_scored(models: list[str], length: RunLength) -> list[str]:
     return models if client is None else [models[client]]
 
 
-def _of_rounds(line: Line, rounds: int, evaluated: Evaluated) -> Iterator[str]:
+def _of_rounds(
+    line: Line, rounds: int, evaluated: Evaluated, filled: Filled | None
+) -> Iterator[str]:
     """Yield the main model, or a model of equal size for each member of an ensemble."""
     if isinstance(evaluated, GlobalModel):
         yield artefacts.global_model(line, rounds, 0)
@@ -77,7 +82,8 @@ def _of_rounds(line: Line, rounds: int, evaluated: Evaluated) -> Iterator[str]:
     places = product(artefacts.member_rounds(rounds, evaluated), client_groups(line))
     for (round, group), kind in product(places, member_kinds(evaluated)):
         drawn = parse_sampled(kind)
-        clients = len(group_slots(line, group)) if kind == "clients" else 1
+        slots = filled(round, group) if filled else len(group_slots(line, group))
+        clients = slots if kind == "clients" else 1
         for _ in range(drawn.samples if drawn else clients):
             yield artefacts.aggregated_model(line, round, group)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fedstage.errors import FedstageError
+from fedstage.plan import artefacts
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.communication.files import client_models, held_files, holds_one, traffic_files
 from fedstage.results.runs_file import Part
@@ -97,8 +98,14 @@ def one_shot_bytes(part: Part) -> int:
 
 def held_bytes(part: Part) -> int:
     """Return the bytes that prediction needs in memory, say of all members and their aggregator."""
-    sizes = [tensor_bytes(path) for path in held_files(part.line, part.length)]
-    return max(sizes) if holds_one(part.line) else sum(sizes)
+    line = part.line
+
+    def filled(round: int, group: int) -> int:
+        assert isinstance(line, Line), "no other line has groups"
+        return len(load_table(artefacts.participants_table(line, round, group), ["slot"]))
+
+    sizes = [tensor_bytes(path) for path in held_files(line, part.length, filled)]
+    return max(sizes) if holds_one(line, part.length) else sum(sizes)
 
 
 def tensor_bytes(path: str) -> int:

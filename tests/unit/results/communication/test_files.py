@@ -132,7 +132,10 @@ def test_a_student_is_held_alone():
 def test_of_clients_alone_each_holds_its_own():
     line = alone(GROUPS, 3, pooled=False)
     assert held_files(line, RunLength(rounds=3)) == one_shot_artefacts.local_models(line)
-    assert (holds_one(line), holds_one(GROUPS)) == (True, False)
+    length = RunLength(rounds=3)
+    assert (holds_one(line, length), holds_one(GROUPS, length)) == (True, False)
+    assert holds_one(GROUPS, RunLength(rounds=3, evaluate="each_client"))
+    assert not holds_one(GROUPS, RunLength(rounds=3, evaluate="clients"))
     assert traffic_files(line, 3) == []
 
 

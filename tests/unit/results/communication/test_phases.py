@@ -5,7 +5,7 @@ import torch
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.plan import one_shot_artefacts
+from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
@@ -133,6 +133,22 @@ def test_sizes_are_those_of_the_files():
     assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
     assert held_bytes(part) == 23 + 27 + 31 + 24
     assert one_shot_bytes(part) == 2 * 31
+
+
+@pytest.mark.parametrize(("evaluate", "held"), [("clients", 3 * 20 + 1 * 28), ("each_client", 28)])
+def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
+    """Slots that stayed empty have no model; and each client may predict with its own alone."""
+    groups = {"participants": 4, "global_models": 3, "server_model": True}
+    line = Line.model_validate(SHARED | groups | {"client_groups": "drawn"})
+    for group, (clients, size) in {1: (3, 5), 2: (1, 7)}.items():
+        columns = {name: [0] * clients for name in PARTICIPANTS_SCHEMA.names}
+        columns |= {"round": [1] * clients, "dropped": [False] * clients}
+        save_table(artefacts.participants_table(line, 1, group), columns, PARTICIPANTS_SCHEMA)
+        model = {"w": torch.zeros(size)}
+        save_tensors(artefacts.aggregated_model(line, 1, group), model)
+    part = Part(length=RunLength(rounds=1, evaluate=evaluate), federated=line)
+    assert held_bytes(part) == held
+    assert one_shot_bytes(part) == 2 * 28
 
 
 def test_a_file_without_a_header_is_told(tmp_path):

@@ -33,10 +33,6 @@ ALGORITHM = (
     "global_trainers",
     "one_shot",
 )
-#: The one part that begins where the round before has ended: clients digest its ensemble's logits.
-BACK = {
-    f"local_trainers/digest.py imports {room}" for room in ("ensemble_trainers", "global_trainers")
-}
 
 
 def imported(path):
@@ -85,7 +81,7 @@ def test_an_algorithm_reads_from_top_to_bottom():
     folders = {path.parent.name for path in (PACKAGE / "algorithm").glob("*/__init__.py")}
     assert folders == set(ALGORITHM)
     found = upwards(PACKAGE / "algorithm", "fedstage.algorithm", ALGORITHM)
-    assert set(found) == BACK
+    assert not list(found)
 
 
 def test_an_import_upwards_is_found(tmp_path):

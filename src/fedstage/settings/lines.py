@@ -160,6 +160,8 @@ class Line(Groups):
             yield f"{where}: only for aggregation.learning_rate = 1"
         if self.aggregation.server_optimizer.name != "average":
             yield f"{where}: only for aggregation.server_optimizer = average"
+        if self.head_transfer:
+            yield f"{where}: not with head_transfer, which averages the heads of all participants"
         if self.local.name == "fednova":
             yield f"{where}: not for local = fednova, which takes no plain average"
         if self.aggregation.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):

@@ -1,11 +1,14 @@
-"""What a client starts from where clients exchange logits, and what the hook is for others."""
+"""What a client starts from and learns where clients exchange logits; the hook of others."""
+
+from typing import NamedTuple
 
 import pytest
 import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members
+from fedstage.algorithm.global_trainers import digestion
 from fedstage.algorithm.global_trainers.lesson import lesson
-from fedstage.algorithm.local_trainers import Said, local_trainer
+from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.models.loading import new_model, state_of
 from fedstage.settings.base import alternatives
 from fedstage.settings.lines import Line
@@ -35,6 +38,13 @@ LINE = Line.model_validate(
 TRAINERS = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
 
 
+class Said(NamedTuple):
+    """What others said: files of logits, and of the samples that they are of."""
+
+    logits: list
+    public: object
+
+
 @pytest.fixture
 def said(tmp_path):
     """Return what two clients of round 1 said about six public images."""
@@ -57,7 +67,9 @@ def fresh(value=0.0):
 
 def prepared(line, state, client, round, said, model=None):
     model = model or fresh()
-    local_trainer(line.local).prepare(line, model, state, client, round, said, INFO)
+    local_trainer(line.local).prepare(model, state, client)
+    if said is not None:
+        digestion.digest(model, line, said.logits, said.public, client, round, INFO)
     return state_of(model)
 
 
@@ -111,15 +123,13 @@ def test_clients_and_rounds_draw_batches_of_their_own(said, change):
 
 def test_a_client_learns_what_the_server_learns(said, monkeypatch):
     """Targets and samples are those of the round before, in which the server had them."""
-    from fedstage.algorithm.local_trainers import digest
-
     seen = []
 
     def watched(*arguments):
         seen.append((arguments[3], lesson(*arguments)))
         return seen[-1][1]
 
-    monkeypatch.setattr(digest, "lesson", watched)
+    monkeypatch.setattr(digestion, "lesson", watched)
     some = Line.model_validate(
         LINE.model_dump(by_alias=True)
         | {"server": SERVER | {"samples_a_round": 3, "batch_size": 3}}

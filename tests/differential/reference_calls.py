@@ -1,11 +1,15 @@
 """How each reference is called with the settings of a line."""
 
+from reference.dsfl import dsfl
 from reference.fedadam_fedyogi import adaptive
 from reference.fedavg import fedavg
 from reference.fedbe import fedbe
 from reference.feddf import feddf
+from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
+from reference.fedet_rounds import fedet_rounds
 from reference.fedkd import fedkd
+from reference.fedmd import fedmd
 from reference.fednova import fednova
 from reference.fedprox import fedprox
 from reference.fedsdd import fedsdd
@@ -13,6 +17,8 @@ from reference.fens import fens
 from reference.moon import moon
 from reference.scaffold import scaffold
 from reference_runs import ROUNDS
+
+from fedstage.settings.groups import client_groups
 
 
 def rounds(line):
@@ -61,6 +67,28 @@ def several(line):
     return distilled(line) | own | basic
 
 
+def mixed(line):
+    own = {"architectures": len(client_groups(line)), "server": line.server_model}
+    return distilled(line) | own
+
+
+def served(line):
+    chosen = line.distillation
+    assert line.ensemble.weights == chosen.weights, "of the consensus and of dissenters"
+    assert line.ensemble.average == "probabilities"
+    return (
+        rounds(line)
+        | server(line)
+        | {
+            "architectures": len(client_groups(line)),
+            "diversity": chosen.diversity,
+            "confident": chosen.weights == "confidence",
+            "over_dissenters": chosen.normalised_over == "dissenters",
+            "heads": line.head_transfer,
+        }
+    )
+
+
 def aggregated(line):
     chosen, training = line.aggregator, line.aggregator_training
     known = clients(line) | {"rule": chosen.name}
@@ -88,11 +116,24 @@ FEDERATED = {
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
     "fedsdd": lambda world, line: fedsdd(world, **several(line)),
+    "feddf_server": lambda world, line: feddf_heterogeneous(world, **mixed(line)),
+    "fedet": lambda world, line: fedet_rounds(world, **served(line)),
 }
+FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
+for variant in ("uniform", "without_heads", "over_dissenters"):
+    FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
 FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]
 FEDERATED["fedbe_dirichlet"] = FEDERATED["fedbe_gaussian"]
 FEDERATED["fedsdd_r2"] = FEDERATED["basic"] = FEDERATED["fedsdd"]
+
+#: To the models that are scored, and those of the clients, by number.
+EXCHANGING = {
+    "dsfl": lambda world, line: first_scored(
+        dsfl(world, **rounds(line), **server(line), temperature=line.distillation.temperature)
+    ),
+    "fedmd": lambda world, line: fedmd(world, **rounds(line), **server(line)),
+}
 
 #: To a student.
 STUDENTS = {
@@ -101,6 +142,11 @@ STUDENTS = {
         world, **clients(line), **server(line), diversity=line.distillation.diversity
     ),
 }
+
+
+def first_scored(models):
+    server, own = models
+    return [server], own
 
 
 def ensemble(world, line, **known):

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from safetensors.torch import load_file
 from fedstage.plan import artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.runs_file import read_runs_file
+from fedstage.settings.groups import model_of
 
 REPOSITORY = Path(__file__).parents[2]
 ROUNDS, SEEDS, CLIENTS, PARTICIPANTS = 3, 12, 5, 3
@@ -43,6 +45,23 @@ def one_shot(rule, **changes):
     own = {"training": "one_shot", "rounds": 1, "aggregator": rule}
     return own | {"aggregator_training": AGGREGATOR} | changes
 
+
+#: A larger model on the server, and clients of two architectures, all with Fed-ET's head. By this
+#: seed there are clients of each, and in the first round none of the second takes part.
+BODIES = ({"width": 6, "hidden": 20}, {"width": 4, "hidden": 16}, {"width": 2, "hidden": 12})
+SERVED = {
+    "seed": 7,
+    "participation": "by_samples",
+    "global_models": 3,
+    "architectures": [{"cnn_small": own | {"head": {"hidden": 10, "width": 8}}} for own in BODIES],
+}
+SERVED["model"] = SERVED["architectures"][0]
+#: As many architectures without a server's model.
+MIXED = SERVED | {
+    "global_models": 2,
+    "architectures": SERVED["architectures"][1:],
+    "model": SERVED["architectures"][1],
+}
 
 RULES = {
     "fens_averaging": one_shot("averaging"),
@@ -69,6 +88,15 @@ METHODS = {
     "fedsdd": TWO_MODELS,
     "fedsdd_r2": {"like": "fedsdd", "ensemble": {"aggregated": {"checkpoints": 2}}},
     "basic": {"like": "fedsdd_r2", "global": {"basic": {"warm_up": 1}}},
+    "feddf_heterogeneous": MIXED,
+    "feddf_server": SERVED,
+    # So much that it counts.
+    "fedet": SERVED | {"distillation": {"fedet": {"diversity": 0.5}}},
+    "fedet_uniform": {"like": "fedet"},
+    "fedet_without_heads": {"like": "fedet"},
+    "fedet_over_dissenters": {"like": "fedet"},
+    "dsfl": SERVED,
+    "fedmd": MIXED,
     **RULES,
     "mlp_before": one_shot({"mlp": {"hidden": 8}}, aggregator_training=STANDING),
     "fedkd": {"server": {"augmentation": "none"}},
@@ -93,7 +121,13 @@ ROUNDS_OF_BATCHES = AGGREGATOR["federated"] | {"rounds": 40, "batch_size": BATCH
 ROUNDS_OF_BATCHES |= {"server_optimizer": {"adam": {"learning_rate": 0.03}}}
 #: One-shot students learn from the clients' models that FENS has.
 SHARED = {"local_fraction": None}
-#: MOON needs a network with a head, which learns too slowly for this; its draws are the others'.
+GROUPS_OF_CLIENTS = {
+    "model": "logistic_regression", "architectures": [], "global_models": 2,
+    "server": {"steps": 30, "batch_size": BATCH, "learning_rate": 0.1},
+}  # fmt: skip
+AND_A_SERVER = GROUPS_OF_CLIENTS | {"global_models": 3}
+#: MOON and Fed-ET's heads need a network that learns too slowly for this; their draws are the
+#: others'.
 COMPARED = {
     "fedavg": {},
     "fedprox": {"local": {"fedprox": {"mu": 1.0}}},
@@ -103,6 +137,11 @@ COMPARED = {
     "feddf": {},
     "fedbe_gaussian": {},
     "fedsdd_r2": {},
+    "feddf_heterogeneous": GROUPS_OF_CLIENTS,
+    "feddf_server": AND_A_SERVER,
+    "fedet_without_heads": AND_A_SERVER,
+    "dsfl": AND_A_SERVER,
+    "fedmd": GROUPS_OF_CLIENTS,
     "fens_mlp": {"aggregator_training": {"federated": ROUNDS_OF_BATCHES}},
     "fedkd": SHARED | {"server": {"steps": 100, "learning_rate": 0.03}},
     "fedet_os": SHARED | {"server": {"steps": 100}},
@@ -136,11 +175,22 @@ CONFIG = {
 }
 
 
-def network_of(line):
-    """Return the class of the references' network that is a line's."""
-    if line.model.name == "logistic_regression":
+def networks_of(line):
+    """Return a function for each group that makes the references' network of its model."""
+    return [network_of(model_of(line, group)) for group in groups_of(line)]
+
+
+def groups_of(line):
+    return range(line.global_models) if hasattr(line, "participants") else range(1)
+
+
+def network_of(model):
+    if model.name == "logistic_regression":
         return LogisticRegression
-    return HeadedNetwork if line.model.head is not None else SmallNetwork
+    body, head = partial(SmallNetwork, model.width, model.hidden), model.head
+    if head is None:
+        return body
+    return lambda: HeadedNetwork(body(head.hidden), head.hidden, head.width, head.relu)
 
 
 @dataclass(frozen=True)
@@ -171,12 +221,14 @@ class Made:
         federated = hasattr(line, "participants")
         data = Path(artefacts.data_file(line.data, "train")).parent
         own = line if federated else local_line(line)
-        initial = Path(artefacts.initial_model(line.data, line.model, line.seed, 0)).parent
+        initial = [
+            self.folder
+            / artefacts.initial_model(line.data, model_of(line, group), line.seed, group)
+            for group in groups_of(line)
+        ]
         table = self.folder / artefacts.participation_table(line, 1) if federated else None
         partition = self.folder / artefacts.clients_table(own)
-        return Recorded(
-            network_of(line), self.folder / data, partition, table, self.folder / initial, batches
-        )
+        return Recorded(networks_of(line), self.folder / data, partition, table, initial, batches)
 
 
 def make(folder):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from reference.drawing import Drawn
 from reference.scaffold import scaffold
-from reference_calls import FEDERATED, STUDENTS, ensemble, rounds
+from reference_calls import EXCHANGING, FEDERATED, STUDENTS, ensemble, rounds
 from reference_runs import (
     BATCH,
     CLIENTS,
@@ -25,13 +25,14 @@ from reference_runs import (
     RULES,
     SEEDS,
     make,
-    network_of,
+    networks_of,
 )
 
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
+from fedstage.settings.groups import client_groups
 from fedstage.training.batches import client_batches
 
 pytestmark = pytest.mark.workflow
@@ -86,6 +87,45 @@ def test_variates_are_the_same(made, method):
         torch.testing.assert_close(variate, state[f"server/{name}"], rtol=0, atol=CLOSE)
 
 
+@pytest.mark.parametrize("method", EXCHANGING)
+def test_clients_that_exchange_logits_end_in_the_same_weights(made, method):
+    line = made.line(method)
+    world = made.recorded(line)
+    scored, own = EXCHANGING[method](world, line)
+    if line.server_model:
+        weights = made.tensors(artefacts.global_model(line, ROUNDS, 0))
+        assert largest_difference(scored[0], weights) <= CLOSE
+    states = [
+        made.tensors(artefacts.round_state(line, ROUNDS, group)) for group in client_groups(line)
+    ]
+    kept = {name.split("/")[1] for state in states for name in state}
+    assert kept == {str(client) for client in own}
+    for client, model in own.items():
+        state = states[world.group(client)]
+        prefix = f"client/{client}/"
+        weights = {
+            name.removeprefix(prefix): value
+            for name, value in state.items()
+            if name.startswith(prefix)
+        }
+        assert largest_difference(model, weights) <= CLOSE
+    (run,) = made.runs("exact", method)
+    accuracies = [world.accuracy(model(world.test_images)) for model in scored]
+    assert fmean(accuracies) == pytest.approx(made.accuracy(run))
+
+
+def test_clients_of_both_architectures_take_part_but_not_in_every_round(made):
+    """Else there would be nothing to see of groups without participants, or of absent clients."""
+    line = made.line("fedet")
+    world = made.recorded(line)
+    rounds = [world.participants(t) for t in range(1, ROUNDS + 1)]
+    groups = [{world.group(client) for client in clients} for clients in rounds]
+    assert {0, 1} in groups
+    assert any(len(present) == 1 for present in groups)
+    assert any(set(rounds[0]) != set(other) for other in rounds)
+    assert all(made.line(method).participants == 3 for method in ("dsfl", "fedmd"))
+
+
 @pytest.mark.parametrize("method", RULES)
 def test_one_shot_ensembles_are_the_same(made, method):
     line, known = made.line(method), {}
@@ -114,10 +154,15 @@ def test_one_shot_students_are_the_same(made, method):
     assert largest_difference(student, weights) <= CLOSE
 
 
+def clients_groups(line):
+    """Return how many groups there are of which each client is in one."""
+    return len(client_groups(line)) if getattr(line, "client_groups", "") == "drawn" else 1
+
+
 def own_accuracy(made, method, line):
     """Return a reference's accuracy from draws of its own, keyed by the seed of the line."""
     world = Drawn(
-        network_of(line),
+        networks_of(line),
         made.folder / Path(artefacts.data_file(line.data, "train")).parent,
         line.seed,
         clients=CLIENTS,
@@ -126,7 +171,11 @@ def own_accuracy(made, method, line):
         least=line.partition.min_samples,
         batch=BATCH,
         for_aggregator=getattr(line, "aggregator_fraction", 0.0),
+        groups=clients_groups(line),
     )
+    if method in EXCHANGING:
+        scored, _ = EXCHANGING[method](world, line)
+        return fmean(world.accuracy(model(world.test_images)) for model in scored)
     if method in FEDERATED:
         return world.accuracy(FEDERATED[method](world, line)[0](world.test_images))
     if method in STUDENTS:

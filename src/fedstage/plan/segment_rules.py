@@ -79,7 +79,8 @@ def segment_rules(
 def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRule]:
     """Return the rules of jobs, given the outputs of each.
 
-    Names are numbered where segments of the same rounds have different outputs.
+    Where segments of the same rounds and groups have different outputs, names are numbered, with a
+    word before the number, since names end in groups.
     """
     rules: dict[tuple[str, tuple[str, ...]], SegmentRule] = {}
     same_name: dict[str, int] = {}
@@ -88,7 +89,7 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
         patterns = tuple(path.replace(f"/{line}/", "/{line}/", 1) for path in paths)
         if (name, patterns) not in rules:
             number = same_name[name] = same_name.get(name, 0) + 1
-            rule = SegmentRule(name if number == 1 else f"{name}_{number}", patterns)
+            rule = SegmentRule(name if number == 1 else f"{name}_kind_{number}", patterns)
             rules[name, patterns] = rule
         rules[name, patterns].jobs[line] = job
     return list(rules.values())

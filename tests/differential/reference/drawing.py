@@ -10,14 +10,18 @@ from reference.reading import Samples
 
 
 class Drawn(Samples):
-    """The choices of a seed, drawn as they are asked for."""
+    """The choices of a seed, drawn as they are asked for.
+
+    Clients of several `groups` are each in one of them, and are drawn in proportion to samples.
+    """
 
     def __init__(
-        self, network, data, seed, *, clients, participants, alpha, least, batch, for_aggregator=0.0
-    ):
+        self, networks, data, seed, *,
+        clients, participants, alpha, least, batch, for_aggregator=0.0, groups=1,
+    ):  # fmt: skip
         super().__init__(data)
-        self.new_network, self.clients, self.slots, self.batch = (
-            network, clients, participants, batch
+        self.networks, self.clients, self.slots, self.batch = (
+            networks, clients, participants, batch
         )  # fmt: skip
         self.numpy = np.random.default_rng([seed, 2718])
         self.torch = torch.Generator().manual_seed(seed * 1009 + 77)
@@ -27,6 +31,7 @@ class Drawn(Samples):
             parted = len(order) - round(for_aggregator * len(order))
             self.own[client, "train"] = order[:parted].tolist()
             self.own[client, "aggregator"] = order[parted:].tolist()
+        self.groups = self.numpy.integers(groups, size=clients).tolist() if groups > 1 else []
         self.waiting = {}
 
     def dirichlet(self, alpha, least):
@@ -48,10 +53,21 @@ class Drawn(Samples):
                 return hands
 
     def network(self, group=0):
-        return draw_weights(self.new_network(), self.torch)
+        return draw_weights(self.networks[group](), self.torch)
 
     def participants(self, round):
-        return self.numpy.choice(self.clients, self.slots, replace=False).tolist()
+        if not self.groups:
+            return self.numpy.choice(self.clients, self.slots, replace=False).tolist()
+        left = {client: len(self.own[client, "train"]) for client in range(self.clients)}
+        drawn = []
+        for _ in range(self.slots):
+            shares = [samples / sum(left.values()) for samples in left.values()]
+            drawn.append(int(self.numpy.choice(list(left), p=shares)))
+            del left[drawn[-1]]
+        return drawn
+
+    def group(self, client):
+        return self.groups[client]
 
     def samples(self, client, role="train"):
         own = self.own[client, role]

@@ -24,16 +24,17 @@ class SmallNetwork(nn.Module):
 
 
 class HeadedNetwork(nn.Module):
-    """The small network, which gives `hidden` numbers, and MOON's head behind it."""
+    """A body that gives `hidden` numbers, and the head of MOON, or with ReLU that of Fed-ET."""
 
-    def __init__(self, hidden=16, width=12):
+    def __init__(self, body, hidden, width, rectified):
         super().__init__()
         layers = {"linear": nn.Linear(hidden, width)}
         parts = {"representation": nn.ModuleDict(layers), "classifier": nn.Linear(width, CLASSES)}
-        self.body, self.head = SmallNetwork(outputs=hidden), nn.ModuleDict(parts)
+        self.body, self.head, self.rectified = body, nn.ModuleDict(parts), rectified
 
     def represent(self, images):
-        return self.head["representation"]["linear"](relu(self.body(images)))
+        seen = self.head["representation"]["linear"](relu(self.body(images)))
+        return relu(seen) if self.rectified else seen
 
     def classify(self, seen):
         return self.head["classifier"](seen)

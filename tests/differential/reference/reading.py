@@ -34,13 +34,14 @@ class Samples:
 class Recorded(Samples):
     """A run's own choices.
 
-    `partition` is `clients.parquet`, `participation` the table of all rounds, `initial` the folder
-    of the initial models. `recorded` may return the batches of a round and client.
+    `partition` is `clients.parquet`, `participation` the table of all rounds; each group has a
+    class of `networks` and a file of `initial` weights. `recorded` may return the batches of a
+    round and client.
     """
 
-    def __init__(self, network, data, partition, participation, initial, recorded=None):
+    def __init__(self, networks, data, partition, participation, initial, recorded=None):
         super().__init__(data)
-        self.new_network, self.initial, self.recorded = network, initial, recorded
+        self.networks, self.initial, self.recorded = networks, initial, recorded
         rows = pq.read_table(partition).to_pylist()
         self.own = {}
         for row in rows:
@@ -50,14 +51,22 @@ class Recorded(Samples):
 
     def network(self, group=0):
         """Return the network that a group starts from."""
-        network = self.new_network()
-        network.load_state_dict(load_file(self.initial / f"group_{group}.safetensors"))
+        network = self.networks[group]()
+        network.load_state_dict(load_file(self.initial[group]))
         return network
 
     def participants(self, round):
-        """Return the clients of a round, in the order of their slots."""
-        slots = [row for row in self.slots if row["round"] == round]
+        """Return the clients of a round, in the order of their slots; some slots are empty."""
+        slots = [row for row in self.slots if row["round"] == round and row["client"] is not None]
         return [row["client"] for row in sorted(slots, key=lambda row: row["slot"])]
+
+    def group(self, client):
+        """Return which of the clients' groups a client is in; each has a block of a round's slots.
+
+        It has as many as there are participants. 0 for a client who never takes part.
+        """
+        size = len(self.participants(1))
+        return next((row["slot"] // size for row in self.slots if row["client"] == client), 0)
 
     def samples(self, client, role="train"):
         """Return a client's images and labels of a role."""

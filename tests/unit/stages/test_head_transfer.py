@@ -1,0 +1,245 @@
+"""Transfer of heads: the stage on files, and rounds of lines whose models share their heads."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedstage.data.client_groups import draw_groups
+from fedstage.models.heads import BODY, HEAD
+from fedstage.plan import artefacts, segments
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.plan.runs import Run
+from fedstage.plan.sharing import groups_drawn, normalised
+from fedstage.settings.groups import client_groups, model_of
+from fedstage.settings.lines import Line
+from fedstage.settings.runs import RunLength
+from fedstage.stages.dataset import dataset
+from fedstage.stages.head_transfer import head_transfer
+from fedstage.stages.initial_model import initial_model
+from fedstage.stages.line import line as write_line
+from fedstage.stages.logits_segment import logits_segment
+from fedstage.stages.participation import participation
+from fedstage.stages.partition import partition
+from fedstage.stages.segment import segment
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors, save_tensors
+
+ROUNDS = 3
+
+
+def small(width):
+    return {"cnn_small": {"width": width, "hidden": 5, "head": {"hidden": 6, "width": 4}}}
+
+
+BASE = {
+    "data": {"digits": {"test": 1500, "held_out": 40}},
+    "clients": 4,
+    "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 20}},
+    "participants": 2,
+    "participation": "by_samples",
+    "client_groups": "drawn",
+    "model": small(4),
+    "aggregation": {"weights": "uniform"},
+    "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.1},
+    "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.1},
+    "numerics": {"device": "cpu"},
+    "seed": 3,
+}
+FEDET = {
+    "global_models": 3,
+    "architectures": [small(4), small(3), small(2)],
+    "server_model": True,
+    "head_transfer": True,
+    "ensemble": {"clients": {"weights": "confidence", "average": "probabilities"}},
+    "global": "designated",
+    "distillation": "fedet",
+}
+
+
+# --- the stage ------------------------------------------------------------------------------------
+
+
+def tensors(value, prefix=""):
+    names = (f"{BODY}.conv1.weight", f"{HEAD}.classifier.weight", f"{HEAD}.classifier.bias")
+    return {f"{prefix}{name}": torch.full((2,), float(value)) for name in names}
+
+
+@pytest.fixture
+def transferred(tmp_path):
+    """A function that calls the stage for a model of ones and these heads."""
+
+    def transfer(*heads):
+        save_tensors(tmp_path / "model.safetensors", tensors(1), {"round": 0, "samples": 7})
+        paths = []
+        for number, (weights, metadata) in enumerate(heads):
+            paths.append(tmp_path / f"{number}.safetensors")
+            save_tensors(paths[-1], weights, metadata)
+        head_transfer(
+            line=tmp_path / "line.yaml", round=2, group=0, model=tmp_path / "model.safetensors",
+            heads=paths, output=tmp_path / "output.safetensors",
+        )  # fmt: skip
+        return load_tensors(tmp_path / "output.safetensors")
+
+    return transfer
+
+
+def update(value, slot=0):
+    return tensors(value, "model/"), {"client": slot, "samples": 10 ** (slot + 1)}
+
+
+EMPTY = {}, {"client": None}
+DROPPED = {}, {"client": 3, "samples": 5, "diverged_at": 2}
+
+
+def test_a_model_takes_the_plain_mean_of_heads_and_keeps_its_body(transferred):
+    """Whatever the samples behind each, and whatever slots are empty and updates dropped."""
+    model, metadata = transferred(update(2, 0), EMPTY, update(5, 1), DROPPED)
+    assert torch.equal(model["body.conv1.weight"], torch.full((2,), 1.0))
+    for name in ("head.classifier.weight", "head.classifier.bias"):
+        assert torch.equal(model[name], torch.full((2,), 3.5))
+    assert metadata == {"round": 2, "group": 0, "samples": 7}
+
+
+def test_a_model_takes_the_head_of_a_model(transferred):
+    model, _ = transferred((tensors(4), {"round": 2, "group": 0}))
+    assert [float(value[0]) for value in model.values()] == [1.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize("heads", [[DROPPED, DROPPED], [EMPTY, DROPPED], []], ids=str)
+def test_where_all_participants_were_dropped_a_model_keeps_its_head(transferred, heads):
+    model, _ = transferred(*heads)
+    assert all(torch.equal(model[name], value) for name, value in tensors(1).items())
+
+
+# --- in rounds ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """A function that trains a line, and returns its normalised settings."""
+    monkeypatch.chdir(tmp_path)
+    torch.set_num_threads(1)  # as stages do; more only cost time on tensors this small
+
+    def train(number_of_initial=None, **changes):
+        line = normalised(Line.model_validate(BASE | changes))
+        prepare(line, number_of_initial or (lambda group: group))
+        run_all(line)
+        return line
+
+    return train
+
+
+def prepare(line, number_of_initial):
+    """Write what rounds start from; `number_of_initial` says which initial model is a group's."""
+    files = {
+        part: Path(artefacts.data_file(line.data, part))
+        for part in ("train", "test", "held_out", "info")
+    }
+    dataset(settings=as_json(canonical(line.data)), **files)
+    histogram = Path(artefacts.label_histogram(line))
+    partition(
+        settings=json.dumps(partition_settings(line)), train=files["train"],
+        output=Path(artefacts.clients_table(line)), histogram=histogram,
+    )  # fmt: skip
+    participation(
+        clients=line.clients, participants=line.participants, seed=line.seed, first=1, last=100,
+        groups=groups_drawn(line), histogram=histogram,
+        output=Path(artefacts.participation_table(line, 1)),
+    )  # fmt: skip
+    for group in range(line.global_models):
+        model = model_of(line, group)
+        initial_model(
+            settings=as_json({"model": canonical(model), "seed": line.seed}),
+            group=number_of_initial(group), info=files["info"],
+            output=Path(artefacts.initial_model(line.data, model, line.seed, group)),
+        )  # fmt: skip
+
+
+def run_all(line):
+    """Call the segments of a line, one round each, as soon as their inputs are there."""
+    trainings, logits = segments.plan([Run({}, line, RunLength(rounds=ROUNDS))], 1)
+    for owner in {part.line for part in trainings}:
+        write_line(settings=as_json(canonical(owner)), output=Path(artefacts.line_file(owner)))
+    for part in sorted([*trainings, *logits], key=place):
+        file = Path(artefacts.line_file(part.line))
+        if part.stage == "segment":
+            segment(line=file, first=part.first, last=part.last, groups=list(part.groups))
+        else:
+            logits_segment(
+                line=file, rounds=list(part.rounds), group=part.group, members=part.members,
+                images=part.images,
+            )  # fmt: skip
+
+
+def place(part):
+    """By round; in a round trainings of single groups, their logits, and what learns from both."""
+    if part.stage == "logits_segment":
+        return part.rounds[0], 1
+    return part.first, 2 if len(part.groups) > 1 or part.line.head_transfer else 0
+
+
+def read(path):
+    return load_tensors(path)[0]
+
+
+def parts(model, prefix):
+    return {name: value for name, value in model.items() if name.startswith(f"{prefix}.")}
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+def models(line, round):
+    return [read(artefacts.global_model(line, round, group)) for group in range(line.global_models)]
+
+
+def test_after_every_round_all_models_have_the_servers_head_bit_for_bit(trained):
+    line = trained(**FEDET)
+    for round in range(1, ROUNDS + 1):
+        server, *others = models(line, round)
+        taught = parts(server, HEAD)
+        assert all(same(parts(model, HEAD), taught) for model in others)
+        begun = read(artefacts.aggregated_model(line, round, 0))
+        assert not same(parts(begun, HEAD), taught)  # it has learnt since it took the mean of heads
+        before = models(line, round - 1)[0]
+        assert same(parts(begun, BODY), parts(before, BODY))
+        assert not same(parts(before, BODY), parts(server, BODY))
+
+
+def test_an_architecture_without_participants_keeps_its_body_and_takes_the_head(trained):
+    line = trained(**FEDET)
+    group_of = draw_groups(line.clients, 2, line.seed)
+    table = load_table(artefacts.participation_table(line, 1)).to_pylist()
+    absences = 0
+    for round in range(1, ROUNDS + 1):
+        clients = {row["client"] for row in table if row["round"] == round} - {None}
+        present = {1 + group_of[client] for client in clients}
+        for group in client_groups(line):
+            before, after = (models(line, t)[group] for t in (round - 1, round))
+            assert same(parts(before, BODY), parts(after, BODY)) == (group not in present)
+            assert not same(parts(before, HEAD), parts(after, HEAD))
+            absences += group not in present
+    assert 0 < absences < 2 * ROUNDS
+
+
+def test_heads_that_go_up_and_down_again_are_fedavg_bit_for_bit(trained):
+    """The mean of all participants' heads, to which nothing is done, is what was averaged.
+
+    Both are sums of the same numbers in the same order.
+    """
+    alone = {"client_groups": "slots", "architectures": []}
+    plain = trained(number_of_initial=lambda group: 1, **alone)
+    expected = [models(plain, round)[0] for round in range(ROUNDS + 1)]
+    served = {"global_models": 2, "server_model": True, "head_transfer": True}
+    line = trained(**alone | served)
+    for round, model in enumerate(expected):
+        server, clients = models(line, round)
+        assert same(clients, model)
+        if round > 0:
+            assert same(parts(server, HEAD), parts(model, HEAD))
+            assert not same(parts(server, BODY), parts(model, BODY))

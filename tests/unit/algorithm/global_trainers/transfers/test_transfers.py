@@ -1,19 +1,24 @@
-"""What a one-shot student learns."""
+"""What a student learns, in one shot or in rounds; and clients, from one another."""
+
+from math import exp
 
 import pytest
 import torch
 from torch.nn import functional
 
+from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.transfers import transfer
+from fedstage.settings.ensembles import Clients
 from fedstage.settings.optimisation import Server
-from fedstage.settings.transfers import FedEtTransfer, KlTransfer, L1Transfer
+from fedstage.settings.transfers import EntropyReduction, FedEtTransfer, KlTransfer, L1Transfer
 
 M, N, C = 3, 12, 4
 SERVER = Server(steps=1, batch_size=4, learning_rate=0.1, temperature=3.0)
 KL, L1, FEDET = (
     KlTransfer(name="kl"), L1Transfer(name="l1"), FedEtTransfer(name="fedet", diversity=0.5),
 )  # fmt: skip
+SHARP = EntropyReduction(name="entropy_reduction", temperature=0.1)
 
 
 def spoken(*shape, seed=0):
@@ -45,7 +50,7 @@ def test_nothing_is_left_to_learn_of_who_says_the_same(settings):
 
 def test_members_do_not_matter_but_to_fedet():
     other = spoken(M, N, C, seed=9)
-    for settings, matters in ((KL, False), (L1, False), (FEDET, True)):
+    for settings, matters in ((KL, False), (L1, False), (FEDET, True), (SHARP, False)):
         assert (learnt(settings) != learnt(settings, members=other)) == matters
 
 
@@ -76,3 +81,57 @@ def test_the_gradient_of_fedet_flows_through_the_student():
     student = STUDENT.clone().requires_grad_()
     learnt(FEDET, student=student).backward()
     assert bool((student.grad != 0).all())
+
+
+# --- entropy reduction ----------------------------------------------------------------------------
+
+
+def reduced(logits, temperature=0.1):
+    """DS-FL's t of clients' logits [M, n, C]."""
+    members = [Members(1, 1, logits, (1,) * len(logits), "clients")]
+    teacher = teacher_logits(Clients(name="clients", average="probabilities"), members)
+    settings = SHARP.model_copy(update={"temperature": temperature})
+    return transfer(settings).targets(settings, teacher, logits)
+
+
+def entropy(p):
+    return -(p * p.log()).sum(1)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 1.0])
+def test_entropy_reduction_is_a_softmax_of_mean_probabilities(temperature):
+    found = reduced(MEMBERS, temperature)
+    for n in range(N):
+        said = [[exp(z) for z in member[n].tolist()] for member in MEMBERS]
+        mean = [sum(odds[c] / sum(odds) for odds in said) / M for c in range(C)]
+        odds = [exp(p / temperature) for p in mean]
+        assert found[n].tolist() == pytest.approx([one / sum(odds) for one in odds], abs=1e-6)
+
+
+def test_one_client_and_equal_clients_learn_their_own_probabilities_sharpened():
+    expected = (MEMBERS[0].softmax(1) / 0.1).softmax(1)
+    assert torch.allclose(reduced(MEMBERS[:1]), expected, atol=1e-6)
+    assert torch.allclose(reduced(MEMBERS[:1].expand(M, N, C)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.1, 1.0])
+def test_entropy_reduction_changes_no_class(temperature):
+    mean = MEMBERS.softmax(2).mean(0)
+    assert torch.equal(reduced(MEMBERS, temperature).argmax(1), mean.argmax(1))
+
+
+def test_a_low_temperature_sharpens_and_one_blurs():
+    mean = MEMBERS.softmax(2).mean(0)
+    assert bool((entropy(reduced(MEMBERS)) < entropy(mean)).all())
+    assert bool((entropy(reduced(MEMBERS, 1.0)) > entropy(mean)).all())
+    two = torch.tensor([[[0.9, 0.1]]]).log()
+    assert reduced(two)[0].tolist() == pytest.approx([0.99966, 0.00034], abs=5e-6)
+
+
+def test_students_of_entropy_reduction_learn_given_probabilities():
+    targets = transfer(SHARP).targets(SHARP, TEACHER, MEMBERS)
+    expected = -(targets * STUDENT.log_softmax(1)).sum(1).mean()
+    assert float(learnt(SHARP)) == pytest.approx(float(expected), rel=1e-6)
+    student = targets.log().requires_grad_()  # who says t itself has nothing left to learn
+    transfer(SHARP).loss(SHARP, SERVER)(student, targets).backward()
+    assert torch.allclose(student.grad, torch.zeros(N, C), atol=1e-7)

@@ -28,6 +28,18 @@ BOUND = {
     ],
 }
 
+#: Clients of two architectures and, before them, a larger model on the server, with one head.
+SERVED = {
+    "participants": 3,
+    "participation": "by_samples",
+    "global_models": 3,
+    "architectures": [
+        {"cnn_small": {"width": width, "hidden": 4, "head": {"hidden": 6, "width": 4}}}
+        for width in (4, 3, 2)
+    ],
+}
+SERVED["model"] = SERVED["architectures"][0]
+
 
 def tiny_config(**changes):
     """A configuration that trains linear models for two rounds; changes go into its base."""
@@ -108,6 +120,11 @@ def tiny_config(**changes):
                         "ensemble": "aggregated",
                         "global": "designated",
                     },
+                    "fedet": SERVED,
+                    "fedet_without_heads": SERVED,
+                    "feddf_server": SERVED,
+                    "dsfl": SERVED,
+                    "fedmd": SERVED,
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},
                     "fedbe_as_released": {"server": {"swa": {"every": 2}}},
                     "fedbe_dirichlet": {"server": {"swa": {"every": 2}}},
@@ -252,3 +269,9 @@ def new_project(tmp_path_factory):
 def project(tmp_path):
     """An empty working folder."""
     return Project(tmp_path).configure()
+
+
+@pytest.fixture
+def served():
+    """The settings of clients of two architectures and of a larger model on the server."""
+    return SERVED

@@ -105,3 +105,39 @@ def test_one_more_ensemble_or_checkpoint_trains_nothing(copy):
     assert plan.jobs["aggregation"] == plan.jobs["distillation"] == 0
     # Two rounds of: clients, average and drawn models; the averages of fedsdd's two groups.
     assert plan.jobs["logits"] == 2 * (3 + 2)
+
+
+def test_what_the_server_teaches_trains_no_client_of_the_first_round_anew(configured, served):
+    """Fed-ET's rows train round 1 once: a slot of each group for every participant."""
+    like, steps = {"like": "fedet"}, {"steps": 7}
+    rows = {
+        "fedet": served,
+        "diverse": like | {"distillation": {"fedet": {"diversity": 0.5}}},
+        "longer": like | {"server": steps},
+        "apart": like | {"head_transfer": False},
+        "apart and longer": like | {"head_transfer": False, "server": steps},
+        "feddf_server": served | {"aggregation": {"weights": "uniform"}},
+    }
+    trained = configured(rows).plan().trained()
+    slots, groups = served["participants"], 2
+    rounds = {}
+    for round, _, line in trained:
+        rounds.setdefault(round, []).append(line)
+    assert len(rounds[1]) == slots * groups
+    # Round 2 of the models without heads is one line's, which nothing teaches.
+    assert len(rounds[2]) == slots * groups * (3 + 1 + 1)
+
+
+def test_clients_that_exchange_logits_train_their_first_round_for_each_line(configured, served):
+    """DS-FL and FedMD share participants and initial models, which the groups' numbers are of."""
+    rows = {name: served | {"server_model": True} for name in ("dsfl", "fedmd")}
+    alone = {"like": "dsfl", "global": None, "evaluate": "each_client"}
+    run = configured(rows | {"clients of dsfl": alone}).plan()
+    by_line = {}
+    for round, slot, line in run.trained():
+        by_line.setdefault(line, []).append((round, slot))
+    everything = [(round, slot) for round in (1, 2) for slot in range(6)]
+    assert list(by_line.values()) == [everything] * 2
+    assert run.jobs["participation"] == run.jobs["partition"] == 1
+    assert run.jobs["initial_model"] == 3
+    assert run.jobs["distillation"] == 2  # of DS-FL's server

@@ -68,7 +68,22 @@ def test_segments_of_the_same_rounds_and_other_files_have_other_names():
     folders = [f"results/training/{line_id(one)}" for one in (line, other)]
     made = [[f"{folders[0]}/a"], [f"{folders[1]}/a", f"{folders[1]}/b"]]
     rules = shared_rules(dict(zip(jobs, made, strict=True)))
-    assert [rule.name for rule in rules] == [jobs[0].part.name, f"{jobs[0].part.name}_2"]
+    assert [rule.name for rule in rules] == [jobs[0].part.name, f"{jobs[0].part.name}_kind_2"]
+
+
+def test_no_number_makes_the_name_of_a_segment_of_more_groups():
+    """Groups 0 and 1 twice, with other files, and groups 0, 1 and 2."""
+    lines = [Line.model_validate({**BASE, "seed": seed, "global_models": 3}) for seed in range(3)]
+    groups = ((0, 1), (0, 1), (0, 1, 2))
+    jobs = [
+        SegmentJob(segments.Segment(one, trained, 1, 4), (), "")
+        for one, trained in zip(lines, groups, strict=True)
+    ]
+    made = [
+        [f"results/training/{line_id(one)}/{file}"] for one, file in zip(lines, "abc", strict=True)
+    ]
+    rules = shared_rules(dict(zip(jobs, made, strict=True)))
+    assert len({rule.name for rule in rules}) == 3
 
 
 @pytest.mark.parametrize("seed", [0, 1])

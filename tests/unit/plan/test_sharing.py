@@ -387,6 +387,98 @@ def test_one_main_model_of_each_architecture_is_a_student(names, expected):
     assert students(line(**settings)) == ()
 
 
+# --- a model of the server's, heads and logits that travel ----------------------------------------
+
+
+def small(width):
+    return {"cnn_small": {"width": width, "hidden": 8, "head": {"hidden": 6, "width": 4}}}
+
+
+LARGE = {
+    "model": small(4), "global_models": 3, "architectures": [small(4), small(3), small(2)],
+    "client_groups": "drawn", "server_model": True, "server": SERVER,
+}  # fmt: skip
+FEDET = LARGE | {
+    "aggregation": {"weights": "uniform"},
+    "head_transfer": True,
+    "ensemble": {"clients": {"weights": "confidence", "average": "probabilities"}},
+    "global": "designated",
+    "distillation": "fedet",
+}
+DSFL = LARGE | {
+    "local": "digest",
+    "ensemble": {"clients": {"average": "probabilities"}},
+    "global": "designated",
+    "distillation": "entropy_reduction",
+}
+FEDMD = LARGE | {"local": "digest", "ensemble": "clients", "distillation": "l1"}
+UNIFORM_FEDDF = LARGE | {
+    "aggregation": {"weights": "uniform"}, "ensemble": "clients", "global": "basic",
+}  # fmt: skip
+
+
+def shared_rounds(one, other, groups=(1, 2)):
+    """Return the rounds in which both lines train the same participants' files."""
+    pairs = line(**one), line(**other)
+    return [
+        t for t in ROUNDS if all(owner(pairs[0], t, k) == owner(pairs[1], t, k) for k in groups)
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"distillation": {"fedet": {"diversity": 0.5}}},
+        {"distillation": {"fedet": {"normalised_over": "dissenters"}}},
+        {"server": SERVER | {"steps": 7}},
+        {"ensemble": "clients"},
+        {"public": "cifar10"},
+    ],
+    ids=str,
+)
+def test_what_fed_ets_server_does_reaches_clients_from_round_2_on(changes):
+    assert shared_rounds(FEDET, FEDET | changes) == [1]
+
+
+def test_fed_et_shares_its_first_round_with_all_that_train_the_same_models():
+    plain = LARGE | {"aggregation": {"weights": "uniform"}}
+    apart = FEDET | {"head_transfer": False}
+    for other in (apart, plain, UNIFORM_FEDDF):
+        assert shared_rounds(FEDET, other) == [1]
+    # Without heads the server's model teaches nobody.
+    assert shared_rounds(apart, plain) == list(ROUNDS)
+    assert shared_rounds(apart, apart | {"server": SERVER | {"steps": 7}}) == list(ROUNDS)
+    # FedDF weights clients by samples, so that its averages are other files from the start.
+    assert shared_rounds(FEDET, UNIFORM_FEDDF | {"aggregation": {}}) == []
+
+
+@pytest.mark.parametrize("settings", [FEDET, UNIFORM_FEDDF], ids=["fedet", "feddf"])
+def test_heads_and_students_of_all_groups_reach_every_client_from_round_2_on(settings):
+    settings = line(**settings)
+    for t, k in product(ROUNDS, (1, 2)):
+        expected = undistilled(settings) if t == 1 else normalised(settings)
+        assert owner(settings, t, k) == expected
+    assert undistilled(settings).head_transfer is False
+
+
+def test_clients_that_exchange_logits_share_what_precedes_training_only():
+    """A line's settings reach its clients when they digest. Round 1, too, belongs to each line."""
+    dsfl, fedmd = line(**DSFL), line(**FEDMD)
+    same = {name for name, of in IDS.items() if of(dsfl) == of(fedmd)}
+    assert same == {"data", "partition", "participation", "initial", *LOCAL}
+    assert shared_rounds(DSFL, FEDMD) == []
+    fedavg = line(**LARGE)
+    assert participation_id(fedavg) == participation_id(dsfl)
+
+
+def test_ds_fls_clients_do_not_depend_on_its_servers_model():
+    alone = {key: value for key, value in DSFL.items() if key != "global"}
+    assert shared_rounds(DSFL, alone) == list(ROUNDS)
+    assert shared_rounds(DSFL, DSFL | {"server": SERVER | {"steps": 7}}) == []
+    assert students(line(**DSFL)) == (0,)
+    assert students(line(**FEDMD)) == ()
+
+
 # --- clients bound to architectures ---------------------------------------------------------------
 
 TWO = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}

@@ -121,8 +121,6 @@ def tiny_config(**changes):
                         "global": "designated",
                     },
                     "fedet": SERVED,
-                    "fedet_without_heads": SERVED,
-                    "feddf_server": SERVED,
                     "dsfl": SERVED,
                     "fedmd": SERVED,
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},

@@ -105,7 +105,9 @@ def test_a_model_takes_the_plain_mean_of_heads_and_keeps_its_body(transferred):
 
 def test_a_model_takes_the_head_of_a_model(transferred):
     model, _ = transferred((tensors(4), {"round": 2, "group": 0}))
-    assert [float(value[0]) for value in model.values()] == [1.0, 4.0, 4.0]
+    assert {name: float(value[0]) for name, value in model.items()} == {
+        "body.conv1.weight": 1.0, "head.classifier.weight": 4.0, "head.classifier.bias": 4.0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("heads", [[DROPPED, DROPPED], [EMPTY, DROPPED], []], ids=str)
@@ -205,7 +207,11 @@ def test_after_every_round_all_models_have_the_servers_head_bit_for_bit(trained)
         taught = parts(server, HEAD)
         assert all(same(parts(model, HEAD), taught) for model in others)
         begun = read(artefacts.aggregated_model(line, round, 0))
-        assert not same(parts(begun, HEAD), taught)  # it has learnt since it took the mean of heads
+        sent = [read(path) for k in (1, 2) for path in artefacts.updates(line, round, k)]
+        for name, head in parts(begun, HEAD).items():
+            mean = torch.stack([update[f"model/{name}"] for update in sent if update]).mean(0)
+            assert torch.allclose(head, mean, atol=1e-6)  # of all participants, in either group
+        assert not same(parts(begun, HEAD), taught)  # it has learnt since
         before = models(line, round - 1)[0]
         assert same(parts(begun, BODY), parts(before, BODY))
         assert not same(parts(before, BODY), parts(server, BODY))

@@ -46,7 +46,7 @@ BASE = {
     "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.1},
     "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.1},
     "numerics": {"device": "cpu"},
-    "seed": 3,
+    "seed": 2,
 }
 FEDET = {
     "global_models": 3,
@@ -221,7 +221,7 @@ def test_an_architecture_without_participants_keeps_its_body_and_takes_the_head(
     line = trained(**FEDET)
     group_of = draw_groups(line.clients, 2, line.seed)
     table = load_table(artefacts.participation_table(line, 1)).to_pylist()
-    absences = 0
+    absences = together = 0
     for round in range(1, ROUNDS + 1):
         clients = {row["client"] for row in table if row["round"] == round} - {None}
         present = {1 + group_of[client] for client in clients}
@@ -230,7 +230,9 @@ def test_an_architecture_without_participants_keeps_its_body_and_takes_the_head(
             assert same(parts(before, BODY), parts(after, BODY)) == (group not in present)
             assert not same(parts(before, HEAD), parts(after, HEAD))
             absences += group not in present
-    assert 0 < absences < 2 * ROUNDS
+        together += len(present) == 2
+    assert absences > 0
+    assert together > 0  # or the heads of one group would be all heads
 
 
 def test_heads_that_go_up_and_down_again_are_fedavg_bit_for_bit(trained):

@@ -156,8 +156,8 @@ def test_a_student_learns_from_tweets_that_are_set_aside(world):
     )  # fmt: skip
     assert load_tensors(said)[0]["logits"].shape == (1, 10, 2)
     distillation(
-        line=at("line.yaml"), start=at("w1.safetensors"), logits=[said], public=held_out,
-        info=at("info.json"), output=at("student.safetensors"),
+        line=at("line.yaml"), round=1, group=0, start=at("w1.safetensors"), logits=[said],
+        public=held_out, info=at("info.json"), output=at("student.safetensors"),
     )  # fmt: skip
     start, student = (load_tensors(at(f"{name}.safetensors"))[0] for name in ("w1", "student"))
     assert student.keys() == start.keys()

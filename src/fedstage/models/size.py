@@ -16,6 +16,8 @@ from fedstage.settings.models import (
     Norm,
     ResNet,
     ResNet18,
+    ResNetLower,
+    ResNetUpper,
     ResNetWide,
     Transformer,
     Vgg19,
@@ -49,6 +51,10 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
             projected = settings.shortcut == "B"
             network = _resnet(shape[0], (16, 16, 32, 64), blocks, settings.norm, projected)
             return network + _linear(64, classes)
+        case ResNetLower():
+            return _resnet_lower(settings, shape[0], classes)
+        case ResNetUpper():
+            return _resnet_upper(settings, classes)
         case ResNetWide():
             first, pooled = settings.width, prod(-(-side // 4) // 4 for side in shape[1:])
             widths = (first, first, 2 * first, 4 * first)
@@ -91,14 +97,42 @@ def _resnet(
     channels: int, widths: tuple[int, ...], blocks: int, norm: Norm, projected: bool
 ) -> int:
     """Return the size of a first convolution and stages of `blocks`, without the linear layer."""
-    size = _convolution(channels, widths[0], norm) + _norm(widths[0], norm)
+    return _stem(channels, widths[0], norm) + _stages(widths, blocks, norm, projected)
+
+
+def _stem(channels: int, width: int, norm: Norm) -> int:
+    return _convolution(channels, width, norm) + _norm(width, norm)
+
+
+def _stages(widths: tuple[int, ...], blocks: int, norm: Norm, projected: bool) -> int:
+    """Return the size of a stage of `blocks` for each width but the first, which enters."""
+    size = 0
     for before, width in pairwise(widths):
-        for inputs in (before, *[width] * (blocks - 1)):
-            size += _convolution(inputs, width, norm) + _convolution(width, width, norm)
-            size += 2 * _norm(width, norm)
+        size += _stage(before, width, blocks, norm)
         if projected and before != width:
             size += _convolution(before, width, norm, kernel=1) + _norm(width, norm)
     return size
+
+
+def _stage(before: int, width: int, blocks: int, norm: Norm) -> int:
+    size = 0
+    for inputs in (before, *[width] * (blocks - 1))[:blocks]:
+        size += _convolution(inputs, width, norm) + _convolution(width, width, norm)
+        size += 2 * _norm(width, norm)
+    return size
+
+
+def _resnet_lower(settings: ResNetLower, channels: int, classes: int) -> int:
+    width, norm = settings.width, settings.norm
+    body = _stem(channels, width, norm) + _stage(width, width, settings.blocks, norm)
+    return body + _linear(width, classes)
+
+
+def _resnet_upper(settings: ResNetUpper, classes: int) -> int:
+    widths = tuple(settings.width * times for times in (1, 1, 2, 4))
+    projected = settings.shortcut == "B"
+    stages = _stages(widths, settings.blocks, settings.norm, projected)
+    return stages + _linear(widths[-1], classes)
 
 
 def _wide_resnet(norm: Norm, channels: int, classes: int) -> int:

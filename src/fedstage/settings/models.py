@@ -5,9 +5,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Choice, Positive, Settings
+from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
 
 Norm = Literal["batch", "group", "none"]
+#: Of residual blocks that change the number of channels: without (A) or with a projection (B).
+Shortcut = Literal["A", "B"]
 
 
 class Head(Settings):
@@ -71,7 +73,49 @@ class ResNet(Headed):
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet8", "resnet20", "resnet32", "resnet56"]
     norm: Norm = "batch"
-    shortcut: Literal["A", "B"] = "A"
+    shortcut: Shortcut = "A"
+
+
+class Lower(Architecture):
+    """A small model that is whole, and whose `body` gives an `Upper` feature maps to go on from.
+
+    The maps have `width` channels, and the height and width of the images.
+    """
+
+    width: Positive = 16
+
+    def features(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the features of a sample of this shape."""
+        return (self.width, *shape[1:])
+
+
+class Upper(Architecture):
+    """A model that goes on from feature maps of `width` channels, which a `Lower`'s body gives."""
+
+    samples: ClassVar[tuple[str, ...]] = ("feature maps",)
+    width: Positive = 16
+
+
+class ResNetLower(Lower):
+    """The beginning of a CIFAR ResNet, and a linear layer; with 3 residual `blocks` 8 layers."""
+
+    smallest: ClassVar[int | None] = 8
+    name: Literal["resnet_lower"]
+    blocks: Count = 3
+    norm: Norm = "batch"
+
+
+class ResNetUpper(Upper):
+    """The rest of a CIFAR ResNet: 3 stages of `blocks` residual blocks.
+
+    They have `width`, 2 and 4 times `width` channels. With 9 blocks it has 55 layers.
+    """
+
+    smallest: ClassVar[int | None] = 8
+    name: Literal["resnet_upper"]
+    blocks: Positive = 9
+    norm: Norm = "batch"
+    shortcut: Shortcut = "A"
 
 
 class WideResNet(Headed):
@@ -219,6 +263,8 @@ Model = ByName[
     CnnSmall
     | LogisticRegression
     | ResNet
+    | ResNetLower
+    | ResNetUpper
     | WideResNet
     | ResNetWide
     | DeepMil

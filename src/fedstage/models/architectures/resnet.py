@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad, relu
 
 from fedstage.models.layers import ResidualBlock, convolution, normalise
-from fedstage.settings.models import ResNet
+from fedstage.settings.models import Norm, ResNet, Shortcut
 
 WIDTHS = (16, 32, 64)
 
@@ -27,13 +27,15 @@ class PaddedShortcut(nn.Module):
 class Block(ResidualBlock):
     """Two 3x3 convolutions beside a shortcut: relu(f(x) + shortcut(x))."""
 
-    def __init__(self, channels: int, width: int, stride: int, settings: ResNet) -> None:
+    def __init__(
+        self, channels: int, width: int, stride: int, norm: Norm, shortcut: Shortcut
+    ) -> None:
         super().__init__()
-        self.conv1 = convolution(channels, width, settings.norm, stride=stride)
-        self.norm1 = normalise(settings.norm, width)
-        self.conv2 = convolution(width, width, settings.norm)
-        self.norm2 = normalise(settings.norm, width)
-        self.shortcut = _shortcut(channels, width, stride, settings)
+        self.conv1 = convolution(channels, width, norm, stride=stride)
+        self.norm1 = normalise(norm, width)
+        self.conv2 = convolution(width, width, norm)
+        self.norm2 = normalise(norm, width)
+        self.shortcut = _shortcut(channels, width, stride, norm, shortcut)
 
     def forward(self, images: Tensor) -> Tensor:
         """Map [n, channels, H, W] to [n, width, ceil(H / stride), ceil(W / stride)]."""
@@ -48,14 +50,15 @@ def network(settings: ResNet, shape: tuple[int, ...], classes: int) -> nn.Module
     width. Global average pooling and one linear layer give [n, classes].
     """
     blocks = (int(settings.name.removeprefix("resnet")) - 2) // 6
+    kind = (blocks, settings.norm, settings.shortcut)
     return nn.Sequential(
         OrderedDict(
             conv=convolution(shape[0], WIDTHS[0], settings.norm),
             norm=normalise(settings.norm, WIDTHS[0]),
             relu=nn.ReLU(),
-            stage1=_stage(WIDTHS[0], WIDTHS[0], 1, blocks, settings),
-            stage2=_stage(WIDTHS[0], WIDTHS[1], 2, blocks, settings),
-            stage3=_stage(WIDTHS[1], WIDTHS[2], 2, blocks, settings),
+            stage1=stage(WIDTHS[0], WIDTHS[0], 1, *kind),
+            stage2=stage(WIDTHS[0], WIDTHS[1], 2, *kind),
+            stage3=stage(WIDTHS[1], WIDTHS[2], 2, *kind),
             pool=nn.AdaptiveAvgPool2d(1),
             flatten=nn.Flatten(),
             linear=nn.Linear(WIDTHS[2], classes),
@@ -63,15 +66,18 @@ def network(settings: ResNet, shape: tuple[int, ...], classes: int) -> nn.Module
     )
 
 
-def _stage(channels: int, width: int, stride: int, blocks: int, settings: ResNet) -> nn.Module:
-    first = Block(channels, width, stride, settings)
-    return nn.Sequential(first, *(Block(width, width, 1, settings) for _ in range(blocks - 1)))
+def stage(
+    channels: int, width: int, stride: int, blocks: int, norm: Norm, shortcut: Shortcut
+) -> nn.Module:
+    """Return residual blocks with `width` channels, of which the first has the stride."""
+    inputs = [(channels, stride), *[(width, 1)] * (blocks - 1)][:blocks]
+    return nn.Sequential(*(Block(before, width, step, norm, shortcut) for before, step in inputs))
 
 
-def _shortcut(channels: int, width: int, stride: int, settings: ResNet) -> nn.Module:
+def _shortcut(channels: int, width: int, stride: int, norm: Norm, shortcut: Shortcut) -> nn.Module:
     if channels == width:
         return nn.Identity()
-    if settings.shortcut == "A":
+    if shortcut == "A":
         return PaddedShortcut(stride, width - channels)
-    projection = convolution(channels, width, settings.norm, kernel=1, stride=stride)
-    return nn.Sequential(OrderedDict(conv=projection, norm=normalise(settings.norm, width)))
+    projection = convolution(channels, width, norm, kernel=1, stride=stride)
+    return nn.Sequential(OrderedDict(conv=projection, norm=normalise(norm, width)))

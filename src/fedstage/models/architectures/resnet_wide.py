@@ -10,7 +10,7 @@ from torch import nn
 
 from fedstage.models.architectures.resnet import Block
 from fedstage.models.layers import convolution, normalise
-from fedstage.settings.models import ResNet, ResNetWide
+from fedstage.settings.models import Norm, ResNetWide, Shortcut
 
 POOL = 4
 
@@ -24,16 +24,16 @@ def network(settings: ResNetWide, shape: tuple[int, ...], classes: int) -> nn.Mo
     """
     channels, height, width = shape
     first = settings.width
-    like = ResNet(name="resnet8", norm=settings.norm, shortcut="B")
+    kind: tuple[Norm, Shortcut] = (settings.norm, "B")
     pooled = [-(-side // 4) // POOL for side in (height, width)]
     return nn.Sequential(
         OrderedDict(
             conv=convolution(channels, first, settings.norm),
             norm=normalise(settings.norm, first),
             relu=nn.ReLU(),
-            block1=Block(first, first, 1, like),
-            block2=Block(first, 2 * first, 2, like),
-            block3=Block(2 * first, 4 * first, 2, like),
+            block1=Block(first, first, 1, *kind),
+            block2=Block(first, 2 * first, 2, *kind),
+            block3=Block(2 * first, 4 * first, 2, *kind),
             pool=nn.AvgPool2d(POOL),
             flatten=nn.Flatten(),
             linear=nn.Linear(4 * first * pooled[0] * pooled[1], classes),

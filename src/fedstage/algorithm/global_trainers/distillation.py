@@ -3,9 +3,9 @@
 from functools import cache
 
 import torch
-from torch import nn
 
 from fedstage.settings.optimisation import Server
+from fedstage.training.divergence import mean_divergence
 from fedstage.training.passes import Loss
 
 
@@ -22,12 +22,6 @@ def distillation_loss(settings: Server) -> Loss:
     scale = tau**2 if settings.tau_squared else 1.0
 
     def loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-        divergence = nn.functional.kl_div(
-            (student / tau).log_softmax(1),
-            (teacher * (settings.sharpening / tau)).log_softmax(1),
-            reduction="batchmean",
-            log_target=True,
-        )
-        return scale * divergence
+        return scale * mean_divergence(teacher * (settings.sharpening / tau), student / tau)
 
     return loss

@@ -23,6 +23,7 @@ rule logits:
         "fedstage logits --log {log} --fingerprint {params.source}"
         " --line {input.line} --members {wildcards.members}"
         " --models {input.models} --aggregated {input.aggregated} --start {input.start}"
+        " --server-model {input.server_model}"
         " --data {input.data} --info {input.info} --clients {input.clients} --output {output}"
 
 
@@ -48,6 +49,26 @@ if BY_PARTICIPANT:
             " --start {input.start} --logits {input.logits}"
             " --judged {input.judged} --updates {input.updates} --public {input.public}"
             " --server-validation {input.server_validation} --info {input.info} --output {output}"
+
+    rule feature_training:
+        input:
+            unpack(lambda w: edges.feature_training(*place(w))),
+        output:
+            "results/training/{line}/round_{round}/group_{group}/trained.safetensors",
+        log:
+            "results/logs/feature_training/{line}/round_{round}/group_{group}.log",
+        threads: threads
+        resources:
+            gpu=gpus,
+        params:
+            source=source("feature_training"),
+        message:
+            "round {wildcards.round}: the server's model trains on features ({wildcards.line})"
+        shell:
+            "fedstage feature_training --log {log} --fingerprint {params.source}"
+            " --line {input.line} --round {wildcards.round} --group {wildcards.group}"
+            " --start {input.start} --updates {input.updates} --data {input.data}"
+            " --clients {input.clients} --info {input.info} --output {output}"
 
     rule head_transfer:
         input:

@@ -1,10 +1,10 @@
 """What a run is scored by: it must be there, and somebody must have trained it."""
 
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import exchanges_logits, students
+from fedstage.plan.sharing import exchanges_features, students, weights_travel
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
-from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.ensembles import GlobalModel, SplitModel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
@@ -42,9 +42,18 @@ def _check_trained(where: str, line: Line, length: RunLength) -> None:
     """Refuse to score a main model, or averaged models, that stay as they were drawn."""
     evaluated = f"{where}: evaluate = {length.evaluate.name!r}"
     allowed = "use each_client or clients"
+    if exchanges_features(line):
+        allowed = "use split_model, each_client or clients"
+    elif isinstance(length.evaluate, SplitModel):
+        raise FedstageError(f"{evaluated}: only with local = gkt, whose clients send features")
     if isinstance(length.evaluate, GlobalModel):
         if 0 in students(line) or line.head_transfer:
             return
+        if exchanges_features(line):
+            raise FedstageError(
+                f"{evaluated}: alone it takes features, and no samples, with local = "
+                f"{line.local.name}; {allowed}"
+            )
         if 0 not in client_groups(line):
             raise FedstageError(
                 f"{evaluated}: nobody trains it with server_model = true, global = null and "
@@ -52,7 +61,7 @@ def _check_trained(where: str, line: Line, length: RunLength) -> None:
             )
     elif "aggregated" not in length.evaluate.members:
         return
-    if exchanges_logits(line):
+    if not weights_travel(line):
         raise FedstageError(
             f"{evaluated}: nobody trains it with local = {line.local.name}, where no weights "
             f"travel, and so nothing is averaged; {allowed}"

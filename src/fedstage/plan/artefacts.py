@@ -21,10 +21,11 @@ from fedstage.plan.sharing import (
     owner,
     shares_control,
     speaks,
+    takes_features,
     takes_head,
 )
 from fedstage.settings.data import Data, HeldOut
-from fedstage.settings.ensembles import EachClient, EnsembleTrainer
+from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.models import Model
@@ -152,8 +153,9 @@ def global_model(line: Line, round: int, group: int) -> str:
     """Return w*_{t,k}; round 0 is the line's start, by default the initial model."""
     if round == 0:
         return line.start or initial_model(line.data, model_of(line, group), line.seed, group)
-    if is_distilled(line, round, group):
-        return f"{line_folder(line)}/round_{round:04d}/group_{group}/distilled.safetensors"
+    if is_distilled(line, round, group) or takes_features(line, group):
+        name = "distilled" if is_distilled(line, round, group) else "trained"
+        return f"{line_folder(line)}/round_{round:04d}/group_{group}/{name}.safetensors"
     if takes_head(line, group):
         return model_with_head(line, round, group)
     return aggregated_model(line, round, group)
@@ -181,7 +183,7 @@ def aggregation_images(line: Line) -> list[str]:
 
 
 def member_logits(
-    line: Line, round: int, ensemble: EnsembleTrainer | EachClient, images: str
+    line: Line, round: int, ensemble: EnsembleTrainer | OneByOne, images: str
 ) -> list[str]:
     """Return the logits, on images of `samples_file`, of an ensemble's members after `round`."""
     return [
@@ -192,7 +194,7 @@ def member_logits(
     ]
 
 
-def member_rounds(round: int, ensemble: EnsembleTrainer | EachClient) -> range:
+def member_rounds(round: int, ensemble: EnsembleTrainer | OneByOne) -> range:
     """Return the rounds of an ensemble's members after `round`, fewer in the first rounds."""
     return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
 
@@ -209,10 +211,11 @@ class MemberModels:
     models: tuple[str, ...]  # the members, or the models whose distribution they are drawn from
     aggregated: str | None = None  # w_{t,k}, for drawn members
     start: str | None = None  # the round's start, if the distribution is about it
+    server: str | None = None  # the server's model, where it goes on from the members
 
     def __iter__(self) -> Iterator[str]:
         """Yield all files."""
-        return (path for path in (*self.models, self.aggregated, self.start) if path is not None)
+        return filter(None, (*self.models, self.aggregated, self.start, self.server))
 
 
 def member_models(line: Line, round: int, group: int, members: str) -> MemberModels:
@@ -221,6 +224,8 @@ def member_models(line: Line, round: int, group: int, members: str) -> MemberMod
     if members == "aggregated":
         return MemberModels((aggregated,))
     models = tuple(updates(line, round, group))
+    if members == "split":
+        return MemberModels(models, server=global_model(line, round, 0))
     drawn = parse_sampled(members)
     if drawn is None:
         return MemberModels(models)

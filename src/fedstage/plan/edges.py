@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fedstage.plan import artefacts
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.sharing import exchanges_logits, is_distilled
+from fedstage.plan.sharing import exchanges_logits, is_distilled, takes_features
 from fedstage.settings.data import Data
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
@@ -27,6 +27,7 @@ _STAGES = {
     "state": "aggregation",
     "distilled": "distillation",
     "with_head": "head_transfer",
+    "trained": "feature_training",
 }
 
 
@@ -37,6 +38,7 @@ def settings_files(folder: str, data: Data) -> Files:
 
 def local_training(line: Line, round: int, group: int) -> Files:
     """Return what the participants of a group train from."""
+    hears_server = takes_features(line, 0) and round > 1
     return {
         **_settings(line),
         "data": artefacts.data_file(line.data, "train"),
@@ -46,6 +48,7 @@ def local_training(line: Line, round: int, group: int) -> Files:
         "state": artefacts.states_before(line, round, group),
         "said": (said := artefacts.said_before(line, round)),
         "public": artefacts.public_file(line) if said else [],
+        "server_model": server_model(line, round - 1) if hears_server else [],
     }
 
 
@@ -68,6 +71,7 @@ def logits(line: Line, round: int, group: int, members: str, images: str) -> Fil
         "models": list(read.models),
         "aggregated": read.aggregated or [],
         "start": read.start or [],
+        "server_model": read.server or [],
         "data": artefacts.samples_file(line.data, images),
         "clients": artefacts.clients_table(line) if images == "validation" else [],
     }
@@ -98,6 +102,21 @@ def head_transfer(line: Line, round: int, group: int) -> Files:
         groups = client_groups(line)
         heads = [path for other in groups for path in artefacts.updates(line, round, other)]
     return {"line": artefacts.line_file(line), "model": model, "heads": heads}
+
+
+def feature_training(line: Line, round: int, group: int) -> Files:
+    """Return what the server's model learns from: all participants' models and samples (FedGKT).
+
+    The features that a client would send are computed from these, where they are needed.
+    """
+    groups = client_groups(line)
+    return {
+        **_settings(line),
+        "start": artefacts.global_model(line, round - 1, group),
+        "updates": [path for other in groups for path in artefacts.updates(line, round, other)],
+        "data": artefacts.data_file(line.data, "train"),
+        "clients": artefacts.clients_table(line),
+    }
 
 
 def server_model(line: Line, round: int) -> str:
@@ -184,6 +203,8 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
             return as_lists(distillation(*place))
         case "head_transfer":
             return as_lists(head_transfer(*place))
+        case "feature_training":
+            return as_lists(feature_training(*place))
     members, _, images = origin.name.removeprefix("logits/").partition("-")
     return as_lists(logits(*place, members, images))
 

@@ -1,6 +1,7 @@
 """Kinds of ensemble members, which name the files of their logits.
 
-``clients`` and ``aggregated`` are models of every round; a kind such as ``gaussian_10`` or
+``clients`` and ``aggregated`` are models of every round, ``split`` are the clients' extractors with
+the server's model behind them; a kind such as ``gaussian_10`` or
 ``dirichlet_10_0.5`` is models drawn for the ensemble (`Bayesian`), identified by the name. Files of
 one kind are shared by every ensemble that has such members.
 """
@@ -23,20 +24,24 @@ from fedstage.settings.ensembles import (
     EnsembleTrainer,
     Evaluated,
     GlobalModel,
+    OneByOne,
+    SplitModel,
 )
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
-PATTERN = r"aggregated|clients|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*(?:_\d+\.\d+)?"
+PATTERN = (
+    r"aggregated|clients|split|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*(?:_\d+\.\d+)?"
+)
 
 
-def member_kinds(ensemble: EnsembleTrainer | EachClient) -> tuple[str, ...]:
+def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
     """Return the kinds of an ensemble's members, the same in each round and group."""
     drawn = (sampled_kind(ensemble),) if isinstance(ensemble, Bayesian) else ()
     return (*ensemble.members, *drawn)
 
 
-def checkpoints(ensemble: EnsembleTrainer | EachClient) -> int:
+def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:
     """Return R, the number of rounds whose models an ensemble has."""
     return getattr(ensemble, "checkpoints", 1)
 
@@ -57,8 +62,9 @@ def sampled_kind(ensemble: Bayesian) -> str:
 def parse_sampled(kind: str) -> Bayesian | None:
     """Return the settings of a drawn kind, None for another kind; FedstageError for no kind."""
     if not re.fullmatch(PATTERN, kind):
-        raise FedstageError(f"members = {kind!r}: use aggregated, clients, gaussian_M, dirichlet_M")
-    if kind in ("aggregated", "clients"):
+        allowed = "aggregated, clients, split, gaussian_M, dirichlet_M"
+        raise FedstageError(f"members = {kind!r}: use {allowed}")
+    if kind in ("aggregated", "clients", "split"):
         return None
     distribution, samples, *rest = kind.split("_", 2)
     settings: dict[str, Any] = {"distribution": distribution, "samples": int(samples)}
@@ -73,27 +79,30 @@ _PROBABILITIES = "_probabilities"
 
 
 def evaluated_name(evaluated: Evaluated) -> str:
-    """Name the evaluated models: global_model, each_client, clients, aggregated_2, and so on.
+    """Name the evaluated models: global_model, each_client, split_model, clients, aggregated_2, ...
 
     Clients may be weighted (clients_by_samples, clients_by_confidence), and any ensemble may
     average probabilities (aggregated_2_probabilities).
     """
-    if isinstance(evaluated, GlobalModel | EachClient):
+    if isinstance(evaluated, GlobalModel | OneByOne):
         return evaluated.name
     suffix = _PROBABILITIES if evaluated.average == "probabilities" else ""
     return _name(evaluated) + suffix
 
 
-def parse_evaluated(name: str) -> EnsembleTrainer | EachClient:
+def parse_evaluated(name: str) -> EnsembleTrainer | OneByOne:
     """Return the models that `evaluated_name` gives this name; FedstageError if there are none."""
     if name == "each_client":
         return EachClient(name="each_client")
+    if name == "split_model":
+        return SplitModel(name="split_model")
     stem = name.removesuffix(_PROBABILITIES)
     ensemble = _parse(stem)
     if ensemble is None:
         raise FedstageError(
-            f"evaluated = {name!r}: use global_model, each_client, clients, clients_by_samples, "
-            "clients_by_confidence, aggregated_R, bayesian_gaussian_M or bayesian_dirichlet_M"
+            f"evaluated = {name!r}: use global_model, each_client, split_model, clients, "
+            "clients_by_samples, clients_by_confidence, aggregated_R, bayesian_gaussian_M or "
+            "bayesian_dirichlet_M"
         )
     average = "logits" if stem == name else "probabilities"
     return ensemble.model_copy(update={"average": average})

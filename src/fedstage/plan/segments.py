@@ -11,7 +11,7 @@ one another and the teacher in every round: one job trains them all, and reads t
 logits, which have segments as well. With shared control variates all groups need one another in
 every round, and one job trains them all: those of the undistilled line, and those of a distilled
 line from the first round that a distillation reaches. So do all groups that take the head of the
-server's model.
+server's model. And where the server's model learns from features, all groups are in one job.
 """
 
 from collections import defaultdict
@@ -24,6 +24,7 @@ from fedstage.plan import artefacts
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import (
+    exchanges_features,
     exchanges_logits,
     first_distillation,
     first_taught,
@@ -44,8 +45,8 @@ class Segment:
     """Rounds `first` to `last`, inclusive, of `groups` that are trained in one job.
 
     The `line` owns the files. The groups are one of an undistilled line, or all students of a
-    distilled one; with shared control variates all groups. Rounds up to the first distilled one are
-    trained by the undistilled line.
+    distilled one; all groups with shared control variates, or exchanged features. Rounds up to the
+    first distilled one are trained by the undistilled line.
     """
 
     line: Line
@@ -145,6 +146,9 @@ def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
 
 def _add(demand: _Demand, line: Line, rounds: int) -> None:
     """Add the rounds that a run of a line trains, in the lines that own them."""
+    if exchanges_features(line):
+        demand.taught[line].add(rounds)
+        return
     base = undistilled(line)
     for group in client_groups(line):
         demand.stops[base, group].add(_last_undistilled(line, group, rounds))

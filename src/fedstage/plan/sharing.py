@@ -17,6 +17,7 @@ from fedstage.settings.groups import (
 )
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.optimisation import Server
 from fedstage.settings.slots import Binding
 from fedstage.settings.transfers import KlTransfer
 
@@ -48,19 +49,29 @@ def takes_head(line: Line, group: int) -> bool:
     return line.head_transfer and group in client_groups(line)
 
 
+def takes_features(line: Line, group: int) -> bool:
+    """Whether the group's model is the server's, and learns from clients' features every round."""
+    return exchanges_features(line) and group not in client_groups(line)
+
+
 def is_taught(line: Line, round: int, group: int) -> bool:
-    """Whether w*_{t,k} differs from w_{t,k}: the group is a student, or takes the server's head."""
-    return is_distilled(line, round, group) or takes_head(line, group)
+    """Whether w*_{t,k} differs from w_{t,k}.
+
+    The group is a student, takes the server's head, or is the server's and learns from features.
+    """
+    taught = takes_head(line, group) or takes_features(line, group)
+    return taught or is_distilled(line, round, group)
 
 
 def first_taught(line: Line) -> int:
     """Return the first round in which a w*_{t,k} differs from w_{t,k}; 0 if there is none."""
-    return 1 if line.head_transfer else first_distillation(line)
+    always = line.head_transfer or exchanges_features(line)
+    return 1 if always else first_distillation(line)
 
 
 def taught_together(line: Line) -> tuple[int, ...]:
     """Return the groups that need one another in every round of a line that teaches some."""
-    if shares_control(line) or line.head_transfer:
+    if shares_control(line) or line.head_transfer or exchanges_features(line):
         return tuple(range(line.global_models))
     return students(line)
 
@@ -98,7 +109,8 @@ def normalised(line: Line) -> Line:
     """Return the line with settings that nothing reads at their defaults."""
     unread: dict[str, Any] = {}
     if not speaks(line):
-        unread = {"ensemble": None, "server": None, "distillation": KlTransfer(name="kl")}
+        unread = {"ensemble": None, "distillation": KlTransfer(name="kl")}
+        unread["server"] = _without_teacher(line.server) if exchanges_features(line) else None
         if not re_estimates(line):
             unread["public"] = HeldOut(name="held_out")
     groups = len(client_groups(line))
@@ -120,6 +132,13 @@ def normalised(line: Line) -> Line:
         unread["local"] = line.local.model_copy(update={"control": "per_model"})
     changed = line.model_copy(update=unread)
     return line if changed == line else changed  # the same object is soon found to be equal
+
+
+def _without_teacher(server: Server | None) -> Server | None:
+    """Return the server's settings with those about an ensemble's predictions at their defaults."""
+    about = ("temperature", "tau_squared", "sharpening")
+    defaults = {name: Server.model_fields[name].default for name in about}
+    return server and server.model_copy(update=defaults)
 
 
 def _runs_of_clients(line: Line) -> tuple[BoundClients, ...]:
@@ -148,6 +167,16 @@ def exchanges_logits(line: Line) -> bool:
     return line.local.exchanges == "logits"
 
 
+def exchanges_features(line: Line) -> bool:
+    """Whether a model on the server learns from features of clients' samples; no weights travel."""
+    return line.local.exchanges == "features"
+
+
+def weights_travel(line: Line) -> bool:
+    """Whether clients send and receive weights of models."""
+    return not (exchanges_logits(line) or exchanges_features(line))
+
+
 def speaks(line: Line) -> bool:
     """Whether something learns in the rounds from logits on public samples."""
     return line.global_trainer is not None or exchanges_logits(line)
@@ -155,7 +184,7 @@ def speaks(line: Line) -> bool:
 
 def trained_together(line: Line) -> bool:
     """Whether a round's trainings read what other groups made in the round before."""
-    return shares_control(line) or exchanges_logits(line)
+    return shares_control(line) or not weights_travel(line)
 
 
 def keeps_state(line: Line) -> bool:

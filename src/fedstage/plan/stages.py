@@ -56,6 +56,11 @@ STAGES: dict[str, Stage] = {
     "distillation": _federated(
         "teach a group's averaged model with an ensemble's logits", ("output",), batches=("server",)
     ),
+    "feature_training": _federated(
+        "train the server's model on features of the participants' samples",
+        ("output",),
+        batches=("server",),
+    ),
     "head_transfer": Stage(
         "give a model the mean of other models' heads", ("output",), line="federated"
     ),
@@ -64,7 +69,13 @@ STAGES: dict[str, Stage] = {
         "call the stages of several rounds of a group in one process",
         batches=("client", "server"),
         several=True,
-        calls=("local_training", "aggregation", "distillation", "head_transfer"),
+        calls=(
+            "local_training",
+            "aggregation",
+            "distillation",
+            "feature_training",
+            "head_transfer",
+        ),
     ),
     "logits_segment": _federated(
         "compute the logits of several rounds in one process", calls=("logits",)

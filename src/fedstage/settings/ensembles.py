@@ -89,11 +89,24 @@ class GlobalModel(Settings):
     name: Literal["global_model"]
 
 
-class EachClient(Settings):
-    """Evaluate the participants' models one by one: every score is their mean."""
+class OneByOne(Settings):
+    """Evaluate a round's models of these kinds one by one: every score is their mean."""
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
+    name: str
+
+
+class EachClient(OneByOne):
+    """Evaluate the participants' models."""
+
     name: Literal["each_client"]
 
 
-Evaluated = ByName[GlobalModel | EachClient | _Ensembles]
+class SplitModel(OneByOne):
+    """Evaluate the server's model behind the extractor of each participant."""
+
+    members: ClassVar[tuple[str, ...]] = ("split",)
+    name: Literal["split_model"]
+
+
+Evaluated = ByName[GlobalModel | EachClient | SplitModel | _Ensembles]

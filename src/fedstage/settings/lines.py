@@ -22,7 +22,7 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server, needs_validation
 from fedstage.settings.partitions import Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
-from fedstage.settings.samples import check_public, check_samples
+from fedstage.settings.samples import check_parts, check_public, check_samples
 from fedstage.settings.transfers import KlTransfer, Transfer
 
 
@@ -59,9 +59,9 @@ class Line(Groups):
                 f"participants = {self.participants}: must be clients = {self.clients} with "
                 "client.batches = continued, so that every client takes the steps of every round"
             )
-        yield from check_samples(
-            self.data, models_of(self), self.client, self.server, self.numerics
-        )
+        # A server's model that takes features sees no samples.
+        models = models_of(self)[int(self.local.exchanges == "features") :]
+        yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         if self.global_trainer is not None:
             yield from self._check_distillation()
         changed = self.global_trainer is not None or self.head_transfer
@@ -86,6 +86,8 @@ class Line(Groups):
             yield from self._check_moon()
         if self.local.exchanges == "logits":
             yield from self._check_exchange_of_logits()
+        if self.local.exchanges == "features":
+            yield from self._check_exchange_of_features()
 
     def _check_moon(self) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
@@ -107,14 +109,34 @@ class Line(Groups):
         yield from check_public(self.data, self.public)
         if needs_validation(self.server) or self.server.swa is not None:
             yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
+        trainer = self.global_trainer
+        if trainer is not None and (trainer.name == "basic" or not self.server_model):
+            yield f"{where}: global only with designated and server_model = true, the one student"
+        yield from self._check_that_no_weights_travel(where)
+
+    def _check_exchange_of_features(self) -> Iterator[str]:
+        where = f"local = {self.local.name}"
+        if not self.server_model:
+            yield f"server_model = false: {where} needs true, for a model that takes features"
+        yield from check_parts(where, models_of(self))
+        if self.server is None:
+            yield f"server = null: {where} needs its settings, with which its model is trained"
+            return
+        for key in ("early_stopping", "drop_worst", "swa", "samples_a_round", "augmentation"):
+            if getattr(self.server, key) not in (None, "none"):
+                yield f"server.{key}: not with {where}, whose server learns from clients' features"
+        if self.global_trainer is not None:
+            yield f"{where}: not with global, because the server learns from clients' features"
+        if self.numerics.compile:
+            yield f"numerics.compile = true: not with {where}, whose loss is of two models' logits"
+        yield from self._check_that_no_weights_travel(where)
+
+    def _check_that_no_weights_travel(self, where: str) -> Iterator[str]:
         if self.client_groups == "slots" and len(client_groups(self)) > 1:
             yield (
                 f"client_groups = 'slots': {where} needs 'drawn' or a single group that clients "
                 "train, because each client keeps its model"
             )
-        trainer = self.global_trainer
-        if trainer is not None and (trainer.name == "basic" or not self.server_model):
-            yield f"{where}: global only with designated and server_model = true, the one student"
         if self.compression.name != "none" or self.head_transfer:
             yield f"{where}: not with compression or head_transfer, because no weights travel"
         if any(map(has_batch_norm, models_of(self))) and self.aggregation.batch_norm != "average":

@@ -5,17 +5,21 @@ from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
 
+#: What clients send, and learn from one another by.
+Exchanged = Literal["weights", "logits", "features"]
+
 
 class LocalTraining(Choice):
     """How a participant trains.
 
     `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
-    learn from one another by, ``weights`` of models or ``logits`` on public data.
+    learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
+    their own samples.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
     keeps_state: ClassVar[bool] = False
-    exchanges: ClassVar[Literal["weights", "logits"]] = "weights"
+    exchanges: ClassVar[Exchanged] = "weights"
 
 
 class FedAvg(LocalTraining):
@@ -85,11 +89,27 @@ class Digest(LocalTraining):
 
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.digestion"}
     keeps_state: ClassVar[bool] = True
-    exchanges: ClassVar[Literal["weights", "logits"]] = "logits"
+    exchanges: ClassVar[Exchanged] = "logits"
     name: Literal["digest"]
 
 
-LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon | Digest]
+class Gkt(LocalTraining):
+    """Each client keeps a small model, and a large one on the server goes on from it (FedGKT).
+
+    The server's model trains on features that clients' models give of their samples, with the
+    settings of `server`. Client and server learn from the labels, and each from the other's logits
+    at this `temperature`; `alpha` weighs the logits on clients, and the labels on the server.
+    """
+
+    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.features"}
+    keeps_state: ClassVar[bool] = True
+    exchanges: ClassVar[Exchanged] = "features"
+    name: Literal["gkt"]
+    alpha: NonNegative = 1.0
+    temperature: Rate = 3.0
+
+
+LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon | Digest | Gkt]
 
 
 class Uncompressed(Settings):

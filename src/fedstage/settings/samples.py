@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fedstage.settings.data import AgNews, Data, ImageSet, Public, Sent140
-from fedstage.settings.models import Model, OfTexts
+from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server
 
@@ -57,3 +57,22 @@ def check_samples(
     for key, part in (("client", client), ("server", server)):
         if kind != "images" and part is not None and part.augmentation != "none":
             yield f"{key}.augmentation = {part.augmentation!r}: {only}"
+
+
+def check_parts(where: str, models: tuple[Model, ...]) -> Iterator[str]:
+    """Yield models, the server's first, that are no parts of one, or that do not fit together."""
+    server, *clients = models
+    if not isinstance(server, Upper):
+        yield f"model = {server.name!r}: {where} needs one that takes features, resnet_upper"
+        return
+    for model in clients:
+        if not isinstance(model, Lower):
+            yield (
+                f"architectures: {model.name!r}: {where} needs models that give features, "
+                "resnet_lower"
+            )
+        elif model.width != server.width:
+            yield (
+                f"architectures: {model.name}.width = {model.width}: must be the server's, "
+                f"model.width = {server.width}"
+            )

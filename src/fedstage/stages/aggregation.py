@@ -1,6 +1,7 @@
 """Stage `aggregation`: from the updates of a group to its averaged model w_{t,k}."""
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import new_model, parameters_of, state_of
-from fedstage.plan.sharing import exchanges_logits
+from fedstage.plan.sharing import exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
+from fedstage.settings.models import Lower
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.storage.yaml_files import read_line
@@ -84,7 +86,10 @@ def aggregation(
     old_state = load_tensors(state)[0] if state else {}
     parameters = parameters_of(skeleton, begun)
     said = _logits_sent(settings, public, dataset_info)
-    group_round = GroupRound(settings, group, received, begun, parameters, old_state, said)
+    features = _features_sent(settings, group, dataset_info)
+    group_round = GroupRound(
+        settings, group, received, begun, parameters, old_state, said, features
+    )
     weights, memory = next_model(group_round)
     if group_round.answered and re_estimates(settings):
         if public is None:
@@ -103,13 +108,24 @@ def aggregation(
 
 
 def _logits_sent(settings: Line, public: Path | None, info: dict[str, Any]) -> int:
-    """Return how many logits a participant sends: of a round's public samples, or none."""
+    """Return how many logits a participant sends: of a round's public samples, or of each own."""
+    if exchanges_features(settings):
+        return int(info["classes"])
     if not exchanges_logits(settings):
         return 0
     assert public is not None, "the graph gives it to such a line"
     assert settings.server is not None, "checked by Line: who digests has the server's settings"
     samples = len(read_public(public, info, torch.device("cpu")))
     return min(samples, settings.server.samples_a_round or samples) * int(info["classes"])
+
+
+def _features_sent(settings: Line, group: int, info: dict[str, Any]) -> int:
+    """Return how many numbers the features of a sample have, if they are sent."""
+    if not exchanges_features(settings):
+        return 0
+    model = model_of(settings, group)
+    assert isinstance(model, Lower), "checked by Line: clients' models give features"
+    return prod(model.features(tuple(info["shape"])))
 
 
 def _columns(updates: Sequence[Update]) -> dict[str, list[Any]]:

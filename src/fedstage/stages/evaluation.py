@@ -17,7 +17,7 @@ from fedstage.plan.members import checkpoints, parse_evaluated
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
 from fedstage.results.scores import ClassCounts, score
-from fedstage.settings.ensembles import EachClient
+from fedstage.settings.ensembles import OneByOne
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin, read_evaluated
 from fedstage.storage.tables import load_table, save_rows
@@ -48,8 +48,8 @@ def evaluation(
     ----------
     evaluated : str
         ``global_model`` (`models` are the w*_{t,0}), or an ensemble such as ``aggregated_2`` or
-        ``clients`` (`models` are the logits of its members, of all rounds), or ``each_client``;
-        `fedstage.plan.members` has the names.
+        ``clients`` (`models` are the logits of its members, of all rounds), or ``each_client`` or
+        ``split_model``, whose scores are a mean; `fedstage.plan.members` has the names.
     role : str
         ``test``, or ``validation``: the samples of `data` with this role in `clients`.
     participants : list of Path
@@ -60,8 +60,8 @@ def evaluation(
     counts = read_counts(histogram)
     tables = _read_participants(participants)
     rounds = {round: _traffic(rows) for round, rows in tables.items()}
-    if evaluated == "each_client":
-        scores = _each_client(models, labels, counts, tables)
+    if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
+        scores = _one_by_one(evaluated, models, labels, counts, tables)
     else:
         round_logits = (
             _global_models(settings, dataset_info, models, images)
@@ -88,7 +88,7 @@ def _global_models(
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:
     ensemble = parse_evaluated(evaluated)
-    assert not isinstance(ensemble, EachClient), "which is no ensemble"
+    assert not isinstance(ensemble, OneByOne), "which is no ensemble"
     reach = checkpoints(ensemble)
     members = read_members(paths)
     for round in rounds:
@@ -98,8 +98,12 @@ def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLog
         yield round, teacher_logits(ensemble, window)
 
 
-def _each_client(
-    paths: list[Path], labels: torch.Tensor, counts: ClassCounts, tables: dict[int, list[Row]]
+def _one_by_one(
+    evaluated: str,
+    paths: list[Path],
+    labels: torch.Tensor,
+    counts: ClassCounts,
+    tables: dict[int, list[Row]],
 ) -> RoundScores:
     """Yield the mean scores of the participants' models, whose logits are in the files."""
     members = in_order(read_members(paths))
@@ -107,7 +111,7 @@ def _each_client(
         clients = [row["client"] for row in rows if not row["dropped"]]
         said = [part.logits for part in members if part.round == round]
         if not said:
-            raise FedstageError(f"each_client, round {round}: no client's model is left")
+            raise FedstageError(f"{evaluated}, round {round}: no client's model is left")
         scores = [score(one, labels.cpu()) for one in torch.cat(said).float()]
         in_turn = [one for _, one in sorted(zip(clients, scores, strict=True), key=itemgetter(0))]
         own = {client: counts.get(client, {}) for client in clients}

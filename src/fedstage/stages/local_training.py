@@ -9,11 +9,17 @@ import torch
 
 from fedstage.algorithm.exchange.round_state import read_state
 from fedstage.algorithm.global_trainers.digestion import digest
-from fedstage.algorithm.local_trainers.participant import Participant, Start, train_participant
+from fedstage.algorithm.global_trainers.features import targets_of
+from fedstage.algorithm.local_trainers.participant import (
+    Lesson,
+    Participant,
+    Start,
+    train_participant,
+)
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.settings.lines import Line
-from fedstage.stages.inputs import begin
+from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.streams import take_turns
@@ -33,6 +39,7 @@ def local_training(
     state: list[Path] | None = None,
     said: list[Path] | None = None,
     public: Path | None = None,
+    server_model: Path | None = None,
     outputs: list[Path],
 ) -> None:
     """Train the clients in `slots` of round `round`, and write the update of each.
@@ -47,6 +54,8 @@ def local_training(
         The group's round state, or with shared control variates those of all groups.
     said, public : list of Path, Path, optional
         Where clients exchange logits: those of the last round's participants on the public samples.
+    server_model : Path, optional
+        Where clients exchange features: the server's model after the last round.
     outputs : list of Path
         An update a slot, as `train_participant` describes it.
 
@@ -65,13 +74,18 @@ def local_training(
         samples, labels = read_labelled(data, read_samples(clients, "train", client), device)
         participant = Participant(round, group, slot, client, samples, labels)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
-        lesson = None
+        lesson: Lesson | None = None
         if said and public:
             lesson = partial(
                 digest,
                 line=settings, said=said, public=public, client=client, round=round,
                 info=dataset_info,
             )  # fmt: skip
+        if server_model:
+            server = load_model(
+                server_model, settings.model, dataset_info, device, settings.numerics
+            )
+            lesson = partial(targets_of, server=server, line=settings, info=dataset_info)
         update = yield from train_participant(settings, participant, begun, dataset_info, lesson)
         save_tensors(output, *update)
 

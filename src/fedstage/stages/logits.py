@@ -7,13 +7,14 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
 from fedstage.algorithm.exchange.updates import answered, place_of, read_updates
+from fedstage.algorithm.global_trainers.features import joined
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.members import parse_sampled
 from fedstage.settings.ensembles import Bayesian
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
-from fedstage.stages.inputs import Info, begin, read_unlabelled
+from fedstage.stages.inputs import Info, begin, load_model, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
 from fedstage.weights import Weights
@@ -26,6 +27,7 @@ def logits(
     models: list[Path],
     aggregated: Path | None = None,
     start: Path | None = None,
+    server_model: Path | None = None,
     data: Path,
     info: Path,
     clients: Path | None = None,
@@ -38,7 +40,8 @@ def logits(
     members : str
         ``aggregated``: `models` is w_{t,k}; ``clients``: `models` are the updates of the group; a
         kind such as ``gaussian_10``: models drawn from these updates, with `aggregated` w_{t,k} and
-        `start` the model that the round started from.
+        `start` the model that the round started from; ``split``: the extractors of the models of
+        ``clients`` with `server_model` behind them.
     info : Path
         Info of the clients' data, by which public images are normalised, too.
     clients : Path, optional
@@ -54,10 +57,14 @@ def logits(
         weighted, metadata = _draw_members(settings, drawn, models, aggregated, start, dataset_info)
     architecture = model_of(settings, metadata["group"])
     model = new_model(architecture, dataset_info, device, settings.numerics)
+    asked = model
+    if server_model is not None:
+        behind = (server_model, settings.model, dataset_info, device, settings.numerics)
+        asked = joined(model, load_model(*behind))
     outputs = []
     for path, weights in weighted:
         fill_model(model, weights, path)
-        outputs.append(compute_logits(model, images, dataset_info, settings.numerics))
+        outputs.append(compute_logits(asked, images, dataset_info, settings.numerics))
     none = torch.empty(0, len(images), dataset_info["classes"])
     stacked = torch.stack(outputs) if outputs else none
     if settings.numerics.logits == "fp16":

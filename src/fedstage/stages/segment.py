@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fedstage.plan import artefacts, edges
 from fedstage.plan.sharing import (
+    exchanges_features,
     exchanges_logits,
     is_distilled,
     keeps_state,
@@ -37,8 +38,8 @@ def segment(
     Parameters
     ----------
     groups : list of int
-        One group of an undistilled line, or all students of a distilled one; with shared control
-        variates all groups.
+        One group of an undistilled line, or all students of a distilled one; all groups with shared
+        control variates, or exchanged features.
     kept_updates, kept_models, kept_participants, kept_logits : list of int, optional
         The rounds whose updates, models, tables of participants and logits for teachers stay on
         disk; all by default.
@@ -57,6 +58,8 @@ def segment(
                 _compute_round_logits(settings, round, group)
         for group in students:
             _distil(settings, round, group)
+        if exchanges_features(settings):
+            _train_on_features(settings, round, 0)
         for group in groups:
             if takes_head(settings, group):
                 output = artefacts.global_model(settings, round, group)
@@ -93,6 +96,16 @@ def _distil(settings: Line, round: int, group: int) -> None:
     files = edges.distillation(settings, round, group)
     output = artefacts.global_model(settings, round, group)
     call("distillation", files | {"output": output}, round=round, group=group)
+
+
+def _train_on_features(settings: Line, round: int, group: int) -> None:
+    output = artefacts.global_model(settings, round, group)
+    call(
+        "feature_training",
+        edges.feature_training(settings, round, group) | {"output": output},
+        round=round,
+        group=group,
+    )
 
 
 def _transfer_heads(settings: Line, round: int, group: int, output: str) -> None:

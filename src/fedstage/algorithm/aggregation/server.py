@@ -21,7 +21,13 @@ from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_bytes
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
-from fedstage.plan.sharing import binding, exchanges_logits, keeps_statistics
+from fedstage.plan.sharing import (
+    binding,
+    exchanges_features,
+    exchanges_logits,
+    keeps_statistics,
+    weights_travel,
+)
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.weights import Weights
@@ -37,7 +43,10 @@ class GroupRound:
     start: Weights  # w*_{t-1,k}
     parameters: Weights  # its part without buffers
     state: Weights  # the round state of the round before
-    logits: int = 0  # how many a participant sends, where clients exchange logits, not weights
+    # Where no weights travel: how many logits a participant sends in all or, with features, of a
+    # sample, and how many numbers the features of a sample are.
+    logits: int = 0
+    features: int = 0
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -56,7 +65,7 @@ def next_model(group: GroupRound) -> tuple[Weights, Weights]:
     If all participants diverged, or there are none, or no weights travel, both stay as they were.
     Running statistics that are to be estimated anew are not yet.
     """
-    if not group.answered or exchanges_logits(group.settings):
+    if not group.answered or not weights_travel(group.settings):
         return group.start, round_state.server_memory(group.state)
     model, moments = _step(group)
     residual: Weights = {}
@@ -116,6 +125,8 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
     """Return the bytes that each participant sent and received, as columns."""
     if exchanges_logits(group.settings):
         return _traffic_of_logits(group)
+    if exchanges_features(group.settings):
+        return _traffic_of_features(group)
     compression, start, parameters = group.settings.compression, group.start, group.parameters
     # The bytes of a message do not depend on its values, so the group's own state will do.
     beside = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
@@ -135,3 +146,16 @@ def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:
         "bytes_up": [0 if update.diverged else size for update in group.received],
         "bytes_down": [size * (update.metadata["round"] > 1) for update in group.received],
     }
+
+
+def _traffic_of_features(group: GroupRound) -> dict[str, list[Any]]:
+    """Return the bytes of all samples' features, logits and labels up, and of logits down.
+
+    Numbers have 32 bits, labels too. In the first round the server has nothing to say.
+    """
+    up, down = [], []
+    for update in group.received:
+        samples, later = update.metadata["samples"], update.metadata["round"] > 1
+        up.append(0 if update.diverged else 4 * samples * (group.features + group.logits + 1))
+        down.append(4 * samples * group.logits * later)
+    return {"bytes_up": up, "bytes_down": down}

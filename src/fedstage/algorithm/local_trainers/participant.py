@@ -26,6 +26,9 @@ from fedstage.training.losses import client_loss
 from fedstage.weights import Weights
 
 Metadata = dict[str, Any]
+#: What comes before a client's training: it may change the model, and gives the targets of the
+#: samples, which are else their labels.
+Lesson = Callable[[nn.Module, Samples, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def train_participant(
     participant: Participant,
     start: Start,
     info: dict[str, Any],
-    lesson: Callable[[nn.Module], None] | None = None,
+    lesson: Lesson | None = None,
 ) -> Generator[None, None, tuple[Weights, Metadata]]:
     """Train a client, after the `lesson` if there is one; return its update's tensors and metadata.
 
@@ -83,14 +86,13 @@ def train_participant(
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
     on_device = {name: value.to(device) for name, value in state.items()}
     trainer.prepare(model, on_device, number)
-    if lesson is not None:
-        lesson(model)
+    targets = labels if lesson is None else lesson(model, samples, labels)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     key = (settings.seed, "local_training", round, number, "augmentation")
     outcome = yield from training(
         model,
         samples,
-        labels,
+        targets,
         _batches(settings, participant),
         client,
         loss,

@@ -9,7 +9,7 @@ from itertools import product
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.members import member_kinds, parse_sampled
 from fedstage.plan.one_shot_sharing import local_line, members, quantised_line
-from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel
+from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
@@ -78,6 +78,10 @@ def _of_rounds(
     """Yield the main model, or a model of equal size for each member of an ensemble."""
     if isinstance(evaluated, GlobalModel):
         yield artefacts.global_model(line, rounds, 0)
+        return
+    if isinstance(evaluated, SplitModel):  # each client's prediction needs two parts
+        first = client_groups(line).start
+        yield from (artefacts.global_model(line, rounds, group) for group in (0, first))
         return
     places = product(artefacts.member_rounds(rounds, evaluated), client_groups(line))
     for (round, group), kind in product(places, member_kinds(evaluated)):

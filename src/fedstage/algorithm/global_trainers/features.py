@@ -1,0 +1,110 @@
+"""The server of FedGKT (He et al. 2020), which learns from features of the clients' samples.
+
+Of all of its samples x with labels y client i sends, after a round, by its own model,
+
+    H = E_i(x)        z_c = C_i(H)        y
+
+in evaluation mode. With these of all participants together the server's model S minimises
+
+    l_s = KL_T(z_c -> z_s) + alpha CE(z_s, y)        z_s = S(H)
+
+and of a client that takes part later it says z_s = S(E_i(x)): see `local_trainers.gkt`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.local_trainers.gkt import put_together, taken_apart, transfer
+from fedstage.data.bags import Samples
+from fedstage.models.heads import HEAD, body_of
+from fedstage.settings.lines import Line
+from fedstage.settings.local_training import Gkt
+from fedstage.training.inference import compute_logits
+from fedstage.training.passes import Loss
+from fedstage.weights import Weights
+
+#: Features [n, width, H, W] of samples, and their targets [n, 1 + classes]: y and z_c.
+Upload = tuple[torch.Tensor, torch.Tensor]
+
+
+def joined(model: nn.Module, server: nn.Module) -> nn.Module:
+    """Return the extractor of a client's model with the server's model behind it."""
+    return nn.Sequential(body_of(model), server)
+
+
+def targets_of(
+    model: nn.Module,
+    samples: Samples,
+    labels: torch.Tensor,
+    *,
+    server: nn.Module,
+    line: Line,
+    info: Mapping[str, Any],
+) -> torch.Tensor:
+    """Return the targets [n, 1 + classes] of a client's training: labels and z_s, in their order.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The client's, as the round starts.
+    labels : torch.Tensor
+        Of the samples, [n], on the device of both models.
+    """
+    said = compute_logits(joined(model, server), samples, info, line.numerics)
+    return put_together(labels, said.to(labels.device))
+
+
+def upload(
+    model: nn.Module, samples: Samples, labels: torch.Tensor, line: Line, info: Mapping[str, Any]
+) -> Upload:
+    """Return what a client sends of its samples [n, ...], in their order, on the labels' device."""
+    device = labels.device
+    features = compute_logits(body_of(model), samples, info, line.numerics).to(device)
+    said = compute_logits(model.get_submodule(HEAD), features, info, line.numerics).to(device)
+    return features, put_together(labels, said)
+
+
+def loss_of(settings: Gkt) -> Loss:
+    """Return l_s of the server's logits [b, classes] against targets [b, 1 + classes]."""
+
+    def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        labels, said = taken_apart(targets)
+        labelled = cross_entropy(logits, labels)
+        return transfer(said, logits, settings) + settings.alpha * labelled
+
+    return loss
+
+
+def train_server(
+    server: nn.Module,
+    uploads: Sequence[Upload],
+    line: Line,
+    info: Mapping[str, Any],
+    round: int,
+) -> tuple[Weights, dict[str, Any]]:
+    """Train the server's model in place; return its weights, and metadata of its training.
+
+    Raises
+    ------
+    FedstageError
+        If it diverges.
+    """
+    assert isinstance(line.local, Gkt), "clients exchange features"
+    assert line.server is not None, "checked by Line: who learns from features has settings"
+    features, targets = (torch.cat(parts) for parts in zip(*uploads, strict=True))
+    return teach(
+        server,
+        features,
+        targets,
+        loss_of(line.local),
+        line.server,
+        line.numerics,
+        info,
+        (line.seed, "feature_training", round),
+        f"the server's model, round {round}",
+    )

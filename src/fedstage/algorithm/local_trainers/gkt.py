@@ -1,0 +1,72 @@
+"""FedGKT on clients (He et al. 2020): labels, and what the server says of the client's samples.
+
+Each client keeps a small model, an extractor E and a classifier. A large model S of the server goes
+on from features: see `global_trainers.features`. In round t a client minimises, from its own model
+on, or in its first participation from the initial one,
+
+    l_c = CE(z_c, y) + alpha KL_T(z_s -> z_c)        z_c: its logits, z_s = S_{t-1}(E(x))
+    KL_T(q -> p) = T^2 KL( softmax(q / T), softmax(p / T) )
+
+z_s is computed once, before the first step, of all of the client's samples as they are, not
+augmented, by its extractor as the round starts. In round 1 the server has learnt nothing, and a
+client minimises CE. In the paper all clients take part in each round and have z_s of the round
+before; computing it when it is needed is how Fed-ET (Appendix B) lets some of them take part.
+"""
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.local_trainers.digest import (
+    gradient_term,
+    next_state,
+    payload,
+    prepare,
+    scales,
+    sent_down,
+)
+from fedstage.settings.local_training import Gkt
+from fedstage.settings.numerics import Numerics
+from fedstage.training.divergence import mean_divergence
+from fedstage.training.passes import Loss, ModelLoss, forward
+from fedstage.weights import Weights
+
+__all__ = [
+    "gradient_term",
+    "next_state",
+    "objective",
+    "payload",
+    "prepare",
+    "scales",
+    "sent_down",
+]
+
+
+def objective(
+    settings: Gkt, loss: Loss, numerics: Numerics, model: nn.Module, state: Weights, client: int
+) -> ModelLoss | None:
+    """Return l_c, of targets with the server's logits, or CE, of labels alone."""
+
+    def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        logits = forward(model, pixels, numerics)
+        if targets.dim() == 1:
+            return loss(logits, targets)
+        labels, said = taken_apart(targets)
+        return loss(logits, labels) + settings.alpha * transfer(said, logits, settings)
+
+    return of_model
+
+
+def transfer(said: torch.Tensor, logits: torch.Tensor, settings: Gkt) -> torch.Tensor:
+    """Return the mean KL_T(said -> logits), both [b, classes]; gradients flow through `logits`."""
+    t = settings.temperature
+    return t**2 * mean_divergence(said / t, logits / t)
+
+
+def put_together(labels: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
+    """Return targets [n, 1 + classes] of labels [n] and logits [n, classes]; labels are exact."""
+    return torch.cat([labels[:, None].to(said), said], dim=1)
+
+
+def taken_apart(targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the labels [n] and logits [n, classes] of targets [n, 1 + classes]."""
+    return targets[:, 0].long(), targets[:, 1:]

@@ -8,6 +8,7 @@ from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
+from reference.fedgkt import fedgkt
 from reference.fedkd import fedkd
 from reference.fedmd import fedmd
 from reference.fednova import fednova
@@ -133,6 +134,17 @@ EXCHANGING = {
         dsfl(world, **rounds(line), **server(line), temperature=line.distillation.temperature)
     ),
     "fedmd": lambda world, line: fedmd(world, **rounds(line), **server(line)),
+}
+
+#: To the server's model, those of the clients, by number, and who took part in the last round.
+SPLITTING = {
+    "fedgkt": lambda world, line: fedgkt(
+        world,
+        **rounds(line),
+        **server(line),
+        alpha=line.local.alpha,
+        temperature=line.local.temperature,
+    ),
 }
 
 #: To a student.

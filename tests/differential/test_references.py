@@ -15,7 +15,7 @@ import pytest
 import torch
 from reference.drawing import Drawn
 from reference.scaffold import scaffold
-from reference_calls import EXCHANGING, FEDERATED, STUDENTS, ensemble, rounds
+from reference_calls import EXCHANGING, FEDERATED, SPLITTING, STUDENTS, ensemble, rounds
 from reference_runs import (
     BATCH,
     CLIENTS,
@@ -95,6 +95,30 @@ def test_clients_that_exchange_logits_end_in_the_same_weights(made, method):
     if line.server_model:
         weights = made.tensors(artefacts.global_model(line, ROUNDS, 0))
         assert largest_difference(scored[0], weights) <= CLOSE
+    compare_with_kept(made, line, world, own)
+    (run,) = made.runs("exact", method)
+    accuracies = [world.accuracy(model(world.test_images)) for model in scored]
+    assert fmean(accuracies) == pytest.approx(made.accuracy(run))
+
+
+@pytest.mark.parametrize("method", SPLITTING)
+def test_clients_that_exchange_features_end_in_the_same_weights(made, method):
+    line = made.line(method)
+    world = made.recorded(line)
+    server, own, last = SPLITTING[method](world, line)
+    weights = made.tensors(artefacts.global_model(line, ROUNDS, 0))
+    assert largest_difference(server, weights) <= CLOSE
+    compare_with_kept(made, line, world, own)
+    assert {world.group(client) for client in own} == {0, 1}
+    assert len(own) > len(last)
+    (run,) = made.runs("exact", method)
+    with torch.no_grad():
+        said = [server(own[client].eval().body(world.test_images)) for client in last]
+    assert fmean(map(world.accuracy, said)) == pytest.approx(made.accuracy(run))
+
+
+def compare_with_kept(made, line, world, own):
+    """Compare clients' models, by number, with those that the last round's states hold."""
     states = [
         made.tensors(artefacts.round_state(line, ROUNDS, group)) for group in client_groups(line)
     ]
@@ -109,9 +133,6 @@ def test_clients_that_exchange_logits_end_in_the_same_weights(made, method):
             if name.startswith(prefix)
         }
         assert largest_difference(model, weights) <= CLOSE
-    (run,) = made.runs("exact", method)
-    accuracies = [world.accuracy(model(world.test_images)) for model in scored]
-    assert fmean(accuracies) == pytest.approx(made.accuracy(run))
 
 
 def test_clients_of_both_architectures_take_part_but_not_in_every_round(made):

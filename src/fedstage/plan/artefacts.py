@@ -224,13 +224,11 @@ def member_models(line: Line, round: int, group: int, members: str) -> MemberMod
     if members == "aggregated":
         return MemberModels((aggregated,))
     models = tuple(updates(line, round, group))
-    if members == "split":
-        return MemberModels(models, server=global_model(line, round, 0))
     drawn = parse_sampled(members)
     if drawn is None:
-        return MemberModels(models)
-    about_start = drawn.variant == "as_released"
-    start = global_model(line, round - 1, group) if about_start else None
+        server = global_model(line, round, 0) if members == "split" else None
+        return MemberModels(models, server=server)
+    start = global_model(line, round - 1, group) if drawn.variant == "as_released" else None
     return MemberModels(models, aggregated, start)
 
 

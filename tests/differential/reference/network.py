@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn.functional import max_pool2d, relu
+from torch.nn.functional import max_pool2d, pad, relu
 
 CLASSES = 10
 
@@ -52,6 +52,73 @@ class LogisticRegression(nn.Module):
 
     def forward(self, images):
         return self.linear(images.flatten(1))
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions beside every `stride`-th pixel, with zeros for further channels."""
+
+    def __init__(self, channels, width, stride, normed):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride, padding=1, bias=not normed)
+        self.norm1 = nn.BatchNorm2d(width) if normed else nn.Identity()
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=not normed)
+        self.norm2 = nn.BatchNorm2d(width) if normed else nn.Identity()
+        self.stride, self.extra = stride, width - channels
+
+    def forward(self, images):
+        beside = images[:, :, :: self.stride, :: self.stride]
+        beside = pad(beside, (0, 0, 0, 0, 0, self.extra))
+        hidden = relu(self.norm1(self.conv1(images)))
+        return relu(self.norm2(self.conv2(hidden)) + beside)
+
+
+class Extractor(nn.Module):
+    """A convolution and blocks, for 8x8 pixels."""
+
+    def __init__(self, blocks, width, normed):
+        super().__init__()
+        self.conv = nn.Conv2d(1, width, 3, padding=1, bias=not normed)
+        self.norm = nn.BatchNorm2d(width) if normed else nn.Identity()
+        self.stage = nn.Sequential(*(Block(width, width, 1, normed) for _ in range(blocks)))
+
+    def forward(self, images):
+        return self.stage(relu(self.norm(self.conv(images))))
+
+
+class PooledLinear(nn.Module):
+    """One linear layer on the means of feature maps."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, CLASSES)
+
+    def forward(self, maps):
+        return self.linear(maps.mean((2, 3)))
+
+
+class LowerNetwork(nn.Module):
+    """An extractor and a classifier, as FedGKT's clients have them."""
+
+    def __init__(self, blocks, width, normed):
+        super().__init__()
+        self.body, self.head = Extractor(blocks, width, normed), PooledLinear(width)
+
+    def forward(self, images):
+        return self.head(self.body(images))
+
+
+class UpperNetwork(PooledLinear):
+    """Three stages of blocks for feature maps, as FedGKT's server has them."""
+
+    def __init__(self, blocks, width, normed):
+        super().__init__(4 * width)
+        for number, (channels, wider) in enumerate(((1, 1), (1, 2), (2, 4)), 1):
+            first = Block(channels * width, wider * width, 1 if number == 1 else 2, normed)
+            others = (Block(wider * width, wider * width, 1, normed) for _ in range(blocks - 1))
+            setattr(self, f"stage{number}", nn.Sequential(first, *others))
+
+    def forward(self, maps):
+        return super().forward(self.stage3(self.stage2(self.stage1(maps))))
 
 
 def draw_weights(network, generator):

@@ -40,6 +40,15 @@ SERVED = {
 }
 SERVED["model"] = SERVED["architectures"][0]
 
+#: Clients of two depths, which send their features to a model that goes on from them.
+SPLIT = SERVED | {
+    "architectures": [
+        {"resnet_upper": {"blocks": 1, "width": 2}},
+        *({"resnet_lower": {"blocks": blocks, "width": 2}} for blocks in (1, 0)),
+    ]
+}
+SPLIT["model"] = SPLIT["architectures"][0]
+
 
 def tiny_config(**changes):
     """A configuration that trains linear models for two rounds; changes go into its base."""
@@ -123,6 +132,7 @@ def tiny_config(**changes):
                     "fedet": SERVED,
                     "dsfl": SERVED,
                     "fedmd": SERVED,
+                    "fedgkt": SPLIT,
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},
                     "fedbe_as_released": {"server": {"swa": {"every": 2}}},
                     "fedbe_dirichlet": {"server": {"swa": {"every": 2}}},

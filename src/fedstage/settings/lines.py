@@ -9,7 +9,7 @@ from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
-from fedstage.settings.groups import Groups, client_groups, models_of
+from fedstage.settings.groups import Groups, client_groups, model_of, models_of
 from fedstage.settings.local_training import (
     Compression,
     FedAvg,
@@ -60,7 +60,7 @@ class Line(Groups):
                 "client.batches = continued, so that every client takes the steps of every round"
             )
         # A server's model that takes features sees no samples.
-        models = models_of(self)[int(self.local.exchanges == "features") :]
+        models = _of_clients(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         if self.global_trainer is not None:
             yield from self._check_distillation()
@@ -118,7 +118,7 @@ class Line(Groups):
         where = f"local = {self.local.name}"
         if not self.server_model:
             yield f"server_model = false: {where} needs true, for a model that takes features"
-        yield from check_parts(where, models_of(self))
+        yield from check_parts(where, self.model, _of_clients(self))
         if self.server is None:
             yield f"server = null: {where} needs its settings, with which its model is trained"
             return
@@ -188,6 +188,11 @@ class Line(Groups):
             yield f"{where}: not for local = fednova, which takes no plain average"
         if self.aggregation.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
             yield f"{where}: only for aggregation.batch_norm = average"
+
+
+def _of_clients(line: Line) -> tuple[Model, ...]:
+    """Return the architectures of groups that clients train, without repetitions."""
+    return tuple(dict.fromkeys(model_of(line, group) for group in client_groups(line)))
 
 
 def re_estimates(line: Line) -> bool:

@@ -59,9 +59,8 @@ def check_samples(
             yield f"{key}.augmentation = {part.augmentation!r}: {only}"
 
 
-def check_parts(where: str, models: tuple[Model, ...]) -> Iterator[str]:
-    """Yield models, the server's first, that are no parts of one, or that do not fit together."""
-    server, *clients = models
+def check_parts(where: str, server: Model, clients: tuple[Model, ...]) -> Iterator[str]:
+    """Yield a server's model and clients' that are no parts of one, or do not fit together."""
     if not isinstance(server, Upper):
         yield f"model = {server.name!r}: {where} needs one that takes features, resnet_upper"
         return

@@ -106,7 +106,7 @@ CHOICES = {
     "public": "'held_out', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
     "global": "'basic', 'designated'",
-    "evaluate": "'global_model', 'each_client', 'clients', 'aggregated'",
+    "evaluate": "'global_model', 'each_client', 'split_model', 'clients'",
 }
 
 TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}

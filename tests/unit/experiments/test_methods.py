@@ -48,12 +48,16 @@ def line(method, **point):
 #: What an experiment gives to methods of models of several architectures.
 SEVERAL = {"global_models": 3, "model.head": {"width": 8}}
 FEDET = ("fedet", "fedet_uniform", "fedet_without_heads", "fedet_over_dissenters")
+SPLIT = {
+    "model": "resnet_upper", "architectures": ["resnet_upper", "resnet_lower"], "global_models": 2,
+}  # fmt: skip
 HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "fedmd")
 
 
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
-    needed = {"moon": {"model.head": {"width": 8}}} | dict.fromkeys(HETEROGENEOUS, SEVERAL)
+    needed = {"moon": {"model.head": {"width": 8}}, "fedgkt": SPLIT}
+    needed |= dict.fromkeys(HETEROGENEOUS, SEVERAL)
     assert run(method, **needed.get(method, {})).axes["method"] == method
 
 
@@ -201,3 +205,12 @@ def test_fednova_has_momentum_on_both_sides():
 def test_fedavg_stc_is_fens_s_half_in_16_bits():
     how = line("fedavg_stc").compression
     assert (how.sparsity, how.bits, how.residuals, how.downstream) == (0.5, 16, True, True)
+
+
+def test_fedgkt_scores_clients_extractors_with_the_servers_model():
+    """He et al. 2020: T = 3, and both losses count alike."""
+    fedgkt = run("fedgkt", **SPLIT)
+    assert (fedgkt.line.local.alpha, fedgkt.line.local.temperature) == (1.0, 3.0)
+    assert fedgkt.length.evaluate.name == "split_model"
+    assert fedgkt.line.local.exchanges == "features"
+    assert students(fedgkt.line) == ()

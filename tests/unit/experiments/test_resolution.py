@@ -803,6 +803,12 @@ HEADS = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True}
 DIGEST = {"local": "digest", "ensemble": "clients"}
 
 
+GKT = SERVED | {
+    "local": "gkt", "model": "resnet_upper", "client_groups": "drawn",
+    "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"],
+}  # fmt: skip
+
+
 def scored(settings, evaluate):
     library = {"fedavg": settings}
     (run,) = runs(library=library, base={"evaluate": evaluate})
@@ -819,6 +825,9 @@ def scored(settings, evaluate):
         (SERVED, "aggregated"),
         (DIGEST, "clients"),
         (DIGEST, "each_client"),
+        (GKT, "split_model"),
+        (GKT, "each_client"),
+        (GKT, "clients"),
         (DIGEST | SERVED | {"client_groups": "drawn", "global": "designated"}, "global_model"),
     ],
 )
@@ -843,6 +852,29 @@ def test_models_of_groups_that_exchange_logits_are_not_scored(evaluate):
         f"a/default, method fedavg: evaluate = {evaluate!r}: nobody trains it with local = digest, "
         "where no weights travel, and so nothing is averaged; use each_client or clients"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "evaluate", "told"),
+    [
+        (
+            GKT, "global_model",
+            "alone it takes features, and no samples, with local = gkt; use split_model, "
+            "each_client or clients",
+        ),
+        (
+            GKT, "aggregated",
+            "nobody trains it with local = gkt, where no weights travel, and so nothing is "
+            "averaged; use split_model, each_client or clients",
+        ),
+        (SERVED, "split_model", "only with local = gkt, whose clients send features"),
+        (DIGEST, "split_model", "only with local = gkt, whose clients send features"),
+    ],
+)  # fmt: skip
+def test_a_model_in_two_parts_is_scored_as_a_whole(settings, evaluate, told):
+    with pytest.raises(FedstageError) as caught:
+        scored(settings, evaluate)
+    assert str(caught.value) == f"a/default, method fedavg: evaluate = {evaluate!r}: {told}"
 
 
 def test_a_run_does_not_start_from_a_model_that_nobody_trained():

@@ -13,6 +13,8 @@ from fedstage.settings.models import (
     LogisticRegression,
     ResNet,
     ResNet18,
+    ResNetLower,
+    ResNetUpper,
     Vgg19,
     WideResNet,
 )
@@ -30,6 +32,13 @@ MODELS = [
         for shortcut in ("A", "B")
     ),
     *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
+    *(ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5) for norm in NORMS),
+    ResNetLower(name="resnet_lower", blocks=0),
+    *(
+        ResNetUpper(name="resnet_upper", norm=norm, shortcut=shortcut, blocks=2, width=5)
+        for norm in NORMS
+        for shortcut in ("A", "B")
+    ),
 ]
 #: Models of images of at least 16 or 32 pixels.
 LARGER = [

@@ -200,3 +200,53 @@ def test_a_segment_of_clients_that_exchange_logits_makes_these_without_students(
     assert made_in_segment(base, origin, 1, 4, [1, 2])
     other = find_origin(artefacts.logits_file(base, 3, 1, "clients", "test"))
     assert not made_in_segment(base, other, 1, 4, [1, 2])
+
+
+# --- features -------------------------------------------------------------------------------------
+
+GKT = Line.model_validate(
+    SERVED
+    | {"local": "gkt", "model": "resnet_upper"}
+    | {"architectures": ["resnet_upper", "resnet_lower", "resnet_lower"]}
+)
+
+
+def test_the_servers_model_learns_from_all_participants_and_their_samples():
+    trained = artefacts.global_model(GKT, 3, 0)
+    assert trained.endswith("/round_0003/group_0/trained.safetensors")
+    origin = find_origin(trained)
+    assert origin.stage == "feature_training"
+    read = read_by(GKT, origin)
+    del read["info"]
+    assert read == {
+        "line": [artefacts.line_file(GKT)],
+        "start": [artefacts.global_model(GKT, 2, 0)],
+        "updates": all_updates(GKT, 3),
+        "data": [artefacts.data_file(GKT.data, "train")],
+        "clients": [artefacts.clients_table(GKT)],
+    }
+    assert read_by(GKT, find_origin(artefacts.global_model(GKT, 1, 0)))["start"] == [
+        artefacts.initial_model(GKT.data, GKT.model, GKT.seed, 0)
+    ]
+    assert made_in_segment(GKT, origin, 1, 4, [0, 1, 2])
+
+
+def test_clients_that_send_features_hear_the_servers_model_of_the_round_before():
+    first, later = (
+        read_by(GKT, find_origin(artefacts.updates(GKT, round, 2)[0])) for round in (1, 3)
+    )
+    assert "server_model" not in first
+    assert later["server_model"] == [artefacts.global_model(GKT, 2, 0)]
+    assert later["state"] == [artefacts.round_state(GKT, 2, 2)]
+    assert "said" not in later
+    others = read_by(DSFL, find_origin(artefacts.updates(DSFL, 3, 2)[0]))
+    assert "server_model" not in others
+
+
+def test_a_split_models_logits_are_of_a_groups_updates_and_the_servers_model_behind_them():
+    read = read_by(GKT, find_origin(artefacts.logits_file(GKT, 3, 1, "split", "test")))
+    assert read["models"] == artefacts.updates(GKT, 3, 1)
+    assert read["server_model"] == [artefacts.global_model(GKT, 3, 0)]
+    alone = read_by(GKT, find_origin(artefacts.logits_file(GKT, 3, 1, "clients", "test")))
+    assert alone["models"] == artefacts.updates(GKT, 3, 1)
+    assert "server_model" not in alone

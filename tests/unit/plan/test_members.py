@@ -12,7 +12,14 @@ from fedstage.plan.members import (
     parse_sampled,
     sampled_kind,
 )
-from fedstage.settings.ensembles import Aggregated, Bayesian, Clients, EachClient, GlobalModel
+from fedstage.settings.ensembles import (
+    Aggregated,
+    Bayesian,
+    Clients,
+    EachClient,
+    GlobalModel,
+    SplitModel,
+)
 
 
 def bayesian(**changes):
@@ -74,6 +81,7 @@ def test_members_of_an_ensemble():
 
 def test_only_temporal_ensembles_reach_back():
     assert checkpoints(Aggregated(name="aggregated", checkpoints=3)) == 3
+    assert member_kinds(SplitModel(name="split_model")) == ("split",)
     assert checkpoints(EachClient(name="each_client")) == 1
     assert checkpoints(Clients(name="clients")) == checkpoints(bayesian()) == 1
 
@@ -85,6 +93,7 @@ NAMES = {
     "clients_by_samples": Clients(name="clients", weights="samples"),
     "clients_by_confidence": Clients(name="clients", weights="confidence"),
     "each_client": EachClient(name="each_client"),
+    "split_model": SplitModel(name="split_model"),
     "aggregated_1": Aggregated(name="aggregated"),
     "aggregated_12": Aggregated(name="aggregated", checkpoints=12),
     "bayesian_gaussian_10": bayesian(),

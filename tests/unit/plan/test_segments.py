@@ -57,6 +57,10 @@ LINES = {
     "heads_only": SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True},
     "served_late": SERVED | {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}},
     "dsfl": SERVED | {"local": "digest", "ensemble": "clients", "global": "designated"},
+    "fedgkt": SERVED | {
+        "local": "gkt", "model": "resnet_upper",
+        "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"],
+    },
     "fedmd": {
         "global_models": 2, "client_groups": "drawn", "local": "digest", "ensemble": "clients",
     },
@@ -391,3 +395,31 @@ def test_the_servers_model_has_no_segment_where_nothing_teaches_it():
     assert [(part.groups, part.first, part.last) for part in trained] == [((0, 1), 1, 3)]
     trained, _ = segments.plan([run("served_late", 2)], 4)
     assert {part.groups for part in trained} == {(1,), (2,)}
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_clients_that_exchange_features_are_one_job_with_the_servers_model(length):
+    one = run("fedgkt", 6)
+    trained, logits = segments.plan([one], length)
+    assert logits == []
+    ends = [4, 6] if length == 4 else range(1, 7)
+    assert [part.last for part in trained] == list(ends)
+    assert {(part.line, part.groups) for part in trained} == {(one.line, (0, 1, 2))}
+    later = trained[1]
+    last = trained[0].last
+    read = segment_files.inputs(later)
+    made = segment_files.segment_outputs(trained[0], everything(trained[0]))
+    needed = [artefacts.global_model(one.line, last, 0)]
+    needed += [artefacts.round_state(one.line, last, group) for group in (1, 2)]
+    assert set(needed) <= set(read) & set(made)
+    # Written after the updates that it was trained on.
+    assert made.index(needed[0]) > made.index(artefacts.updates(one.line, last, 2)[-1])
+
+
+def test_extractors_that_are_scored_with_the_servers_model_are_kept_with_it():
+    one = run("fedgkt", 4, evaluate_every=2, evaluate="split_model")
+    (part,) = segments.plan([one], 4)[0]
+    read = segment_files.files_read([one], [segment_files.inputs(part)])
+    kept = segment_files.rounds_kept(part, "needed", read)
+    assert kept.updates == kept.participants == (2, 4)
+    assert {2, 4} <= set(kept.models)

@@ -32,10 +32,12 @@ from fedstage.plan.sharing import (
     owner,
     speaks,
     students,
+    takes_features,
     takes_head,
     taught_together,
     trained_together,
     undistilled,
+    weights_travel,
 )
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
@@ -698,6 +700,7 @@ OTHER = {
     "Headed": {"head": {}},
     "Moon": {"mu": 1.0, "temperature": 1.0},
     "Digest": {},
+    "Gkt": {"alpha": 0.5, "temperature": 1.0},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group", "head": {}},
     "LogisticRegression": {"outputs": 1},
     "DeepMil": {"width": 8, "outputs": None},
@@ -709,6 +712,10 @@ OTHER = {
     "DistilBert": TRANSFORMER,
     "Bert": TRANSFORMER,
     "ResNet": {"norm": "group", "shortcut": "B", "head": {}},
+    "Lower": {"width": 8},
+    "Upper": {"width": 8},
+    "ResNetLower": {"width": 8, "blocks": 0, "norm": "group"},
+    "ResNetUpper": {"width": 8, "blocks": 2, "norm": "group", "shortcut": "B"},
     "WideResNet": {"norm": "group", "head": {}},
     "ResNetWide": {"norm": "group", "width": 28, "head": {}},
     "CnnFedEt": {"channels": [32, 96], "head": {}},
@@ -864,7 +871,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 def test_every_field_of_every_part_is_in_the_table_above():
     whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
-    evaluated = {"GlobalModel", "EachClient"}
+    evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings"}
     expected = {
         kind: set(settings.model_fields) - {"name"}
@@ -988,6 +995,13 @@ PINNED_DEFAULTS = {
     "DistilBert.hidden": 3072,
     "ResNet.norm": "batch",
     "ResNet.shortcut": "A",
+    "Lower.width": 16,
+    "Upper.width": 16,
+    "ResNetLower.blocks": 3,
+    "ResNetLower.norm": "batch",
+    "ResNetUpper.blocks": 9,
+    "ResNetUpper.norm": "batch",
+    "ResNetUpper.shortcut": "A",
     "WideResNet.norm": "batch",
     "ResNetWide.norm": "batch",
     "ResNetWide.width": 128,
@@ -1023,6 +1037,8 @@ PINNED_DEFAULTS = {
     "EarlyStopping.every": 100,
     "EarlyStopping.patience": 1000,
     "FedProx.mu": 0.001,
+    "Gkt.alpha": 1.0,
+    "Gkt.temperature": 3.0,
     "Scaffold.option": "II",
     "Scaffold.control": "per_model",
     "Scaffold.weights": "uniform",
@@ -1444,3 +1460,38 @@ def test_what_clients_learn_from_one_another_is_in_the_id_of_their_line():
 def test_names_of_lines_say_that_heads_are_transferred():
     assert "-K4-heads-" in line_id(line(**HEADED_GROUPS))
     assert "-heads" not in line_id(line(**SERVER_MODEL))
+
+
+# --- features that travel -------------------------------------------------------------------------
+
+UPPER, LOWER = {"resnet_upper": {"blocks": 1}}, {"resnet_lower": {"blocks": 1}}
+GKT = {
+    "local": "gkt", "model": UPPER, "architectures": [UPPER, LOWER, LOWER], "global_models": 3,
+    "client_groups": "drawn", "server_model": True, "server": SERVER,
+}  # fmt: skip
+
+
+def test_a_servers_model_that_learns_from_features_is_with_all_groups_in_the_line_of_its_own():
+    one = line(**GKT)
+    assert undistilled(one) == normalised(one)
+    assert {owner(one, t, k) for t in ROUNDS for k in range(3)} == {normalised(one)}
+    assert [takes_features(one, k) for k in range(3)] == [True, False, False]
+    assert [is_taught(one, 1, k) for k in range(3)] == [True, False, False]
+    assert (first_taught(one), taught_together(one), students(one)) == (1, (0, 1, 2), ())
+    assert not speaks(one)
+    assert not weights_travel(one)
+    assert weights_travel(line())
+    assert not weights_travel(line(**EXCHANGE, global_models=2))
+    assert not takes_features(line(**SERVER_MODEL), 0)
+
+
+def test_of_the_servers_settings_those_of_an_ensembles_predictions_do_not_count_for_features():
+    ids = {
+        line_id(line(**GKT | {"server": SERVER | change}))
+        for change in ({}, {"temperature": 2.0}, {"tau_squared": False}, {"sharpening": 2.0})
+    }
+    assert ids == {line_id(line(**GKT))}
+    others = [{"server": SERVER | {"steps": 7}}, {"local": {"gkt": {"alpha": 0.5}}}]
+    assert len({line_id(line(**GKT | change)) for change in others} | ids) == 3
+    unread = {"ensemble": "clients", "distillation": "l1", "public": "svhn"}
+    assert line_id(line(**GKT | unread)) in ids

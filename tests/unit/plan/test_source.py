@@ -56,6 +56,7 @@ def alone(line):
 
 
 HEADED = {"cnn_small": {"head": {}}}
+UPPER = "resnet_upper"
 LINES = {
     "fedavg": a_line(),
     "fedprox": a_line(local="fedprox"),
@@ -74,6 +75,14 @@ LINES = {
     "heads": a_line(
         **DISTILLED
         | {"model": HEADED, "global_models": 2, "server_model": True, "head_transfer": True}
+    ),
+    "features": a_line(
+        local="gkt",
+        model=UPPER,
+        architectures=[UPPER, "resnet_lower"],
+        global_models=2,
+        server_model=True,
+        server=SERVER,
     ),
     "averaged": a_line(**DISTILLED | {"server": SERVER | {"swa": {"every": 1}}}),
     "judged": a_line(
@@ -415,7 +424,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",
         "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
-        "quantised_model",
+        "quantised_model", "feature_training",
     }  # fmt: skip
 
 
@@ -533,6 +542,9 @@ def test_segments_reach_the_stages_that_they_call_for_a_line():
     taught = {"segment", "local_training", "aggregation", "logits", "distillation"}
     assert stages("distilled", "segment") == taught
     assert stages("heads", "segment") == {*taught, "head_transfer"}
+    assert stages("features", "segment") == {
+        "segment", "local_training", "aggregation", "feature_training",
+    }  # fmt: skip
     assert stages("fedavg", "logits_segment") == {"logits_segment", "logits"}
 
 
@@ -729,7 +741,8 @@ def test_a_file_has_one_source_however_its_round_is_made(line):
 def test_other_rules_carry_the_fingerprint_of_their_stage():
     line = LINES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
-    calls = {"local_training", "aggregation", "distillation", "head_transfer", "logits"}
+    calls = {"local_training", "aggregation", "distillation", "logits"}
+    calls |= {"feature_training", "head_transfer"}
     assert of_segments == calls
     for stage in set(STAGES) - of_segments:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)

@@ -110,8 +110,10 @@ def test_every_method_of_the_library_has_properties(name):
 @pytest.mark.parametrize("name", DRAWN)
 def test_groups_that_are_drawn_have_no_numbers_that_edges_tell(name):
     """Each has a slot for every participant, and how many are filled is drawn."""
+    parts = {"model": "resnet_upper", "architectures": ["resnet_upper", *["resnet_lower"] * 2]}
+    models = parts if name == "fedgkt" else {"model": HEADED}
     with pytest.raises(FedstageError) as caught:
-        of_method(name, model=HEADED, global_models=3)
+        of_method(name, **models, global_models=3)
     assert str(caught.value) == (
         "properties: client_groups = 'drawn': must be 'slots', because the edges do not tell how "
         "many of a group's slots are filled"
@@ -132,6 +134,14 @@ def test_fedets_ensemble_is_of_clients_and_heads_make_all_of_them_wait():
     # Where no head comes down, nobody waits for the server's model: it is no client's.
     assert (apart.students, apart.sees_clients, apart.free) == (1, True, 1.0)
     assert fedet.ensemble == apart.ensemble
+
+
+def test_a_server_that_learns_from_features_sees_each_client():
+    found = of_slots(
+        "fedgkt", model="resnet_upper", architectures=["resnet_upper", "resnet_lower"],
+        global_models=2,
+    )  # fmt: skip
+    assert (found.students, found.sees_clients, found.free) == (0, True, None)
 
 
 def test_heads_alone_are_a_sum_and_need_no_look_at_a_client():

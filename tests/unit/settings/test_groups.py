@@ -237,6 +237,81 @@ LINE_FAULTS = [
     ),
 ]  # fmt: skip
 
+UPPER, LOWER, WIDE = "resnet_upper", "resnet_lower", {"resnet_lower": {"width": 8}}
+GKT = {
+    **SERVED,
+    "local": "gkt",
+    "model": UPPER,
+    "architectures": [UPPER, LOWER, LOWER],
+    "client_groups": "drawn",
+    "server": SERVER,
+}
+PARTS_FAULTS = [
+    (
+        GKT | {"server_model": False},
+        "server_model = false: local = gkt needs true, for a model that takes features",
+    ),
+    (
+        GKT | {"model": "resnet8", "architectures": ["resnet8", LOWER, LOWER]},
+        "model = 'resnet8': local = gkt needs one that takes features, resnet_upper",
+    ),
+    (
+        GKT | {"architectures": [UPPER, LOWER, "resnet8"]},
+        "architectures: 'resnet8': local = gkt needs models that give features, resnet_lower",
+    ),
+    (
+        GKT | {"architectures": []},
+        "model = 'resnet_upper': takes feature maps, and the samples of data = digits are images",
+    ),
+    (
+        GKT | {"architectures": [UPPER, LOWER, WIDE]},
+        "architectures: resnet_lower.width = 8: must be the server's, model.width = 16",
+    ),
+    (
+        GKT | {"local": "fedavg"},
+        "model = 'resnet_upper': takes feature maps, and the samples of data = digits are images",
+    ),
+    (
+        GKT | {"server": None},
+        "server = null: local = gkt needs its settings, with which its model is trained",
+    ),
+    *(
+        (
+            GKT | {"server": SERVER | {key: value}},
+            f"server.{key}: not with local = gkt, whose server learns from clients' features",
+        )
+        for key, value in {
+            "early_stopping": {}, "drop_worst": "as_released", "swa": {"every": 1},
+            "samples_a_round": 5, "augmentation": "flip",
+        }.items()
+    ),
+    (
+        GKT | {"ensemble": "clients", "global": "designated"},
+        "local = gkt: not with global, because the server learns from clients' features",
+    ),
+    (
+        GKT | {"numerics": {"compile": True}},
+        "numerics.compile = true: not with local = gkt, whose loss is of two models' logits",
+    ),
+    (GKT | {"client_groups": "slots"}, ONE_GROUP.replace("digest", "gkt")),
+    (GKT | {"compression": {"stc": {"downstream": False}}}, WEIGHTS.replace("digest", "gkt")),
+    (
+        GKT | {"aggregation": {"batch_norm": "local"}},
+        "local = gkt: only for aggregation.batch_norm = average, because nothing is averaged",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), PARTS_FAULTS)
+def test_faults_of_lines_whose_clients_send_features(changes, message):
+    assert fault(**changes) == f"here: {message}"
+
+
+def test_lower_parts_of_several_depths_go_with_one_upper_part_and_alone():
+    deep = {"resnet_lower": {"blocks": 5}}
+    assert line(**GKT | {"architectures": [UPPER, LOWER, deep]}).local.name == "gkt"
+    assert line(model=LOWER).local.name == "fedavg"
+
 
 @pytest.mark.parametrize(("changes", "message"), LINE_FAULTS)
 def test_faults_of_lines(changes, message):

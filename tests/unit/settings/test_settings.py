@@ -191,7 +191,10 @@ def test_stateful_trainers_are_those_that_carry_a_state():
     headed = {"cnn_small": {"head": {}}}  # which MOON needs
     names = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
     beside = {"model": headed, "ensemble": "clients", "server": SERVER}  # which Digest needs
-    for settings in (line(local=name, **beside).local for name in names):
+    parts = ["resnet_upper", "resnet_lower"]  # which Gkt needs
+    split = {"model": parts[0], "architectures": parts, "global_models": 2, "server_model": True}
+    needed = {name: beside | (split if name == "gkt" else {}) for name in names}
+    for settings in (line(local=name, **needed[name]).local for name in names):
         state = local_trainer(settings).next_state(settings, {}, updates, clients=2)
         assert bool(state) == settings.keeps_state
 

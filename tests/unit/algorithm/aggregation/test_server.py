@@ -1,4 +1,4 @@
-"""What a group's round aggregates and counts where clients exchange logits."""
+"""What a group's round aggregates and counts where no weights travel."""
 
 import pytest
 import torch
@@ -56,3 +56,26 @@ def test_a_group_of_nobody_stays_as_it_was():
     one = GroupRound(averaged, 2, [], START, START, {})
     assert next_model(one) == (START, {})
     assert traffic(one) == {"bytes_up": [], "bytes_down": []}
+
+
+SPLIT = Line.model_validate(
+    {
+        **LINE.model_dump(mode="json", by_alias=True),
+        "local": "gkt",
+        "model": "resnet_upper",
+        "architectures": ["resnet_upper", "resnet_lower"],
+        "global_models": 2,
+        "server_model": True,
+    }
+)
+
+
+@pytest.mark.parametrize(("round", "down"), [(1, 0), (2, 5 * 4 * 3), (9, 5 * 4 * 3)])
+def test_of_each_sample_features_logits_and_label_are_sent_and_logits_come_back(round, down):
+    received = [update(0, round, 1.0), update(1, round)]
+    one = GroupRound(SPLIT, 1, received, START, START, {}, logits=3, features=64)
+    up = 5 * 4 * (64 + 3 + 1)
+    assert traffic(one) == {"bytes_up": [up, 0], "bytes_down": [down, down]}
+    assert next_model(one) == (START, {})
+    state = {name: value.tolist() for name, value in next_client_state(one).items()}
+    assert state == {"client/0/w": [1.0, 1.0]}

@@ -1,0 +1,76 @@
+"""What a client minimises where clients exchange features."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedstage.algorithm.local_trainers.gkt import objective, put_together, taken_apart, transfer
+from fedstage.settings.local_training import Gkt
+from fedstage.training.passes import PLAIN
+
+CLASSES = 5
+
+
+def logits(seed):
+    return torch.randn(7, CLASSES, generator=torch.Generator().manual_seed(seed)) * 3
+
+
+def gkt(**changes):
+    return Gkt(name="gkt", **changes)
+
+
+def minimised(settings, targets):
+    """Return the loss of a linear model of seven samples, and its gradient."""
+    model = nn.Linear(4, CLASSES)
+    with torch.no_grad():
+        model.weight.copy_(torch.arange(20.0).reshape(CLASSES, 4).sin())
+    samples = torch.arange(28.0).reshape(7, 4).cos()
+    loss = objective(settings, cross_entropy, PLAIN, model, {}, 0)(model, samples, targets)
+    return loss.detach(), torch.autograd.grad(loss, model.weight)[0], model(samples).detach()
+
+
+LABELS = torch.tensor([0, 4, 2, 2, 1, 3, 0])
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_transfer_is_the_divergence_of_the_paper(temperature):
+    q, p = ((logits(seed).double() / temperature).softmax(1) for seed in (0, 1))
+    expected = temperature**2 * (q * (q.log() - p.log())).sum(1).mean()
+    found = transfer(logits(0).double(), logits(1).double(), gkt(temperature=temperature))
+    torch.testing.assert_close(found, expected)
+    assert expected > 0.1
+
+
+def test_equal_logits_teach_nothing():
+    said = logits(0)
+    learner = said.clone().requires_grad_()
+    loss = transfer(said, learner, gkt())
+    loss.backward()
+    assert abs(float(loss.detach())) < 1e-6
+    assert learner.grad.abs().max() < 1e-6
+    # Nor do logits that differ by a constant a sample, which are the same probabilities.
+    assert abs(float(transfer(said + torch.arange(7.0)[:, None], said, gkt()))) < 1e-5
+
+
+def test_without_alpha_a_client_minimises_the_cross_entropy():
+    told = minimised(gkt(alpha=0.0), put_together(LABELS, logits(0)))
+    alone = minimised(gkt(), LABELS)
+    torch.testing.assert_close(told, alone)
+    assert torch.equal(alone[0], cross_entropy(alone[2], LABELS))
+
+
+def test_alpha_weighs_what_the_server_says():
+    said = logits(0)
+    for alpha in (0.5, 2.0):
+        loss, _, own = minimised(gkt(alpha=alpha), put_together(LABELS, said))
+        expected = cross_entropy(own, LABELS) + alpha * transfer(said, own, gkt())
+        torch.testing.assert_close(loss, expected)
+
+
+def test_labels_and_logits_are_put_together_without_loss():
+    labels = torch.tensor([0, 999, 2**24 - 1])
+    said = torch.randn(3, 4)
+    found = taken_apart(put_together(labels, said))
+    assert torch.equal(found[0], labels)
+    assert torch.equal(found[1], said)

@@ -38,6 +38,11 @@ def body_of(model: nn.Module) -> nn.Module:
     return body
 
 
+def joined(model: nn.Module, upper: nn.Module) -> nn.Module:
+    """Return the body of a model with another model behind it, in place of its head."""
+    return nn.Sequential(body_of(model), upper)
+
+
 def represent(
     model: nn.Module, pixels: Tensor, numerics: Numerics = PLAIN
 ) -> tuple[Tensor, Tensor]:

@@ -4,8 +4,10 @@ import os
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 
 from fedstage.algorithm.exchange.round_state import read_state
 from fedstage.algorithm.global_trainers.digestion import digest
@@ -16,6 +18,7 @@ from fedstage.algorithm.local_trainers.participant import (
     Start,
     train_participant,
 )
+from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.settings.lines import Line
@@ -77,7 +80,7 @@ def local_training(
         lesson: Lesson | None = None
         if said and public:
             lesson = partial(
-                digest,
+                _digested,
                 line=settings, said=said, public=public, client=client, round=round,
                 info=dataset_info,
             )  # fmt: skip
@@ -91,6 +94,14 @@ def local_training(
 
     works = (work(*pair) for pair in zip(slots, outputs, strict=True))
     take_turns(works, at_a_time(device), device)
+
+
+def _digested(
+    model: nn.Module, samples: Samples, labels: torch.Tensor, **known: Any
+) -> torch.Tensor:
+    """Let a client's model digest what others said; of its own samples it learns the labels."""
+    digest(model, **known)
+    return labels
 
 
 def at_a_time(device: torch.device) -> int:

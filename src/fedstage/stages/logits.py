@@ -7,8 +7,8 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
 from fedstage.algorithm.exchange.updates import answered, place_of, read_updates
-from fedstage.algorithm.global_trainers.features import joined
 from fedstage.errors import FedstageError
+from fedstage.models.heads import joined
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.members import parse_sampled
 from fedstage.settings.ensembles import Bayesian

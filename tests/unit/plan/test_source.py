@@ -389,7 +389,10 @@ def test_how_students_are_taught_reaches_students_of_rounds_and_of_one_shot(chan
     changes = changed(
         "algorithm/global_trainers/student.py", "outcome = train(", "outcome = 1 and train("
     )
-    assert stages_of(changes) == {"distillation", "segment", "distilled_model"}
+    of_rounds = {"distillation", "feature_training", "segment", "distilled_model"}
+    assert stages_of(changes) == of_rounds | {"local_training"}
+    # Where clients hear a server that is trained as a student is.
+    assert {line for stage, line in changes if stage == "local_training"} == {"features"}
 
 
 def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
@@ -411,7 +414,7 @@ def test_the_training_loop_reaches_what_trains(changed):
     changes = changed("training/loop.py", "rate_sum += rates", "rate_sum += 2 * rates")
     # Aggregation imports the types of the loop with the local trainers.
     trains = {"local_model", "distillation", "segment", "aggregation", "local_training"}
-    assert stages_of(changes) == trains | {"distilled_model"}
+    assert stages_of(changes) == trains | {"distilled_model", "feature_training"}
     assert {("local_training", name) for name in LINES} <= changes
 
 
@@ -419,7 +422,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
     changes = changed(
         "models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block"
     )
-    assert lines_of(changes) == {"resnet20", "fedkd"}
+    assert lines_of(changes) == {"resnet20", "features", "fedkd"}
     assert stages_of(changes) == {
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",

@@ -123,7 +123,9 @@ def test_groups_that_are_drawn_have_no_numbers_that_edges_tell(name):
 def of_slots(name, **changes):
     """Properties of a method of two groups of clients, each with half of a round's slots."""
     model = {"model": HEADED, "global_models": 3, "client_groups": "slots"}
-    settings = {key: value for key, value in METHODS[name].items() if key != "label"}
+    settings = {
+        key: value for key, value in METHODS[name].items() if key not in ("label", "evaluate")
+    }
     return of_line(**{**model, **settings, "client_groups": "slots", **changes})
 
 

@@ -248,7 +248,7 @@ GKT = {
 }
 PARTS_FAULTS = [
     (
-        GKT | {"server_model": False},
+        GKT | {"server_model": False, "model": LOWER, "architectures": [LOWER] * 3},
         "server_model = false: local = gkt needs true, for a model that takes features",
     ),
     (

@@ -7,33 +7,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from fedstage.algorithm.ensemble_trainers import read_members
 from fedstage.algorithm.global_trainers.lesson import lesson
 from fedstage.algorithm.global_trainers.student import teach
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.data.bags import Samples
 from fedstage.data.samples import read_public
 from fedstage.settings.lines import Line
 
 
 def digest(
     model: nn.Module,
-    samples: Samples,
-    labels: torch.Tensor,
-    *,
     line: Line,
     said: Sequence[Path],
     public: Path,
     client: int,
     round: int,
     info: Mapping[str, Any],
-) -> torch.Tensor:
+) -> None:
     """Train a client's model in place, with the line's `distillation` and the server's settings.
-
-    Returns the labels of the client's own samples, the targets of what follows.
 
     Parameters
     ----------
@@ -47,10 +40,10 @@ def digest(
     """
     assert line.server is not None, "checked by Line: who digests has the server's settings"
     images = read_public(public, dict(info), next(model.parameters()).device)
-    images, targets = lesson(line, read_members(said), images, round - 1)
+    samples, targets = lesson(line, read_members(said), images, round - 1)
     teach(
         model,
-        images,
+        samples,
         targets,
         transfer(line.distillation).loss(line.distillation, line.server),
         line.server,
@@ -59,4 +52,3 @@ def digest(
         (line.seed, "digest", round, client),
         f"client {client}, round {round}, digesting",
     )
-    return labels

@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from fedstage.algorithm.global_trainers.student import teach
 from fedstage.algorithm.local_trainers.gkt import put_together, taken_apart, transfer
 from fedstage.data.bags import Samples
-from fedstage.models.heads import HEAD, body_of
+from fedstage.models.heads import HEAD, body_of, joined
 from fedstage.settings.lines import Line
 from fedstage.settings.local_training import Gkt
 from fedstage.training.inference import compute_logits
@@ -30,11 +30,6 @@ from fedstage.weights import Weights
 
 #: Features [n, width, H, W] of samples, and their targets [n, 1 + classes]: y and z_c.
 Upload = tuple[torch.Tensor, torch.Tensor]
-
-
-def joined(model: nn.Module, server: nn.Module) -> nn.Module:
-    """Return the extractor of a client's model with the server's model behind it."""
-    return nn.Sequential(body_of(model), server)
 
 
 def targets_of(

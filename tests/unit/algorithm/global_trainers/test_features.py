@@ -7,14 +7,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.global_trainers import features
-from fedstage.algorithm.global_trainers.features import (
-    joined,
-    loss_of,
-    targets_of,
-    train_server,
-    upload,
-)
+from fedstage.algorithm.global_trainers.features import loss_of, targets_of, train_server, upload
 from fedstage.algorithm.local_trainers.gkt import put_together, transfer
+from fedstage.models.heads import joined
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator

@@ -83,7 +83,9 @@ def test_an_exit_code_comes_back(served, capfd, tmp_path):
     assert "--settings" in capfd.readouterr().err
 
 
-def test_a_pool_started_for_other_source_says_so(served, monkeypatch):
+def test_a_pool_started_for_other_source_says_so(served, tmp_path, monkeypatch):
+    # The pool is a thread here: it must have read its own source before the client's changes.
+    assert client.main(line(tmp_path / "line.yaml")) == 0
     monkeypatch.setenv("FEDSTAGE_SOURCE", "that")
     connection = client.connect(served)
     client.send_request(connection, ["line"], 0.0)

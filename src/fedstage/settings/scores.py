@@ -28,7 +28,7 @@ Seconds = Literal[
 ]
 
 #: Bytes that one client sends and receives in a run: in all, until the round that is best on
-#: validation samples, until it is as accurate as another run or as was asked for; the mean upload
+#: validation samples, until it has reached its goal; the mean upload
 #: of a round; the ensemble's download. The first three are also multiples of one model up and one
 #: down. Predictions need `memory_bytes`. `params` are the numbers of 32 bits that all clients send
 #: and receive.

@@ -36,7 +36,7 @@ MIB = 2**20
 #: The phase in which clients fetch the ensemble.
 ENSEMBLE = "ensemble"
 #: Rows of sums: until training ends, until the round that is best on validation samples, and until
-#: the first that is as accurate as another run or as was asked for.
+#: the first that has reached its goal.
 TOTAL, TO_BEST, TO_REACH = "total", "total_to_best", "total_to_reach"
 _NAMES = {
     "round": "aggregator round",

@@ -24,7 +24,7 @@ from reference.network import (
 from reference.reading import Recorded
 from safetensors.torch import load_file
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.groups import model_of
@@ -246,15 +246,15 @@ class Made:
     def recorded(self, line, batches=None):
         """Return what a line was given, as a reference reads it."""
         federated = hasattr(line, "participants")
-        data = Path(artefacts.data_file(line.data, "train")).parent
+        data = Path(data_files.data_file(line.data, "train")).parent
         own = line if federated else local_line(line)
         initial = [
             self.folder
             / artefacts.initial_model(line.data, model_of(line, group), line.seed, group)
             for group in groups_of(line)
         ]
-        table = self.folder / artefacts.participation_table(line, 1) if federated else None
-        partition = self.folder / artefacts.clients_table(own)
+        table = self.folder / data_files.participation_table(line, 1) if federated else None
+        partition = self.folder / data_files.clients_table(own)
         return Recorded(networks_of(line), self.folder / data, partition, table, initial, batches)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.sharing import is_distilled, owner
@@ -52,16 +52,16 @@ def start(tmp_path, monkeypatch):
     def run(rounds, **changes):
         line = Line.model_validate(BASE | changes)
         parts = ("train", "test", "held_out", "info")
-        files = {part: Path(artefacts.data_file(line.data, part)) for part in parts}
+        files = {part: Path(data_files.data_file(line.data, part)) for part in parts}
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
             settings=json.dumps(partition_settings(line)), train=files["train"],
-            output=Path(artefacts.clients_table(line)),
-            histogram=Path(artefacts.label_histogram(line)),
+            output=Path(data_files.clients_table(line)),
+            histogram=Path(data_files.label_histogram(line)),
         )  # fmt: skip
         participation(
             clients=5, participants=4, seed=2, first=1, last=100,
-            output=Path(artefacts.participation_table(line, 1)),
+            output=Path(data_files.participation_table(line, 1)),
         )  # fmt: skip
         for group, model in enumerate(line.architectures):
             settings = as_json({"model": canonical(model), "seed": 2})
@@ -98,7 +98,7 @@ def written(line):
 
 
 def model_in(line, group, path):
-    info = load_json(artefacts.data_file(line.data, "info"))
+    info = load_json(data_files.data_file(line.data, "info"))
     model = build(line.architectures[group], tuple(info["shape"]), info["classes"])
     tensors, _ = load_tensors(path)
     model.load_state_dict(tensors)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.sharing import is_distilled, normalised, owner
@@ -59,15 +59,15 @@ def world(tmp_path_factory):
         patch.chdir(folder)
         line = a_line()
         parts = ("train", "test", "held_out", "server_validation", "info")
-        files = {part: Path(artefacts.data_file(line.data, part)) for part in parts}
+        files = {part: Path(data_files.data_file(line.data, part)) for part in parts}
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
             settings=json.dumps(partition_settings(line)), train=files["train"],
-            output=Path(artefacts.clients_table(line)),
-            histogram=Path(artefacts.label_histogram(line)),
+            output=Path(data_files.clients_table(line)),
+            histogram=Path(data_files.label_histogram(line)),
         )  # fmt: skip
         for participants in (1, 5):
-            plan = Path(artefacts.participation_table(a_line(participants=participants), 1))
+            plan = Path(data_files.participation_table(a_line(participants=participants), 1))
             participation(
                 clients=6, participants=participants, seed=4, first=1, last=100, output=plan
             )
@@ -124,8 +124,8 @@ def run(line, read=read):
 
 
 def pixels(line, part):
-    info = load_json(artefacts.data_file(line.data, "info"))
-    tensors, _ = load_tensors(artefacts.data_file(line.data, part))
+    info = load_json(data_files.data_file(line.data, "info"))
+    tensors, _ = load_tensors(data_files.data_file(line.data, part))
     flat = tensors["images"].numpy().reshape(len(tensors["images"]), -1).astype(np.float64)
     x = (flat / 255 - info["mean"][0]) / info["std"][0]
     return x, (tensors["labels"].numpy() if "labels" in tensors else None)
@@ -208,8 +208,8 @@ def draw_one(line, values, samples, start, noise):
 
 def by_hand(line):
     """Algorithm 1 without files, groups in lists; return what `run` does."""
-    tables = load_table(artefacts.clients_table(line)).to_pylist()
-    plan = load_table(artefacts.participation_table(line, 1)).to_pylist()
+    tables = load_table(data_files.clients_table(line)).to_pylist()
+    plan = load_table(data_files.participation_table(line, 1)).to_pylist()
     x, y = pixels(line, "train")
     public, _ = pixels(line, "held_out")
     own, own_labels = pixels(line, "server_validation")
@@ -340,7 +340,7 @@ def test_one_participant_of_one_group_is_its_own_teacher_whoever_is_asked(world,
     initial = a_line(**alone)
     output = Path(artefacts.initial_model(initial.data, initial.model, 4, 0))
     settings = as_json({"model": canonical(initial.model), "seed": 4})
-    info = Path(artefacts.data_file(initial.data, "info"))
+    info = Path(data_files.data_file(initial.data, "info"))
     initial_model(settings=settings, group=0, info=info, output=output)
     found = []
     for method in ({"ensemble": "clients", **BASIC}, METHODS["FedSDD of one participant"]):

@@ -28,7 +28,7 @@ from reference_runs import (
     networks_of,
 )
 
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
@@ -184,7 +184,7 @@ def own_accuracy(made, method, line):
     """Return a reference's accuracy from draws of its own, keyed by the seed of the line."""
     world = Drawn(
         networks_of(line),
-        made.folder / Path(artefacts.data_file(line.data, "train")).parent,
+        made.folder / Path(data_files.data_file(line.data, "train")).parent,
         line.seed,
         clients=CLIENTS,
         participants=getattr(line, "participants", PARTICIPANTS),

@@ -20,7 +20,7 @@ from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import files_of, tables_read, validation_of
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of
-from fedstage.plan import artefacts, edges, one_shot_edges, segment_files
+from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
@@ -80,7 +80,7 @@ wildcard_constraints:
     group=r"\d+",
     slot=r"\d+",
     members=MEMBERS,
-    who=r"client_\d+|pooled",
+    who=r"client_\d+|pooled|core",
     precision="fp32|int8-[0-9a-f]{10}",
     role="test|test_own|validation",
     choice="[^/]+",
@@ -111,9 +111,9 @@ def place(wildcards):
 
 
 def client_of(wildcards):
-    """Return the number of the client that trains alone, None for the pooled data."""
+    """Return the number of the client that trains alone, None for pooled data and the core."""
     who = wildcards.who
-    return None if who == "pooled" else int(who.removeprefix("client_"))
+    return int(who.removeprefix("client_")) if who.startswith("client_") else None
 
 
 # --- resources and params -------------------------------------------------------------------------

@@ -26,7 +26,7 @@ rule dataset:
 
 rule partition:
     input:
-        train=lambda w: artefacts.data_file(found("partitions", w.partition).data, "train"),
+        train=lambda w: data_files.data_file(found("partitions", w.partition).data, "train"),
     output:
         clients="results/partitions/{partition}/clients.parquet",
         histogram="results/partitions/{partition}/label_histogram.parquet",
@@ -41,6 +41,24 @@ rule partition:
         "fedstage partition --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q} --train {input.train}"
         " --output {output.clients} --histogram {output.histogram}"
+
+
+rule core:
+    input:
+        unpack(lambda w: edges.core(found("partitions", w.partition))),
+    output:
+        "results/partitions/{partition}/core.safetensors",
+    log:
+        "results/logs/core/{partition}.log",
+    params:
+        source=stage_fingerprint("core"),
+        classes=lambda w: found("partitions", w.partition).core.classes,
+    message:
+        "the server's own samples of {wildcards.partition}"
+    shell:
+        "fedstage core --log {log} --fingerprint {params.source}"
+        " --data {input.data} --clients {input.clients} --info {input.info}"
+        " --classes {params.classes} --output {output}"
 
 
 rule participation:
@@ -72,7 +90,7 @@ rule participation:
 
 rule initial_model:
     input:
-        info=lambda w: artefacts.data_file(found("initial", w.initial).data, "info"),
+        info=lambda w: data_files.data_file(found("initial", w.initial).data, "info"),
     output:
         "results/initial_models/{initial}/group_{group}.safetensors",
     log:

@@ -15,7 +15,7 @@ rule local_model:
         gpu=gpus,
     params:
         source=source("local_model"),
-        client=lambda w: "" if w.who == "pooled" else client_of(w),
+        client=lambda w: "" if client_of(w) is None else client_of(w),
     message:
         "{wildcards.who} trains without federation ({wildcards.line})"
     shell:

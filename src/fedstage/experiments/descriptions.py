@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.digests import canonical
 from fedstage.plan.one_shot_sharing import aggregating
 from fedstage.plan.runs import Run
@@ -98,7 +98,7 @@ def _described(run: Run, also: Collection[str]) -> Raw:
     described: Raw = {
         "settings": run.axes,
         "metrics": metrics_of(run),
-        "partition": artefacts.label_histogram(one_shot_artefacts.partition_line(run.line)),
+        "partition": data_files.label_histogram(one_shot_artefacts.partition_line(run.line)),
         "candidates": [
             {"values": one.axes if run.candidates else {}, "parts": [_part(p) for p in one.chain()]}
             for one in run.candidates or (run,)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from fedstage.experiments.catalogue import Catalogue, resolve_all
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import partition_id
 from fedstage.plan.one_shot_sharing import local_line, unquantised
 from fedstage.settings.lines import Line, LocalLine
@@ -50,7 +51,7 @@ def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneSho
 
 
 def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Trace]:
-    yield Trace(client, "its samples", artefacts.data_file(local.data, "train"))
+    yield Trace(client, "its samples", data_files.data_file(local.data, "train"))
     for name, line in sorted(catalogue.lines.items()):  # which have no order
         if _partition_of(line) != _partition_of(local):
             continue
@@ -58,7 +59,7 @@ def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Tra
             yield from _of_local_models(line, client)
             yield from _of_quantised_models(catalogue, line, client)
         elif isinstance(line, Line):
-            yield Trace(client, "rounds that it may be in", f"{artefacts.RESULTS}/training/{name}")
+            yield Trace(client, "rounds that it may be in", f"{RESULTS}/training/{name}")
         elif client not in line.forget:
             folder = one_shot_artefacts.one_shot_folder(line)
             yield Trace(client, "learnt from its model and samples", folder)
@@ -66,9 +67,9 @@ def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Tra
 
 def _of_local_models(line: LocalLine, client: int) -> Iterator[Trace]:
     """Yield the traces of a client in models that are trained without federation."""
-    yield Trace(client, "which samples are its own", artefacts.clients_table(line))
-    yield Trace(client, "its label counts", artefacts.label_histogram(line))
-    if line.pooled:
+    yield Trace(client, "which samples are its own", data_files.clients_table(line))
+    yield Trace(client, "its label counts", data_files.label_histogram(line))
+    if line.pooled or line.on_core:
         yield Trace(client, "learnt from its samples", one_shot_artefacts.local_models(line)[0])
         return
     logits = f"{one_shot_artefacts.local_folder(line)}/logits/*"

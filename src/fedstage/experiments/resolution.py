@@ -259,7 +259,10 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     own = validate(OneShot, one_shot, where)
     if length.training == "federated":
         return line
-    return alone(line, length.rounds, pooled=length.training == "pooled", own=own)
+    if length.training == "core" and line.core is None:
+        raise FedstageError(f"{where}: core = null: training = core needs one")
+    on = {"pooled": length.training == "pooled", "on_core": length.training == "core"}
+    return alone(line, length.rounds, **on, own=own)
 
 
 def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:

@@ -24,7 +24,7 @@ LIKE = "like"
 
 _FORM = "must be the name of a method, or {method: NAME, KEY: VALUE} with changes of its settings"
 #: Settings in which a line and its start must agree.
-_SHARED = ("data", "clients", "partition", "validation", "seed")
+_SHARED = ("data", "clients", "partition", "validation", "core", "seed")
 
 
 def named_start(where: str, start: Any) -> tuple[str, Raw]:
@@ -47,10 +47,12 @@ def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> s
         return artefacts.global_model(line, rounds, 0)
     if isinstance(line, OneShotLine) and line.distillation is not None:
         return one_shot_artefacts.student_file(line)
+    if isinstance(line, LocalLine) and line.on_core:
+        return one_shot_artefacts.local_models(line)[0]
     kind = "one_shot without distillation" if isinstance(line, OneShotLine) else "alone or pooled"
     raise FedstageError(
-        f"{where}: training = {kind}: must be federated, or one_shot with distillation, to end in "
-        "one model"
+        f"{where}: training = {kind}: must be federated, core, or one_shot with distillation, to "
+        "end in one model"
     )
 
 
@@ -116,6 +118,6 @@ def _architectures(line: Line | LocalLine | OneShotLine) -> tuple[Model, ...]:
     """Return the architectures of all models that are trained from the start."""
     if isinstance(line, Line):
         return models_of(line)
-    if isinstance(line, LocalLine) and line.pooled:
+    if isinstance(line, LocalLine) and one_shot_artefacts.trained_on(line):
         return (line.model,)
     return tuple(client_model(line, client) for client in range(line.clients))

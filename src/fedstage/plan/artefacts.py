@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from fedstage.plan.identity import data_id, initial_id, line_id, participation_id, partition_id
+from fedstage.plan.data_files import data_file, samples_file
+from fedstage.plan.digests import RESULTS
+from fedstage.plan.identity import data_id, initial_id, line_id
 from fedstage.plan.members import checkpoints, member_kinds, parse_sampled
-from fedstage.plan.rounds import block_of
 from fedstage.plan.sharing import (
     clients_keep_state,
     exchanges_logits,
@@ -24,57 +25,13 @@ from fedstage.plan.sharing import (
     takes_features,
     takes_head,
 )
-from fedstage.settings.data import Data, HeldOut
+from fedstage.settings.data import CoreSamples, Data, HeldOut
 from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.groups import client_groups, group_slots, model_of
-from fedstage.settings.lines import Line, LocalLine, re_estimates
+from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.optimisation import needs_validation
-
-RESULTS = "results"
-
-#: Parts of a data set with files of their own.
-_PARTS = ("test", "test_own", "held_out", "server_validation")
-
-
-def data_file(data: Data, part: str) -> str:
-    """Return a data set's file.
-
-    `part` is ``train``, ``test``, ``test_own``, ``held_out``, ``server_validation`` or ``info``.
-    """
-    suffix = "json" if part == "info" else "safetensors"
-    return f"{RESULTS}/data/{data_id(data)}/{part}.{suffix}"
-
-
-def samples_file(data: Data, samples: str) -> str:
-    """Return the file of the samples that logits are computed on.
-
-    `samples` is a part of the clients' data set, a role among its training samples (``validation``,
-    ``aggregator``), or the id of another data set, whose training samples are meant.
-    """
-    if samples in _PARTS:
-        return data_file(data, samples)
-    if samples in ("validation", "aggregator"):
-        return data_file(data, "train")
-    return f"{RESULTS}/data/{samples}/train.safetensors"
-
-
-def clients_table(line: Line | LocalLine) -> str:
-    """Return the partition: a row a sample with its client and role."""
-    return f"{RESULTS}/partitions/{partition_id(line)}/clients.parquet"
-
-
-def label_histogram(line: Line | LocalLine) -> str:
-    """Return the label counts of every client and role."""
-    return f"{RESULTS}/partitions/{partition_id(line)}/label_histogram.parquet"
-
-
-def participation_table(line: Line, round: int) -> str:
-    """Return the table of the client in each slot of `round`."""
-    rounds = "-".join(f"{end:04d}" for end in block_of(round))
-    return f"{RESULTS}/participation/{participation_id(line)}/rounds_{rounds}.parquet"
-
 
 # --- a round --------------------------------------------------------------------------------------
 
@@ -165,13 +122,15 @@ def global_model(line: Line, round: int, group: int) -> str:
 
 
 def public_id(line: Line | OneShotLine) -> str:
-    """Name the public images: `held_out`, or the folder of another data set."""
-    return "held_out" if isinstance(line.public, HeldOut) else data_id(line.public)
+    """Name the public images: `held_out`, `core`, or the folder of another data set."""
+    if isinstance(line.public, HeldOut | CoreSamples):
+        return line.public.name
+    return data_id(line.public)
 
 
 def public_file(line: Line | OneShotLine) -> str:
     """Return the public images of a line's distillation."""
-    return samples_file(line.data, public_id(line))
+    return samples_file(line, public_id(line))
 
 
 def aggregation_images(line: Line) -> list[str]:
@@ -267,7 +226,7 @@ def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
     needed = [(kind, public_id(line)) for kind in member_kinds(line.ensemble)]
     if drops_worst(line):
         needed.append(("clients", "server_validation"))
-    return [(kind, images, samples_file(line.data, images)) for kind, images in needed]
+    return [(kind, images, samples_file(line, images)) for kind, images in needed]
 
 
 def round_logits(line: Line, round: int, group: int) -> list[str]:

@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.sharing import exchanges_logits, is_distilled, takes_features
 from fedstage.settings.data import Data
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.lines import Line, LocalLine
 
 #: Files by the option of the stage that reads them.
 Files = dict[str, str | list[str]]
@@ -33,7 +33,7 @@ _STAGES = {
 
 def settings_files(folder: str, data: Data) -> Files:
     """Return the files of settings that all stages of a line read: line.yaml and the data's."""
-    return {"line": f"{folder}/line.yaml", "info": artefacts.data_file(data, "info")}
+    return {"line": f"{folder}/line.yaml", "info": data_files.data_file(data, "info")}
 
 
 def local_training(line: Line, round: int, group: int) -> Files:
@@ -41,9 +41,9 @@ def local_training(line: Line, round: int, group: int) -> Files:
     hears_server = takes_features(line, 0) and round > 1
     return {
         **_settings(line),
-        "data": artefacts.data_file(line.data, "train"),
-        "clients": artefacts.clients_table(line),
-        "participation": artefacts.participation_table(line, round),
+        "data": data_files.data_file(line.data, "train"),
+        "clients": data_files.clients_table(line),
+        "participation": data_files.participation_table(line, round),
         "start": artefacts.global_model(line, round - 1, group),
         "state": artefacts.states_before(line, round, group),
         "said": (said := artefacts.said_before(line, round)),
@@ -72,8 +72,8 @@ def logits(line: Line, round: int, group: int, members: str, images: str) -> Fil
         "aggregated": read.aggregated or [],
         "start": read.start or [],
         "server_model": read.server or [],
-        "data": artefacts.samples_file(line.data, images),
-        "clients": artefacts.clients_table(line) if images == "validation" else [],
+        "data": data_files.samples_file(line, images),
+        "clients": data_files.clients_table(line) if images == "validation" else [],
     }
 
 
@@ -114,8 +114,8 @@ def feature_training(line: Line, round: int, group: int) -> Files:
         **_settings(line),
         "start": artefacts.global_model(line, round - 1, group),
         "updates": [path for other in groups for path in artefacts.updates(line, round, other)],
-        "data": artefacts.data_file(line.data, "train"),
-        "clients": artefacts.clients_table(line),
+        "data": data_files.data_file(line.data, "train"),
+        "clients": data_files.clients_table(line),
     }
 
 
@@ -137,9 +137,9 @@ def evaluation(line: Line, evaluated: str, role: str, rounds: int, every: int) -
     return {
         **_settings(line),
         "models": models,
-        "data": artefacts.samples_file(line.data, role),
-        "clients": artefacts.clients_table(line),
-        "histogram": artefacts.label_histogram(line),
+        "data": data_files.samples_file(line, role),
+        "clients": data_files.clients_table(line),
+        "histogram": data_files.label_histogram(line),
         "participants": [
             artefacts.participants_table(line, round, group) for round in scored for group in groups
         ],
@@ -150,10 +150,19 @@ def _settings(line: Line) -> Files:
     return settings_files(artefacts.line_folder(line), line.data)
 
 
+def core(line: Line | LocalLine) -> Files:
+    """Return what the server's own samples are taken from."""
+    return {
+        "data": data_files.data_file(line.data, "train"),
+        "clients": data_files.clients_table(line),
+        "info": data_files.data_file(line.data, "info"),
+    }
+
+
 def participation(line: Line) -> Files:
     """Return what participants are drawn by: the clients' samples, or nothing."""
     by_samples = line.participation == "by_samples"
-    return {"histogram": artefacts.label_histogram(line) if by_samples else []}
+    return {"histogram": data_files.label_histogram(line) if by_samples else []}
 
 
 def _if_any(files: list[str]) -> str | list[str]:

@@ -57,6 +57,8 @@ def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
     }
     if isinstance(line, LocalLine) and line.aggregator_fraction:
         settings["aggregator_fraction"] = line.aggregator_fraction
+    if line.core is not None and line.core.samples == "share":
+        settings["core"] = canonical(line.core)
     return settings
 
 
@@ -102,7 +104,7 @@ def line_id(line: Line) -> str:
 @cache
 def local_id(line: LocalLine) -> str:
     """Name the folder of models that are trained without federation."""
-    method = "pooled" if line.pooled else "alone"
+    method = "pooled" if line.pooled else "core" if line.on_core else "alone"
     content = canonical(unquantised(line))
     return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(content)}"
 

@@ -1,6 +1,7 @@
 """Where every file of models that are trained to the end, and of their aggregators, is."""
 
-from fedstage.plan.artefacts import RESULTS, initial_model
+from fedstage.plan.artefacts import initial_model
+from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import aggregator_id, local_id, quantisation_id, student_id
 from fedstage.plan.one_shot_sharing import (
     client_model,
@@ -18,10 +19,15 @@ def local_folder(line: LocalLine) -> str:
     return f"{RESULTS}/local_models/{local_id(line)}"
 
 
+def trained_on(line: LocalLine) -> str | None:
+    """Return what a single model is trained on: ``pooled`` or ``core``; None if each client is."""
+    return "pooled" if line.pooled else "core" if line.on_core else None
+
+
 def local_models(line: LocalLine) -> list[str]:
-    """Return a model a client, or the one of the pooled data."""
-    if line.pooled:
-        return [f"{local_folder(line)}/pooled.safetensors"]
+    """Return a model a client, or the one of the pooled data, or of the server's core."""
+    if who := trained_on(line):
+        return [f"{local_folder(line)}/{who}.safetensors"]
     return [f"{local_folder(line)}/client_{client}.safetensors" for client in range(line.clients)]
 
 
@@ -30,14 +36,13 @@ def local_metrics_file(line: LocalLine, role: str, rounds: int, client: int | No
 
     The metrics are entered under the round that they are compared with.
     """
-    everybody = "pooled" if line.pooled else "each_client"
-    who = everybody if client is None else f"client_{client}"
+    who = trained_on(line) or "each_client" if client is None else f"client_{client}"
     folder = f"{local_folder(line)}/metrics/{quantisation_id(line.quantisation)}"
     return f"{folder}/{who}-{role}-rounds_{rounds:04d}.parquet"
 
 
 def local_start(line: LocalLine, client: int | None) -> str:
-    """Return the weights that a client, or the pooled data (None), starts from.
+    """Return the weights that a client, or the only model (None), starts from.
 
     Without a `start` they are an initial model of the seed, which federated runs share.
     """
@@ -65,11 +70,12 @@ def models_in_precision(line: LocalLine) -> list[str]:
 def scored_models(line: LocalLine) -> dict[str, list[str]]:
     """Return the models that can be scored together, with the line's quantisation.
 
-    The keys are ``pooled``, or ``each_client`` (for the mean over all), ``client_0`` and so on.
+    The keys are ``pooled`` or ``core``, or ``each_client`` (the mean over all), ``client_0`` and
+    so on.
     """
     models = models_in_precision(line)
-    if line.pooled:
-        return {"pooled": models}
+    if who := trained_on(line):
+        return {who: models}
     alone = {f"client_{client}": [path] for client, path in enumerate(models)}
     return {"each_client": models} | alone
 

@@ -4,7 +4,7 @@ As in `fedstage.plan.edges`, one function for each stage returns its inputs by o
 """
 
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.edges import Files, settings_files
 from fedstage.plan.one_shot_sharing import aggregating, local_line, members
 from fedstage.settings.lines import LocalLine
@@ -12,8 +12,11 @@ from fedstage.settings.one_shot import OneShotLine
 
 
 def local_model(line: LocalLine, client: int | None) -> Files:
-    """Return what a client, or the pooled data (None), is trained from."""
-    return _own_samples(line) | {"start": one_shot_artefacts.local_start(line, client)}
+    """Return what a client, or the only model (None), is trained from."""
+    own = _own_samples(line)
+    if line.on_core:
+        own |= {"data": data_files.core_file(line), "clients": []}
+    return own | {"start": one_shot_artefacts.local_start(line, client)}
 
 
 def quantised_model(line: LocalLine) -> Files:
@@ -26,9 +29,9 @@ def client_logits(line: LocalLine, client: int | None, images: str) -> Files:
     of_clients = images in ("validation", "aggregator")
     return {
         **_settings(line),
-        "clients": artefacts.clients_table(line) if of_clients else [],
+        "clients": data_files.clients_table(line) if of_clients else [],
         "model": one_shot_artefacts.models_in_precision(line)[client or 0],
-        "data": artefacts.samples_file(line.data, images),
+        "data": data_files.samples_file(line, images),
     }
 
 
@@ -46,7 +49,7 @@ def local_evaluation(line: LocalLine, who: str, role: str) -> Files:
     return {
         **_settings(line),
         "models": models[who],
-        "data": artefacts.samples_file(line.data, role),
+        "data": data_files.samples_file(line, role),
         **_partition(line),
     }
 
@@ -73,11 +76,11 @@ def aggregator_reads(line: OneShotLine) -> Files:
     images = "server_validation" if proxy else "aggregator"
     read: Files = {
         "logits": one_shot_artefacts.members_logits(line, images),
-        "data": artefacts.samples_file(line.data, images),
+        "data": data_files.samples_file(line, images),
     }
     if training is not None and training.early_stopping is not None:
         read["validation_logits"] = one_shot_artefacts.members_logits(line, "validation")
-        read["validation"] = artefacts.samples_file(line.data, "validation")
+        read["validation"] = data_files.samples_file(line, "validation")
     return read
 
 
@@ -102,7 +105,7 @@ def one_shot_evaluation(line: OneShotLine, role: str) -> Files:
         "snapshots": [] if taught else one_shot_artefacts.aggregator_snapshots(line),
         "logits": [] if taught else one_shot_artefacts.members_logits(line, role),
         **settings_files(one_shot_artefacts.one_shot_folder(line), line.data),
-        "data": artefacts.samples_file(line.data, role),
+        "data": data_files.samples_file(line, role),
         **_partition(local_line(line)),
         "rounds": one_shot_artefacts.aggregator_rounds(line),
     }
@@ -115,13 +118,13 @@ def _settings(line: LocalLine) -> Files:
 def _own_samples(line: LocalLine) -> Files:
     return {
         **_settings(line),
-        "data": artefacts.data_file(line.data, "train"),
-        "clients": artefacts.clients_table(line),
+        "data": data_files.data_file(line.data, "train"),
+        "clients": data_files.clients_table(line),
     }
 
 
 def _partition(line: LocalLine) -> Files:
     return {
-        "clients": artefacts.clients_table(line),
-        "histogram": artefacts.label_histogram(line),
+        "clients": data_files.clients_table(line),
+        "histogram": data_files.label_histogram(line),
     }

@@ -20,10 +20,19 @@ _UNQUANTISED = NotQuantised(name="none")
 _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 
 #: Fields of local lines that federated lines lack, or that have another meaning there.
-_OF_CLIENTS = ("aggregator_fraction", "initialisation", "architectures", "quantisation", "pooled")
+_OF_CLIENTS = (
+    "aggregator_fraction", "initialisation", "architectures", "quantisation", "pooled", "on_core",
+)  # fmt: skip
 
 
-def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) -> LocalLine:
+def alone(
+    line: Line,
+    rounds: int,
+    *,
+    pooled: bool = False,
+    on_core: bool = False,
+    own: OneShot | None = None,
+) -> LocalLine:
     """Return the unfederated counterpart of a line: with all local epochs (steps) of `rounds`.
 
     The schedule of a round stretches over the whole length; `round_decay` and `batches` do not
@@ -39,11 +48,11 @@ def alone(line: Line, rounds: int, *, pooled: bool, own: OneShot | None = None) 
     }
     shared["client"] = Client.model_validate(client.model_dump() | length)
     shared["numerics"] = _storing_no_logits(line)
-    if own is not None and not pooled:
+    if own is not None and not (pooled or on_core):
         shared["aggregator_fraction"] = _left_out(own)
         shared["initialisation"] = own.initialisation
         shared["quantisation"] = own.quantisation
-    return LocalLine.model_construct(**shared, pooled=pooled)
+    return LocalLine.model_construct(**shared, pooled=pooled, on_core=on_core)
 
 
 def _left_out(own: OneShot) -> float:
@@ -62,7 +71,8 @@ def local_line(line: OneShotLine) -> LocalLine:
     Clients that train on all their samples share models with a line without aggregator samples.
     """
     models = _shortest_cycle([client_model(line, client) for client in range(line.clients)])
-    shared = {name: getattr(line, name) for name in LocalLine.model_fields if name != "pooled"}
+    alone = LocalLine.model_fields.keys() - {"pooled", "on_core"}
+    shared = {name: getattr(line, name) for name in alone}
     shared |= {
         "aggregator_fraction": _left_out(line),
         "model": models[0],
@@ -108,7 +118,7 @@ def members(line: OneShotLine) -> list[int]:
 def aggregating(line: OneShotLine) -> OneShotLine:
     """Return the line without settings that cannot reach its aggregator."""
     local = local_line(line)
-    own = ("pooled", "quantisation")
+    own = ("pooled", "on_core", "quantisation")
     read = {name: getattr(local, name) for name in LocalLine.model_fields if name not in own}
     read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
     if not line.aggregator.trained:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, product
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.edges import Files, settings_files
 from fedstage.plan.members import member_kinds
 from fedstage.plan.rounds import evaluated_rounds
@@ -48,8 +48,8 @@ def common_inputs(segment: Segment | LogitsSegment) -> Files:
         return common | {"public": segment.public}
     public = artefacts.public_file(line) if speaks(line) else artefacts.aggregation_images(line)
     return common | {
-        "data": artefacts.data_file(line.data, "train"),
-        "clients": artefacts.clients_table(line),
+        "data": data_files.data_file(line.data, "train"),
+        "clients": data_files.clients_table(line),
         "public": public,
         "validation": artefacts.server_validation(line) or [],
     }
@@ -71,7 +71,7 @@ def segment_inputs(segment: Segment) -> list[str]:
     own = {path for t in rounds for path in _own_reads(segment, t)}
     taught = (t for t in rounds if any(is_distilled(line, t, group) for group in segment.groups))
     teachers = _taught_from(segment, list(taught))
-    tables = (artefacts.participation_table(line, t) for t in rounds)
+    tables = (data_files.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
 

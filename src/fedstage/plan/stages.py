@@ -40,6 +40,7 @@ STAGES: dict[str, Stage] = {
     "partition": Stage(
         "divide the training samples over clients and roles", ("output", "histogram")
     ),
+    "core": Stage("write the labelled samples that the server has of its own", ("output",)),
     "participation": Stage("draw the client of each slot of a round", ("output",)),
     "initial_model": Stage("draw the weights that a global model starts from", ("output",)),
     # a round
@@ -82,7 +83,7 @@ STAGES: dict[str, Stage] = {
     ),
     # models that are trained to the end
     "local_model": _local(
-        "train one client alone, or the pooled data, to the end", batches=("client",)
+        "train a client, the pooled data, or the server's core, to the end", batches=("client",)
     ),
     "quantised_model": _local("quantise the model of a client, calibrated on its own samples"),
     "client_logits": _local("compute the logits of a model that a client has trained to the end"),

@@ -231,8 +231,14 @@ class HeldOut(Settings):
     name: Literal["held_out"]
 
 
-#: Public data: the held-out part, or the training images of another data set.
-Public = ByName[HeldOut | Digits | TorchvisionData | ParquetData | Isic2019]
+class CoreSamples(Settings):
+    """The labelled training samples that the server has of its own: `core` of a line."""
+
+    name: Literal["core"]
+
+
+#: Public data: the held-out part, the server's own, or the training images of another data set.
+Public = ByName[HeldOut | CoreSamples | Digits | TorchvisionData | ParquetData | Isic2019]
 
 
 class DataOption(Settings):

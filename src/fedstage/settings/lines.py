@@ -20,7 +20,7 @@ from fedstage.settings.local_training import (
 from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server, needs_validation
-from fedstage.settings.partitions import Partition
+from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_parts, check_public, check_samples
 from fedstage.settings.transfers import KlTransfer, Transfer
@@ -38,6 +38,7 @@ class Line(Groups):
     data: Data
     partition: Partition
     validation: Fraction = 0.0
+    core: Core | None = None
     start: WeightsFile | None = None
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
@@ -106,7 +107,7 @@ class Line(Groups):
         if self.server is None:
             yield f"server = null: {where} needs its settings, with which clients learn, too"
             return
-        yield from check_public(self.data, self.public)
+        yield from check_public(self.data, self.public, self.core)
         if needs_validation(self.server) or self.server.swa is not None:
             yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
         trainer = self.global_trainer
@@ -165,7 +166,7 @@ class Line(Groups):
         if self.server is None:
             yield "server = null: global needs the server's distillation settings"
             return
-        yield from check_public(self.data, self.public)
+        yield from check_public(self.data, self.public, self.core)
         if self.server.drop_worst != "none":
             yield from self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
         if needs_validation(self.server) and not self.data.server_validation:
@@ -205,6 +206,8 @@ def re_estimates(line: Line) -> bool:
 class LocalLine(Settings):
     """Training without federation, to the end: each client alone, or all their data pooled.
 
+    Or the server trains on its `core` alone (`on_core`).
+
     `client` has the whole length (for a comparison: rounds x local epochs). Of each client's
     samples, less the validation samples, `aggregator_fraction` are left to train a one-shot
     aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
@@ -218,7 +221,9 @@ class LocalLine(Settings):
     partition: Partition
     validation: Fraction = 0.0
     aggregator_fraction: Fraction = 0.0
+    core: Core | None = None
     pooled: bool = False
+    on_core: bool = False
     model: Model
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     initialisation: Literal["common", "own"] = "common"

@@ -23,7 +23,7 @@ from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server
-from fedstage.settings.partitions import Partition
+from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_public, check_samples
 from fedstage.settings.transfers import Transfer
@@ -58,6 +58,7 @@ class OneShotLine(OneShot):
     clients: Positive
     partition: Partition
     validation: Fraction = 0.0
+    core: Core | None = None
     model: Model
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     start: WeightsFile | None = None
@@ -129,7 +130,7 @@ class OneShotLine(OneShot):
         if self.server is None:
             yield "server = null: distillation needs the server's settings"
             return
-        yield from check_public(self.data, self.public)
+        yield from check_public(self.data, self.public, self.core)
         if self.server.drop_worst != "none":
             yield f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
         if self.server.samples_a_round is not None:

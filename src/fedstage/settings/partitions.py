@@ -62,6 +62,18 @@ class Shards(Scheme):
 Partition = ByName[Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards | Natural]
 
 
+class Core(Settings):
+    """Labelled training samples that the server has of its own, the core of Lee et al. (2020).
+
+    They are a `share` of the partition, one more than there are clients, or ``all`` training
+    samples, the clients' included (a control experiment). ``all`` classes must occur among them, or
+    only ``some``.
+    """
+
+    samples: Literal["share", "all"] = "share"
+    classes: Literal["all", "some"] = "all"
+
+
 class PartitionSettings(Settings):
     """The part of a training line that decides which samples each client has."""
 
@@ -69,4 +81,5 @@ class PartitionSettings(Settings):
     partition: Partition
     validation: Fraction
     aggregator_fraction: Fraction = 0.0
+    core: Core | None = None
     seed: int

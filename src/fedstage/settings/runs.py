@@ -35,5 +35,5 @@ class RunLength(Settings):
     evaluate: Evaluated = GlobalModel(name="global_model")
     evaluate_client: Count | None = None
     role: Role = "test"
-    training: Literal["federated", "alone", "pooled", "one_shot"] = "federated"
+    training: Literal["federated", "alone", "pooled", "core", "one_shot"] = "federated"
     choose: Choose | None = None

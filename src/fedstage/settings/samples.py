@@ -6,10 +6,13 @@ from fedstage.settings.data import AgNews, Data, ImageSet, Public, Sent140
 from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, Server
+from fedstage.settings.partitions import Core
 
 
-def check_public(data: Data, public: Public) -> Iterator[str]:
-    """Yield the faults of a held-out public set without samples, or of one changed in vain."""
+def check_public(data: Data, public: Public, core: Core | None) -> Iterator[str]:
+    """Yield the faults of a public set that has no samples, or of one changed in vain."""
+    if public.name == "core" and core is None:
+        yield "core = null: public = core needs one, such as core = {samples: share}"
     if public.name == "held_out":
         if not data.holds_out:
             yield "data.held_out = 0: public = held_out needs at least 1 sample"

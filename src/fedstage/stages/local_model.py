@@ -1,10 +1,11 @@
-"""Stage `local_model`: one client trained alone, or all their data pooled, to the end."""
+"""Stage `local_model`: a client, all their data pooled, or the server's core, to the end."""
 
 from pathlib import Path
 
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
+from fedstage.plan.one_shot_artefacts import trained_on
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import LocalLine
@@ -21,11 +22,16 @@ def local_model(
     client: int | None = None,
     data: Path,
     info: Path,
-    clients: Path,
+    clients: Path | None = None,
     start: Path,
     output: Path,
 ) -> None:
-    """Train the initial model on the training samples of `client`, or of all clients.
+    """Train a model on the training samples of `client`, or of all clients, or on all of `data`.
+
+    Parameters
+    ----------
+    clients : Path, optional
+        The partition; none where `data` is the server's core.
 
     Raises
     ------
@@ -33,10 +39,12 @@ def local_model(
         If training diverges: names the client and the step.
     """
     settings, device, dataset_info = begin(line, LocalLine, info)
-    images, labels = read_labelled(data, read_samples(clients, "train", client), device)
+    samples = None if clients is None else read_samples(clients, "train", client)
+    images, labels = read_labelled(data, samples, device)
     architecture = settings.model if client is None else client_model(settings, client)
     model = load_model(start, architecture, dataset_info, device, settings.numerics)
-    who = "pooled" if client is None else client
+    who = trained_on(settings) if client is None else client
+    assert who is not None, "a single model is trained on the pooled data or on the core"
     key = (settings.seed, "local_model", who)
     outcome = train(
         model,
@@ -50,8 +58,9 @@ def local_model(
         settings.numerics,
     )
     if outcome.diverged_at is not None:
+        name = f"client {who}" if isinstance(who, int) else who
         raise FedstageError(
-            f"local model, client {who}: the loss is not finite at step {outcome.diverged_at}; "
+            f"local model, {name}: the loss is not finite at step {outcome.diverged_at}; "
             f"lower client.learning_rate = {settings.client.learning_rate} or set client.clip_norm"
         )
     metadata = {"client": who, "samples": len(images), "steps": outcome.steps, "loss": outcome.loss}

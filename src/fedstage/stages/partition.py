@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
-from fedstage.data.partitions.roles import label_histogram, split_roles
+from fedstage.data.partitions.roles import label_histogram, split_roles, with_core
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.partitions import PartitionSettings
@@ -17,6 +17,8 @@ from fedstage.weights import Weights
 
 def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> None:
     """Write the client and role of each training sample, and the label histogram of each client.
+
+    If the server has a core, it is the last share, after those of the clients.
 
     Parameters
     ----------
@@ -34,8 +36,13 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
         raise FedstageError(f"{train}: has no tensor 'labels', only {sorted(tensors)}")
     generator = numpy_generator(chosen.seed, "partition", "clients")
     natural = _column(tensors, "clients")
-    assigned = divide(chosen.partition, labels, chosen.clients, generator, natural)
-    columns = split_roles(assigned, chosen.validation, chosen.seed, chosen.aggregator_fraction)
+    clients = chosen.clients
+    shares = clients + (chosen.core is not None)
+    assigned = divide(chosen.partition, labels, shares, generator, natural)
+    roles = (chosen.validation, chosen.seed, chosen.aggregator_fraction)
+    columns = split_roles(assigned[:clients], *roles)
+    if chosen.core is not None:
+        columns = with_core(columns, assigned[clients], clients)
     save_table(output, columns, CLIENTS_SCHEMA)
     save_table(histogram, label_histogram(columns, labels), HISTOGRAM_SCHEMA)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.artefacts import RESULTS
+from fedstage.plan.digests import RESULTS
 from fedstage.plan.edges import find_origin, made_in_segment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine

@@ -18,7 +18,7 @@ from fedstage.experiments.catalogue import (
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.identity import (
     data_id,
     initial_id,
@@ -300,7 +300,7 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
     ]
     for description, run in zip(runs, catalogue.runs["a", "mini"], strict=True):
         assert description["metrics"] == metrics_of(run)
-        assert description["partition"] == artefacts.label_histogram(run.line)
+        assert description["partition"] == data_files.label_histogram(run.line)
     read = ExperimentRuns.model_validate(described | {"runs": runs})
     for described_run, run in zip(read.runs, catalogue.runs["a", "mini"], strict=True):
         ((part,),) = (candidate.parts for candidate in described_run.candidates)

@@ -45,7 +45,7 @@ def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student
     "line", [one_shot(distillation=None), alone(federated(), 3, pooled=True)], ids=["many", "none"]
 )
 def test_what_ends_in_several_models_or_was_not_federated_is_no_start(line):
-    with pytest.raises(FedstageError, match="must be federated, or one_shot with distillation"):
+    with pytest.raises(FedstageError, match="must be federated, core, or one_shot with"):
         ended_in("e", line, 1)
 
 

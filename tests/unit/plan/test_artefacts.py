@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.identity import line_id, local_id
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.rounds import evaluated_rounds
@@ -327,10 +327,12 @@ def test_running_statistics_of_their_own_make_a_state():
 
 def test_public_images_are_read_by_aggregations_that_estimate_statistics():
     estimated = {"aggregation": {"batch_norm": "re_estimate"}}
-    held_out = artefacts.data_file(line().data, "held_out")
+    held_out = data_files.data_file(line().data, "held_out")
     assert artefacts.aggregation_images(line(**BATCH_NORM, **estimated)) == [held_out]
     settings = line(**BATCH_NORM, **estimated, public="svhn")
-    assert artefacts.aggregation_images(settings) == [artefacts.data_file(settings.public, "train")]
+    assert artefacts.aggregation_images(settings) == [
+        data_files.data_file(settings.public, "train")
+    ]
     assert artefacts.aggregation_images(line(**estimated)) == []
     assert artefacts.aggregation_images(line(**BATCH_NORM)) == []
 
@@ -391,17 +393,17 @@ def test_runs_of_different_length_share_all_rounds_of_the_shorter_one():
 
 def test_seeds_share_the_data_set_and_nothing_else():
     one, other = line(seed=0), line(seed=1)
-    assert artefacts.data_file(one.data, "train") == artefacts.data_file(other.data, "train")
-    assert artefacts.clients_table(one) != artefacts.clients_table(other)
-    assert artefacts.participation_table(one, 1) != artefacts.participation_table(other, 1)
+    assert data_files.data_file(one.data, "train") == data_files.data_file(other.data, "train")
+    assert data_files.clients_table(one) != data_files.clients_table(other)
+    assert data_files.participation_table(one, 1) != data_files.participation_table(other, 1)
     assert artefacts.global_model(one, 0, 0) != artefacts.global_model(other, 0, 0)
 
 
 def test_methods_of_a_seed_share_partition_participation_and_initial_models():
     methods = [line(), line(**FEDDF), fedsdd(), line(local={"fedprox": {"mu": 0.1}})]
-    assert len({artefacts.clients_table(method) for method in methods}) == 1
-    assert len({artefacts.label_histogram(method) for method in methods}) == 1
-    assert len({artefacts.participation_table(method, 7) for method in methods}) == 1
+    assert len({data_files.clients_table(method) for method in methods}) == 1
+    assert len({data_files.label_histogram(method) for method in methods}) == 1
+    assert len({data_files.participation_table(method, 7) for method in methods}) == 1
     assert len({artefacts.global_model(method, 0, 0) for method in methods}) == 1
 
 
@@ -476,11 +478,11 @@ def test_initial_models_of_groups_are_of_their_architectures():
 
 def test_data_files():
     data = line().data
-    folder = artefacts.data_file(data, "info").removesuffix("/info.json")
-    assert artefacts.data_file(data, "held_out") == f"{folder}/held_out.safetensors"
-    assert artefacts.samples_file(line().data, "test") == f"{folder}/test.safetensors"
-    assert artefacts.samples_file(line().data, "test_own") == f"{folder}/test_own.safetensors"
-    assert artefacts.samples_file(line().data, "validation") == f"{folder}/train.safetensors"
+    folder = data_files.data_file(data, "info").removesuffix("/info.json")
+    assert data_files.data_file(data, "held_out") == f"{folder}/held_out.safetensors"
+    assert data_files.samples_file(line(), "test") == f"{folder}/test.safetensors"
+    assert data_files.samples_file(line(), "test_own") == f"{folder}/test_own.safetensors"
+    assert data_files.samples_file(line(), "validation") == f"{folder}/train.safetensors"
 
 
 @pytest.mark.parametrize(
@@ -493,7 +495,7 @@ def test_data_files():
     ],
 )
 def test_participation_stands_in_blocks_that_do_not_depend_on_the_length(round, name):
-    path = artefacts.participation_table(line(), round)
+    path = data_files.participation_table(line(), round)
     assert path == f"results/participation/8_of_10-seed0/{name}.parquet"
 
 
@@ -573,7 +575,7 @@ def test_drop_worst_judges_all_clients_and_averages_the_students_group_anew():
     images = "logits/clients-server_validation.safetensors"
     assert artefacts.drop_worst_logits(settings, 3) == [f"{folder}/{images}" for folder in folders]
     assert artefacts.fused_updates(settings, 3, 1) == artefacts.updates(settings, 3, 1)
-    own = artefacts.data_file(settings.data, "server_validation")
+    own = data_files.data_file(settings.data, "server_validation")
     assert artefacts.server_validation(settings) == own
     assert artefacts.teaching_logits(settings) == [
         ("clients", "held_out", artefacts.public_file(settings)),
@@ -587,7 +589,7 @@ def test_distillations_read_the_servers_images_only_where_something_is_judged_by
     assert artefacts.server_validation(plain) is None
     assert len(artefacts.teaching_logits(plain)) == 1
     stopped = line(**{**ORIGINAL, "server": {**SERVER, "early_stopping": {}}})
-    assert artefacts.server_validation(stopped) == artefacts.data_file(
+    assert artefacts.server_validation(stopped) == data_files.data_file(
         stopped.data, "server_validation"
     )
     assert artefacts.drop_worst_logits(stopped, 3) == []
@@ -596,8 +598,8 @@ def test_distillations_read_the_servers_images_only_where_something_is_judged_by
 def test_public_images():
     held_out, other = line(**FEDDF), line(**{**FEDDF, "public": {"svhn": {"train_size": 100}}})
     assert artefacts.public_id(held_out) == "held_out"
-    assert artefacts.public_file(held_out) == artefacts.data_file(held_out.data, "held_out")
-    assert artefacts.public_file(other) == artefacts.data_file(other.public, "train")
+    assert artefacts.public_file(held_out) == data_files.data_file(held_out.data, "held_out")
+    assert artefacts.public_file(other) == data_files.data_file(other.public, "train")
     assert (
         artefacts.public_file(other)
         == f"results/data/{artefacts.public_id(other)}/train.safetensors"
@@ -671,8 +673,11 @@ def test_all_clients_or_one_are_scored_or_the_pooled_model():
 def test_every_path_is_one_that_needs_no_quotes():
     settings = fedsdd(2, **{"public": "svhn"})
     paths = [path for path, _ in files_of(settings)]
-    paths += [artefacts.data_file(settings.data, "info"), artefacts.clients_table(settings)]
-    paths += [artefacts.participation_table(settings, 1), artefacts.line_file(settings)]
+    paths += [
+        data_files.data_file(settings.data, "info"),
+        data_files.clients_table(settings),
+    ]
+    paths += [data_files.participation_table(settings, 1), artefacts.line_file(settings)]
     paths += [artefacts.public_file(settings), *artefacts.teacher_logits(settings, 3)]
     assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
 

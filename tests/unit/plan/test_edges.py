@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.edges import find_origin, made_in_segment, read_by
 from fedstage.plan.sharing import undistilled
 from fedstage.settings.lines import Line
@@ -50,7 +50,7 @@ def test_states_that_a_round_goes_on_from(changes, participant, aggregation, rou
     assert read(update, line) == start | states(participant)
     public = {}
     if line.aggregation.batch_norm == "re_estimate":
-        public = {"public": [artefacts.data_file(line.data, "held_out")]}
+        public = {"public": [data_files.data_file(line.data, "held_out")]}
     expected = start | states(aggregation) | public
     assert read(artefacts.aggregated_model(line, round, 1), line) == expected
     assert read(artefacts.round_state(line, round, 1), line) == expected
@@ -67,7 +67,7 @@ JUDGED = Line.model_validate(
         "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"},
     }
 )
-OWN = artefacts.data_file(JUDGED.data, "server_validation")
+OWN = data_files.data_file(JUDGED.data, "server_validation")
 
 
 def inputs_of(path):
@@ -91,7 +91,7 @@ def test_logits_on_the_servers_images():
 @pytest.mark.parametrize("images", ["test", "test_own"])
 def test_logits_on_the_images_of_a_role(images):
     inputs = inputs_of(artefacts.logits_file(JUDGED, 3, 0, "clients", images))
-    assert inputs["data"] == [artefacts.data_file(JUDGED.data, images)]
+    assert inputs["data"] == [data_files.data_file(JUDGED.data, images)]
     assert "clients" not in inputs
 
 
@@ -181,11 +181,11 @@ def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_befo
     assert "public" not in first
     said = [artefacts.logits_file(DSFL, 2, group, "clients", "held_out") for group in (1, 2)]
     assert later["said"] == said
-    assert later["public"] == [artefacts.data_file(DSFL.data, "held_out")]
+    assert later["public"] == [data_files.data_file(DSFL.data, "held_out")]
     # The client's own model is in the state of its group.
     assert later["state"] == [artefacts.round_state(DSFL, 2, 1)]
     counted = read_by(DSFL, find_origin(artefacts.aggregated_model(DSFL, 3, 1)))
-    assert counted["public"] == [artefacts.data_file(DSFL.data, "held_out")]
+    assert counted["public"] == [data_files.data_file(DSFL.data, "held_out")]
 
 
 def test_the_servers_model_starts_from_itself_where_no_head_is_transferred():
@@ -222,8 +222,8 @@ def test_the_servers_model_learns_from_all_participants_and_their_samples():
         "line": [artefacts.line_file(GKT)],
         "start": [artefacts.global_model(GKT, 2, 0)],
         "updates": all_updates(GKT, 3),
-        "data": [artefacts.data_file(GKT.data, "train")],
-        "clients": [artefacts.clients_table(GKT)],
+        "data": [data_files.data_file(GKT.data, "train")],
+        "clients": [data_files.clients_table(GKT)],
     }
     assert read_by(GKT, find_origin(artefacts.global_model(GKT, 1, 0)))["start"] == [
         artefacts.initial_model(GKT.data, GKT.model, GKT.seed, 0)

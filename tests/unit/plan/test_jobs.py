@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.jobs import Job, job_of, jobs_behind, jobs_of, members
 from fedstage.settings.ensembles import Aggregated
 from fedstage.settings.lines import Line
@@ -117,7 +117,7 @@ def test_what_is_of_no_round_has_no_job():
     method = line()
     assert job_of(artefacts.line_file(method)) is None
     assert job_of(artefacts.global_model(method, 0, 0)) is None
-    assert job_of(artefacts.clients_table(method)) is None
+    assert job_of(data_files.clients_table(method)) is None
 
 
 def test_members_are_the_models_that_logits_read():

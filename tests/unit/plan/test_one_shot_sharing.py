@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan.edges import as_lists
 from fedstage.plan.identity import (
     aggregator_id,
@@ -61,6 +61,7 @@ REACH = {
     "partition": ("iid", ALL),
     "validation": (0.2, ALL),
     "aggregator_fraction": (0.2, ALL),
+    "core": ({"samples": "share"}, ALL),
     "local_fraction": (0.9, set()),  # what is meant without it
     "model": ("logistic_regression", TRAINED),
     "architectures": (["cnn_small", "logistic_regression"], TRAINED),
@@ -298,15 +299,13 @@ def test_students_of_a_seed_start_from_one_model():
 def test_images_are_whole_sets_or_training_samples_of_a_role():
     line = local_line(one_shot())
     of_sets = {
-        name: artefacts.data_file(line.data, name)
+        name: data_files.data_file(line.data, name)
         for name in ("test", "test_own", "held_out", "server_validation")
     }
-    of_roles = dict.fromkeys(("validation", "aggregator"), artefacts.data_file(line.data, "train"))
+    of_roles = dict.fromkeys(("validation", "aggregator"), data_files.data_file(line.data, "train"))
     for images, expected in (of_sets | of_roles).items():
-        assert artefacts.samples_file(line.data, images) == expected
-    assert (
-        artefacts.samples_file(line.data, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
-    )
+        assert data_files.samples_file(line, images) == expected
+    assert data_files.samples_file(line, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
 
 
 # --- what an aggregator reads ---------------------------------------------------------------------

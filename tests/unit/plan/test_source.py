@@ -271,7 +271,7 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("plan/artefacts.py", "clients.parquet", "who.parquet"),
+        ("plan/data_files.py", "clients.parquet", "who.parquet"),
         ("plan/sharing.py", "return (0,)\n", "return (1,)\n"),
     ],
 )

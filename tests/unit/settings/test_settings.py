@@ -615,8 +615,8 @@ def test_global_is_the_only_name_of_the_global_trainer():
 
 def test_local_line_has_the_fields_of_a_line_that_do_not_need_a_federation():
     whole = {**OneShotLine.model_fields, **Line.model_fields}
-    assert set(LocalLine.model_fields) - {"pooled"} < set(whole)
-    for name in set(LocalLine.model_fields) - {"pooled"}:
+    assert set(LocalLine.model_fields) - {"pooled", "on_core"} < set(whole)
+    for name in set(LocalLine.model_fields) - {"pooled", "on_core"}:
         own, other = LocalLine.model_fields[name], whole[name]
         assert (own.annotation, own.default) == (other.annotation, other.default), name
 

@@ -17,7 +17,7 @@ from fedstage.data.client_groups import draw_groups
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.models.heads import HEAD
-from fedstage.plan import artefacts, edges
+from fedstage.plan import artefacts, data_files, edges
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.sharing import groups_drawn, is_distilled, keeps_state, owner, takes_head
@@ -74,17 +74,17 @@ def a_line(**changes):
 def prepare(line, rounds=2):
     """Write what rounds start from, below the current folder."""
     parts = ("train", "test", "held_out", "server_validation")
-    data = {part: artefacts.data_file(line.data, part) for part in parts}
-    info = artefacts.data_file(line.data, "info")
+    data = {part: data_files.data_file(line.data, part) for part in parts}
+    info = data_files.data_file(line.data, "info")
     call("dataset", data | {"info": info}, settings=as_json(canonical(line.data)))
     tables = {
-        "output": artefacts.clients_table(line),
-        "histogram": artefacts.label_histogram(line),
+        "output": data_files.clients_table(line),
+        "histogram": data_files.label_histogram(line),
     }
     settings = json.dumps(partition_settings(line))
     call("partition", tables | {"train": data["train"]}, settings=settings)
     call(
-        "participation", {"output": artefacts.participation_table(line, 1)}, clients=CLIENTS,
+        "participation", {"output": data_files.participation_table(line, 1)}, clients=CLIENTS,
         participants=PARTICIPANTS, seed=line.seed, first=1, last=rounds, groups=groups_drawn(line),
     )  # fmt: skip
     for group, model in enumerate(line.architectures):
@@ -179,7 +179,7 @@ def notes(path):
 
 def plan(line, round):
     """Return the client of each slot of a round that is not empty."""
-    rows = load_table(artefacts.participation_table(line, 1)).to_pylist()
+    rows = load_table(data_files.participation_table(line, 1)).to_pylist()
     return {
         row["slot"]: row["client"]
         for row in rows
@@ -408,9 +408,9 @@ def evaluated(line, what, tmp_path, **changes):
 
 def counted(line):
     """Return the labels of each client's training samples."""
-    labels = tensors(artefacts.data_file(line.data, "train"))["labels"].numpy()
+    labels = tensors(data_files.data_file(line.data, "train"))["labels"].numpy()
     own = {client: [] for client in range(CLIENTS)}
-    for row in load_table(artefacts.clients_table(line)).to_pylist():
+    for row in load_table(data_files.clients_table(line)).to_pylist():
         if row["role"] == "train":
             own[row["client"]].append(labels[row["sample"]])
     return own
@@ -418,7 +418,7 @@ def counted(line):
 
 def scores_by_hand(line, round):
     """Return accuracy, loss and accuracy on its own mix of classes of each participant."""
-    y = tensors(artefacts.data_file(line.data, "test"))["labels"].numpy()
+    y = tensors(data_files.data_file(line.data, "test"))["labels"].numpy()
     own, found = counted(line), {}
     for group in (1, 2):
         one = owner(line, round, group)
@@ -455,7 +455,7 @@ def test_scores_of_each_client_are_means_of_their_own(at_dsfl, tmp_path):
 def test_own_accuracies_depend_on_whose_model_it_is(at_dsfl, tmp_path):
     """The check of the test above: with the mixes of other clients the mean is another."""
     (_, row) = evaluated(at_dsfl, "each_client", tmp_path)
-    table = load_table(artefacts.label_histogram(at_dsfl))
+    table = load_table(data_files.label_histogram(at_dsfl))
     turned = [(client + 1) % CLIENTS for client in table["client"].to_pylist()]
     other = str(tmp_path / "turned.parquet")
     save_table(other, table.to_pydict() | {"client": turned}, HISTOGRAM_SCHEMA)
@@ -486,7 +486,7 @@ def test_the_servers_model_is_scored_with_the_participants_of_all_groups(at_fede
 def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
     name = "clients_by_confidence_probabilities"
     rows = evaluated(at_fedet, name, tmp_path)
-    y = tensors(artefacts.data_file(at_fedet.data, "test"))["labels"].numpy()
+    y = tensors(data_files.data_file(at_fedet.data, "test"))["labels"].numpy()
     for row in rows:
         files = [artefacts.logits_file(owner(at_fedet, row["round"], k), row["round"], k, "clients",
                                        "test") for k in (1, 2)]  # fmt: skip

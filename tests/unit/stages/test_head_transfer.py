@@ -8,7 +8,7 @@ import torch
 
 from fedstage.data.client_groups import draw_groups
 from fedstage.models.heads import BODY, HEAD
-from fedstage.plan import artefacts, segments
+from fedstage.plan import artefacts, data_files, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.runs import Run
@@ -137,19 +137,19 @@ def trained(tmp_path, monkeypatch):
 def prepare(line, number_of_initial):
     """Write what rounds start from; `number_of_initial` says which initial model is a group's."""
     files = {
-        part: Path(artefacts.data_file(line.data, part))
+        part: Path(data_files.data_file(line.data, part))
         for part in ("train", "test", "held_out", "info")
     }
     dataset(settings=as_json(canonical(line.data)), **files)
-    histogram = Path(artefacts.label_histogram(line))
+    histogram = Path(data_files.label_histogram(line))
     partition(
         settings=json.dumps(partition_settings(line)), train=files["train"],
-        output=Path(artefacts.clients_table(line)), histogram=histogram,
+        output=Path(data_files.clients_table(line)), histogram=histogram,
     )  # fmt: skip
     participation(
         clients=line.clients, participants=line.participants, seed=line.seed, first=1, last=100,
         groups=groups_drawn(line), histogram=histogram,
-        output=Path(artefacts.participation_table(line, 1)),
+        output=Path(data_files.participation_table(line, 1)),
     )  # fmt: skip
     for group in range(line.global_models):
         model = model_of(line, group)
@@ -220,7 +220,7 @@ def test_after_every_round_all_models_have_the_servers_head_bit_for_bit(trained)
 def test_an_architecture_without_participants_keeps_its_body_and_takes_the_head(trained):
     line = trained(**FEDET)
     group_of = draw_groups(line.clients, 2, line.seed)
-    table = load_table(artefacts.participation_table(line, 1)).to_pylist()
+    table = load_table(data_files.participation_table(line, 1)).to_pylist()
     absences = together = 0
     for round in range(1, ROUNDS + 1):
         clients = {row["client"] for row in table if row["round"] == round} - {None}

@@ -7,7 +7,7 @@ import torch
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.sharing import normalised
@@ -48,17 +48,17 @@ def prepare(tmp_path, monkeypatch):
     def make(**changes):
         line = normalised(Line.model_validate(BASE | changes))
         data = {
-            part: artefacts.data_file(line.data, part) for part in ("train", "test", "held_out")
+            part: data_files.data_file(line.data, part) for part in ("train", "test", "held_out")
         }
-        info = artefacts.data_file(line.data, "info")
+        info = data_files.data_file(line.data, "info")
         call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
         call(
             "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
-            output=artefacts.clients_table(line), histogram=artefacts.label_histogram(line),
+            output=data_files.clients_table(line), histogram=data_files.label_histogram(line),
         )  # fmt: skip
         call(
             "participation", clients=CLIENTS, participants=CLIENTS, seed=1, first=1, last=100,
-            output=artefacts.participation_table(line, 1),
+            output=data_files.participation_table(line, 1),
         )  # fmt: skip
         model = as_json({"model": canonical(line.model), "seed": 1})
         output = artefacts.global_model(line, 0, 0)
@@ -74,10 +74,10 @@ def inputs(line, tmp_path):
         "line": tmp_path / artefacts.line_file(line),
         "round": 1,
         "group": 0,
-        "data": tmp_path / artefacts.data_file(line.data, "train"),
-        "info": tmp_path / artefacts.data_file(line.data, "info"),
-        "clients": tmp_path / artefacts.clients_table(line),
-        "participation": tmp_path / artefacts.participation_table(line, 1),
+        "data": tmp_path / data_files.data_file(line.data, "train"),
+        "info": tmp_path / data_files.data_file(line.data, "info"),
+        "clients": tmp_path / data_files.clients_table(line),
+        "participation": tmp_path / data_files.participation_table(line, 1),
         "start": tmp_path / artefacts.global_model(line, 0, 0),
     }
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, segment_files, segments
+from fedstage.plan import artefacts, data_files, segment_files, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.runs import Run
@@ -55,16 +55,16 @@ def prepare(tmp_path, monkeypatch):
     def make(**changes):
         line = Line.model_validate(BASE | changes)
         parts = ("train", "test", "held_out", "server_validation")
-        data = {part: artefacts.data_file(line.data, part) for part in parts}
-        info = artefacts.data_file(line.data, "info")
+        data = {part: data_files.data_file(line.data, part) for part in parts}
+        info = data_files.data_file(line.data, "info")
         call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
         call(
             "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
-            output=artefacts.clients_table(line), histogram=artefacts.label_histogram(line),
+            output=data_files.clients_table(line), histogram=data_files.label_histogram(line),
         )  # fmt: skip
         call(
             "participation", clients=3, participants=2, seed=0, first=1, last=100,
-            output=artefacts.participation_table(line, 1),
+            output=data_files.participation_table(line, 1),
         )  # fmt: skip
         model = as_json({"model": canonical(line.model), "seed": 0})
         for group in range(line.global_models):

@@ -15,7 +15,7 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.edges import find_origin, read_by
 from fedstage.plan.identity import (
@@ -58,7 +58,7 @@ BASE = undistilled(LINE)
 ALONE = LocalLine(
     **{name: getattr(LINE, name) for name in LocalLine.model_fields if name in Line.model_fields}
 )
-INFO = artefacts.data_file(LINE.data, "info")
+INFO = data_files.data_file(LINE.data, "info")
 
 
 def public_logits(round, group):
@@ -77,19 +77,19 @@ def call(stage, log, source, **options):
 def prepare():
     """Make what rounds start from."""
     data, scheme, plan = data_id(LINE.data), partition_id(LINE), participation_id(LINE)
-    parts = {part: artefacts.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
+    parts = {part: data_files.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
     source = source_of(LINE.data, "dataset")
     settings = as_json(canonical(LINE.data))
     call("dataset", f"dataset/{data}", source, settings=settings, **parts, info=INFO)
     call(
         "partition", f"partition/{scheme}", source_of(LINE, "partition"),
         settings=as_json(partition_settings(LINE)), train=parts["train"],
-        output=artefacts.clients_table(LINE), histogram=artefacts.label_histogram(LINE),
+        output=data_files.clients_table(LINE), histogram=data_files.label_histogram(LINE),
     )  # fmt: skip
     call(
         "participation", f"participation/{plan}/rounds_0001-0100",
         stage_fingerprint("participation"), clients=3, participants=2, seed=5, first=1, last=100,
-        output=artefacts.participation_table(LINE, 1),
+        output=data_files.participation_table(LINE, 1),
     )  # fmt: skip
     initial = initial_id(LINE.data, LINE.model, LINE.seed)
     drawn = InitialModel(model=LINE.model, seed=LINE.seed)
@@ -118,9 +118,9 @@ def train(line, round, group):
         call(
             "local_training", f"local_training/{place}/slot_{slot}",
             source_of(line, "local_training"), **about, **begun, round=round, group=group,
-            slots=[slot], data=artefacts.data_file(line.data, "train"),
-            clients=artefacts.clients_table(line),
-            participation=artefacts.participation_table(line, round), outputs=[update],
+            slots=[slot], data=data_files.data_file(line.data, "train"),
+            clients=data_files.clients_table(line),
+            participation=data_files.participation_table(line, round), outputs=[update],
         )  # fmt: skip
     call(
         "aggregation", f"aggregation/{place}", source_of(line, "aggregation"), **about, **begun,
@@ -162,14 +162,14 @@ def evaluate():
             source_of(BASE, "logits", members="aggregated"), line=artefacts.line_file(BASE),
             info=INFO, members="aggregated",
             models=artefacts.aggregated_model(BASE, 1, group),
-            data=artefacts.data_file(LINE.data, "test"), output=output,
+            data=data_files.data_file(LINE.data, "test"), output=output,
         )  # fmt: skip
     call(
         "evaluation", f"evaluation/{line_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
         source_of(LINE, "evaluation", "aggregated_2"), line=artefacts.line_file(LINE), info=INFO,
         evaluated="aggregated_2", role="test", models=members,
-        data=artefacts.data_file(LINE.data, "test"), clients=artefacts.clients_table(LINE),
-        histogram=artefacts.label_histogram(LINE),
+        data=data_files.data_file(LINE.data, "test"), clients=data_files.clients_table(LINE),
+        histogram=data_files.label_histogram(LINE),
         participants=[artefacts.participants_table(LINE, 1, group) for group in (0, 1)],
         output=METRICS,
     )  # fmt: skip
@@ -185,8 +185,8 @@ def train_alone():
     )  # fmt: skip
     call(
         "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
-        line=line, client=1, data=artefacts.data_file(LINE.data, "train"), info=INFO,
-        clients=artefacts.clients_table(LINE),
+        line=line, client=1, data=data_files.data_file(LINE.data, "train"), info=INFO,
+        clients=data_files.clients_table(LINE),
         start=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 0),
         output=one_shot_artefacts.local_models(ALONE)[1],
     )  # fmt: skip
@@ -337,10 +337,10 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
 @pytest.mark.parametrize(
     ("path", "stage", "settings", "options"),
     [
-        (artefacts.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
-        (artefacts.label_histogram(LINE), "partition", partition_settings(LINE), None),
+        (data_files.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
+        (data_files.label_histogram(LINE), "partition", partition_settings(LINE), None),
         (
-            artefacts.participation_table(LINE, 1), "participation", None,
+            data_files.participation_table(LINE, 1), "participation", None,
             {"clients": 3, "participants": 2, "seed": 5, "first": 1, "last": 100},
         ),
         (

@@ -39,7 +39,7 @@ def compute_client_logits(
     """
     tensors, metadata = load_tensors(path)
     client, numerics = metadata["client"], PLAIN if quantisation else settings.numerics
-    architecture = settings.model if client == "pooled" else client_model(settings, client)
+    architecture = settings.model if isinstance(client, str) else client_model(settings, client)
     network = new_model(architecture, info, samples.device, numerics)
     if quantisation:
         scheme = validate_json(Int8, quantisation, "--quantisation")

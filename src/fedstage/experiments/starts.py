@@ -117,7 +117,7 @@ def check_parts(where: str, parts: Sequence[Run], methods: Mapping[str, Raw]) ->
 def _architectures(line: Line | LocalLine | OneShotLine) -> tuple[Model, ...]:
     """Return the architectures of all models that are trained from the start."""
     if isinstance(line, Line):
-        return models_of(line)
+        return models_of(line) if line.start_of == "all" else (line.model,)
     if isinstance(line, LocalLine) and one_shot_artefacts.trained_on(line):
         return (line.model,)
     return tuple(client_model(line, client) for client in range(line.clients))

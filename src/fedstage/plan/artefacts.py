@@ -109,7 +109,9 @@ def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
 def global_model(line: Line, round: int, group: int) -> str:
     """Return w*_{t,k}; round 0 is the line's start, by default the initial model."""
     if round == 0:
-        return line.start or initial_model(line.data, model_of(line, group), line.seed, group)
+        if line.start and (line.start_of == "all" or group not in client_groups(line)):
+            return line.start
+        return initial_model(line.data, model_of(line, group), line.seed, group)
     if is_distilled(line, round, group) or takes_features(line, group):
         name = "distilled" if is_distilled(line, round, group) else "trained"
         return f"{line_folder(line)}/round_{round:04d}/group_{group}/{name}.safetensors"

@@ -126,6 +126,8 @@ def normalised(line: Line) -> Line:
     if trainer is not None and trainer.name == "designated" and len(set(models_of(line))) == 1:
         # With one architecture the main model is group 0's in any case.
         unread["global_trainer"] = trainer.model_copy(update={"main": "first"})
+    if line.start is None:
+        unread["start_of"] = "all"
     if not any(map(has_batch_norm, models_of(line))):
         unread["aggregation"] = line.aggregation.model_copy(update={"batch_norm": "average"})
     if line.local.name == "scaffold" and groups == 1:

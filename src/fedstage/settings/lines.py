@@ -29,8 +29,9 @@ from fedstage.settings.transfers import KlTransfer, Transfer
 class Line(Groups):
     """A training line: all that determines the weights of a federated run, and nothing else.
 
-    So it has no number of rounds, evaluation or scheduling. All groups start from the final model
-    of another line (`start`), by default from initial models. Students learn from the ensemble what
+    So it has no number of rounds, evaluation or scheduling. All groups, or that of the server's
+    model only (`start_of`), start from the final model of another line (`start`), by default from
+    initial models. Students learn from the ensemble what
     `distillation` says, by default its probabilities.
     """
 
@@ -40,6 +41,7 @@ class Line(Groups):
     validation: Fraction = 0.0
     core: Core | None = None
     start: WeightsFile | None = None
+    start_of: Literal["all", "server"] = "all"
     local: LocalTrainer = FedAvg(name="fedavg")
     client: Client
     compression: Compression = Uncompressed(name="none")
@@ -60,6 +62,8 @@ class Line(Groups):
                 f"participants = {self.participants}: must be clients = {self.clients} with "
                 "client.batches = continued, so that every client takes the steps of every round"
             )
+        if self.start_of == "server" and not self.server_model:
+            yield "start_of = 'server': needs server_model = true, a model that no client trains"
         # A server's model that takes features sees no samples.
         models = _of_clients(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)

@@ -526,6 +526,9 @@ BAD_CONFIGURATIONS = {
     "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
     "unknown role": at("b:role", "train", "role = 'train'", "'test', 'test_own' or 'val"),
     "unknown training": method({"training": "solo"}, "training = 'solo'", "'core' or 'one_shot'"),
+    "a start of no server": at(
+        "b:start_of", "server", "start_of = 'server'", "needs server_model = true"
+    ),
     "training on no core": method({"training": "core"}, "core = null", "training = core needs one"),
     "public core without one": method(
         {"public": "core", "ensemble": "clients", "global": "basic"},

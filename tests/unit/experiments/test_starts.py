@@ -41,6 +41,23 @@ def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student
     assert ended_in("e", one_shot(), 1) == one_shot_artefacts.student_file(one_shot())
 
 
+def test_a_model_of_the_core_is_one_to_start_from():
+    core = alone(federated(core={}), 3, on_core=True)
+    assert ended_in("e", core, 1) == one_shot_artefacts.local_models(core)[0]
+    assert one_shot_artefacts.local_models(core)[0].endswith("/core.safetensors")
+    check_start("e", federated(core={}), core)
+    with pytest.raises(FedstageError, match="start: core = "):
+        check_start("e", federated(), core)
+
+
+def test_only_the_servers_model_must_have_the_architecture_of_its_start():
+    before, other = federated(), {"logistic_regression": {}}
+    groups = {"global_models": 2, "server_model": True, "architectures": ["cnn_small", other]}
+    check_start("e", federated(**groups, start_of="server"), before)
+    with pytest.raises(FedstageError, match="ends in model = 'cnn_small'"):
+        check_start("e", federated(**groups), before)
+
+
 @pytest.mark.parametrize(
     "line", [one_shot(distillation=None), alone(federated(), 3, pooled=True)], ids=["many", "none"]
 )

@@ -459,6 +459,27 @@ def test_global_model_of_round_zero_is_the_initial_model_of_the_group():
     assert artefacts.global_model(settings, 0, 2).endswith("/group_2.safetensors")
 
 
+def test_the_servers_model_alone_may_have_a_start():
+    start = "results/local_models/a/core.safetensors"
+    settings = line(server_model=True, global_models=2, start=start)
+    assert [artefacts.global_model(settings, 0, group) for group in (0, 1)] == [start, start]
+    own = settings.model_copy(update={"start_of": "server"})
+    initial = artefacts.initial_model(own.data, own.model, own.seed, 1)
+    assert [artefacts.global_model(own, 0, group) for group in (0, 1)] == [start, initial]
+
+
+def test_the_core_is_a_share_of_the_partition_or_all_training_samples():
+    settings = line(
+        core={}, public="core", ensemble="clients", server=SERVER, **{"global": "basic"}
+    )
+    folder = data_files.clients_table(settings).removesuffix("/clients.parquet")
+    assert artefacts.public_file(settings) == f"{folder}/core.safetensors"
+    assert folder != data_files.clients_table(line()).removesuffix("/clients.parquet")
+    every = line(core={"samples": "all"}, public="core")
+    assert data_files.core_file(every) == data_files.data_file(every.data, "train")
+    assert data_files.clients_table(every) == data_files.clients_table(line())
+
+
 def test_unread_settings_do_not_move_a_line():
     settings = line(ensemble="clients", server=SERVER, public="svhn")
     assert artefacts.line_folder(settings) == artefacts.line_folder(line())

@@ -324,6 +324,15 @@ REACH = {
     "participation": ("by_samples", {"participation", *TRAINED}),
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
     "start": ("results/distilled_models/a/model.safetensors", {*TRAINED, *LOCAL}),
+    "start_of": (
+        "server",
+        TRAINED,
+        {
+            "server_model": True,
+            "global_models": 2,
+            "start": "results/distilled_models/a/model.safetensors",
+        },
+    ),
     "global_models": (2, TRAINED),
     "architectures": (["cnn_small"], set()),  # of one group it is the model; see below
     "client_architectures": ([{"model": "cnn_small", "clients": 5}], set()),  # the only one
@@ -1168,6 +1177,7 @@ PINNED_DEFAULTS = {
     "LocalLine.on_core": False,
     "LocalLine.core": None,
     "Line.core": None,
+    "Line.start_of": "all",
     "OneShotLine.core": None,
     "PartitionSettings.core": None,
     "Core.samples": "share",

@@ -40,7 +40,7 @@ rule local_evaluation:
     log:
         "results/logs/local_evaluation/{line}/{precision}/{who}-{role}-rounds_{rounds}.log",
     wildcard_constraints:
-        who=r"each_client|client_\d+|pooled",
+        who=r"each_client|client_\d+|pooled|core",
         rounds=r"\d{4}",
     threads: threads
     resources:

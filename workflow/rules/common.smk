@@ -17,7 +17,7 @@ from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds
 from fedstage.experiments.catalogue import metrics_of, trained_runs
-from fedstage.experiments.descriptions import files_of, tables_read, validation_of
+from fedstage.experiments.descriptions import files_of, files_of_rounds, retention_of, validation_of
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of
 from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
@@ -172,9 +172,9 @@ def description(experiment, scale, what):
 
 
 def measurements(wildcards):
-    """Return the tables of each run's seconds and bytes, where the experiment measures them."""
+    """Return tables of runs beside metrics: seconds, bytes, forgetting, if these are measured."""
     wanted = CATALOGUE.experiments[wildcards.experiment].results
-    kinds = [kind for kind in ("round_times", "communication") if kind in wanted]
+    kinds = [kind for kind in ("round_times", "communication", "retention") if kind in wanted]
     return [
         "results/{}/{experiment}/{scale}.runs.parquet".format(kind, **wildcards) for kind in kinds
     ]

@@ -32,6 +32,30 @@ rule evaluation:
         " --participants {input.participants} --output {output}"
 
 
+rule retention:
+    input:
+        unpack(lambda w: edges.retention(line_of(w), int(w.rounds))),
+    output:
+        measures="results/training/{line}/metrics/retention/rounds_{rounds}.parquet",
+        right="results/training/{line}/metrics/retention/rounds_{rounds}.safetensors",
+    log:
+        "results/logs/retention/{line}/rounds_{rounds}.log",
+    wildcard_constraints:
+        rounds=r"\d{4}",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("retention"),
+    message:
+        "what is forgotten from round to round, rounds 1 to {wildcards.rounds} ({wildcards.line})"
+    shell:
+        "fedstage retention --log {log} --fingerprint {params.source}"
+        " --line {input.line} --models {input.models} --data {input.data} --test {input.test}"
+        " --info {input.info} --clients {input.clients} --participants {input.participants}"
+        " --output {output.measures} --right {output.right}"
+
+
 rule local_evaluation:
     input:
         unpack(lambda w: explained(one_shot_edges.local_evaluation, precise_line(w), w.who, w.role)),

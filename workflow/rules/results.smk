@@ -209,6 +209,34 @@ rule round_times:
         " --parquet {output.parquet} --by-run {output.by_run}"
 
 
+rule retention_summary:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+        measures=lambda w: retention_of(CATALOGUE, w.experiment, w.scale),
+    output:
+        csv=f"results/retention/{AT}.csv",
+        parquet=f"results/retention/{AT}.parquet",
+        by_run=f"results/retention/{AT}.runs.parquet",
+        overlap=f"results/retention/{AT}.overlap.csv",
+        markdown=f"results/retention/{AT}.md",
+        html=shown(f"results/retention/{AT}.html", "retention", "what is forgotten"),
+        curves=shown(
+            f"results/figures/{AT}_retention.png", "retention", "what is forgotten, over rounds"
+        ),
+        venn=shown(f"results/figures/{AT}_venn.png", "venn", "lost, gained and retained samples"),
+    log:
+        f"results/logs/retention_summary/{AT}.log",
+    params:
+        source=stage_fingerprint("retention_summary"),
+    message:
+        "what is forgotten in {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage retention_summary --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
+        " --by-run {output.by_run} --overlap {output.overlap} --markdown {output.markdown}"
+        " --html {output.html} --curves {output.curves} --venn {output.venn}"
+
+
 rule forgetting:
     input:
         traces=f"results/descriptions/{AT}.traces.json",

@@ -9,7 +9,7 @@ SEGMENT_RULES = segment_rules(
     asked_runs(CATALOGUE, ARGUMENTS),
     EXECUTION.segment_rounds if EXECUTION.granularity == "segment" else 1,
     KEEP,
-    tables_read(CATALOGUE),
+    files_of_rounds(CATALOGUE),
 )
 
 for RULE in SEGMENT_RULES:

@@ -1,12 +1,14 @@
 """Descriptions of experiments for the stages of results, as JSON."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, edges, one_shot_artefacts
 from fedstage.plan.digests import canonical
 from fedstage.plan.one_shot_sharing import aggregating
+from fedstage.plan.retention_files import retention_file, right_file
 from fedstage.plan.runs import Run
+from fedstage.plan.sharing import normalised
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
@@ -24,7 +26,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the runs file of an experiment at a scale: see `fedstage.results.runs_file`."""
     definition = find(catalogue.experiments, experiment, "experiment")
     resolved = catalogue.runs[experiment, scale]
-    runs = [_described(run, definition.table.also) for run in resolved]
+    runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition)}
     head["labels"] = {str(run.axes["method"]): run.label for run in resolved if run.label}
     if published := catalogue.published.get((experiment, scale)):
@@ -86,15 +88,30 @@ def validation_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str
     return list(dict.fromkeys(path for run in runs for path in _validation(run)))
 
 
-def tables_read(catalogue: Catalogue) -> Iterator[str]:
-    """Yield the tables of rounds that experiments with the result communication read."""
+def retention_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
+    """Return the measures of forgetting of all runs, and what chooses among candidates."""
+    runs = catalogue.runs[experiment, scale]
+    measures = (path for run in runs for path in _retention(run))
+    chosen = (artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates)
+    beside = [file for path in measures for file in (path, right_file(path))]
+    return list(dict.fromkeys([*beside, *chosen]))
+
+
+def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
+    """Yield the files of rounds that results read beside metrics: tables, and main models."""
     for (name, _), runs in catalogue.runs.items():
-        if "communication" in catalogue.experiments[name].results:
+        results = catalogue.experiments[name].results
+        if "communication" in results:
             for part in (part for run in runs for part in _parts(run)):
                 yield from traffic_files(part.line, part.length.rounds)
+        if "retention" in results:
+            for one in (one for run in runs for one in run.candidates or (run,)):
+                assert isinstance(one.line, Line), "checked when experiments are resolved"
+                read = edges.retention(normalised(one.line), one.length.rounds)
+                yield from (*read["models"], *read["participants"])
 
 
-def _described(run: Run, also: Collection[str]) -> Raw:
+def _described(run: Run, experiment: Experiment) -> Raw:
     described: Raw = {
         "settings": run.axes,
         "metrics": metrics_of(run),
@@ -108,9 +125,19 @@ def _described(run: Run, also: Collection[str]) -> Raw:
         described["chosen"] = artefacts.chosen_file(choice_id(run))
     if validation := _validation(run):
         described["validation"] = validation
-    if also and (over_rounds := _over_rounds(run)):
+    if "retention" in experiment.results:
+        described["retention"] = _retention(run)
+    if experiment.table.also and (over_rounds := _over_rounds(run)):
         described["over_rounds"] = over_rounds
     return described
+
+
+def _retention(run: Run) -> list[str]:
+    """Return the measures of a federated run, or of each of its candidates."""
+    tried = run.candidates or (run,)
+    return [
+        retention_file(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)
+    ]
 
 
 def _over_rounds(run: Run) -> str | None:

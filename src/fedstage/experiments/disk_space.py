@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from fedstage.experiments.catalogue import Catalogue, trained_runs
+from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, quantised_line
@@ -36,7 +37,7 @@ def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds
     parts = [part for parts in plan(runs, length) for part in parts] if keep != "all" else []
-    read = files_read(runs, map(inputs, parts))
+    read = files_read(runs, map(inputs, parts)) | set(files_of_rounds(catalogue))
     sizes = dict(file for run in runs for file in _files(run, keep, read))
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
     unknown = {run.line.data.name for run in runs} - set(SHAPES)

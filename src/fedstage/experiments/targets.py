@@ -102,6 +102,11 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
         "communication": [*files("communication", formats), *figures("communication"), *judged],
         "properties": files("properties"),
         "simulation": [*files("simulation"), *figures("schedule")],
+        "retention": [
+            *files("retention", (*formats, "overlap.csv")),
+            *figures("retention", "venn"),
+            *judged,
+        ],
         "round_times": [*files("round_times"), *judged],
     }
     return list(dict.fromkeys(path for result in definition.results for path in every[result]))

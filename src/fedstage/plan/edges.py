@@ -146,6 +146,26 @@ def evaluation(line: Line, evaluated: str, role: str, rounds: int, every: int) -
     }
 
 
+def retention(line: Line, rounds: int) -> Files:
+    """Return what is measured of forgetting: the main model after each round, its start included.
+
+    Participants, of all groups, say on whose samples.
+    """
+    numbers = range(1, rounds + 1)
+    return {
+        **_settings(line),
+        "models": [artefacts.global_model(line, round, 0) for round in (0, *numbers)],
+        "data": artefacts.data_file(line.data, "train"),
+        "test": artefacts.data_file(line.data, "test"),
+        "clients": artefacts.clients_table(line),
+        "participants": [
+            artefacts.participants_table(line, round, group)
+            for round in numbers
+            for group in client_groups(line)
+        ],
+    }
+
+
 def _settings(line: Line) -> Files:
     return settings_files(artefacts.line_folder(line), line.data)
 

@@ -44,7 +44,7 @@ class SegmentRule:
 
 
 def segment_rules(
-    runs: Collection[Run], length: int, keep: Keep, tables: Iterable[str]
+    runs: Collection[Run], length: int, keep: Keep, files: Iterable[str]
 ) -> list[SegmentRule]:
     """Return the rules of the segments, of at most `length` rounds, that runs need.
 
@@ -52,13 +52,13 @@ def segment_rules(
     ----------
     keep : str
         What stays of the files that segments make.
-    tables : iterable of str
-        Tables of rounds that results read.
+    files : iterable of str
+        Files of rounds that results read beside metrics.
     """
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]
     reads = {part: segment_files.inputs(part) for part in parts}
-    read = segment_files.files_read(runs, reads.values()) | set(tables)
+    read = segment_files.files_read(runs, reads.values()) | set(files)
     kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
     outputs: dict[Part, list[str]] = {
         part: segment_files.segment_outputs(part, kept[part]) for part in trained

@@ -96,6 +96,9 @@ STAGES: dict[str, Stage] = {
     ),
     # scores
     "evaluation": _federated("score a line's global models or ensembles, all rounds", ("output",)),
+    "retention": _federated(
+        "measure what a line's main model forgets from round to round", ("output", "right")
+    ),
     "local_evaluation": _local("score models that were trained without federation"),
     "one_shot_evaluation": _one_shot(
         "score one-shot federated learning", ("output", "over_rounds")
@@ -120,6 +123,10 @@ STAGES: dict[str, Stage] = {
     ),
     "round_times": _of_plan(
         "put the seconds of a round's jobs into a table", ("markdown", "csv", "parquet", "by_run")
+    ),
+    "retention_summary": _result(
+        "put what methods forget into a table, and draw it",
+        (*_TABLE, "by_run", "overlap", "curves", "venn"),
     ),
     "forgetting": _result(
         "list what still contains clients that aggregators have forgotten", ("markdown", "csv")

@@ -62,6 +62,7 @@ class ExperimentRun(Settings):
     on validation samples, of a federated run that has any, and `over_rounds` the metrics of what
     was trained on clients' logits, during its training. `published` and `memory_mib` are the
     paper's numbers for its cell, and so are `published_params`, sent until a goal is reached.
+    `retention` are each candidate's measures of forgetting, where the experiment has these.
     """
 
     settings: dict[str, Axis]
@@ -71,9 +72,17 @@ class ExperimentRun(Settings):
     chosen: str | None = None
     validation: Annotated[list[str], Field(min_length=1)] | None = None
     over_rounds: str | None = None
+    retention: Annotated[list[str], Field(min_length=1)] | None = None
     published: PublishedNumber | None = None
     memory_mib: float | None = None
     published_params: float | None = None
+
+    def which(self) -> int:
+        """Return the position of the chosen candidate, which is the only one of most runs."""
+        if self.chosen is None:
+            return 0
+        values = load_json(Path(self.chosen))["chosen"]
+        return [one.values for one in self.candidates].index(values)
 
     @property
     def length(self) -> RunLength:

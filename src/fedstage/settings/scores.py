@@ -47,6 +47,20 @@ Communicated = Literal[
 ]
 COMMUNICATED: frozenset[str] = frozenset(get_args(Communicated))
 
+#: Measures of forgetting of a run: its final accuracy on test samples, and means over its rounds.
+Retained = Literal[
+    "final_accuracy",
+    "forget_score",
+    "current",
+    "previous",
+    "lost",
+    "gained",
+    "retained",
+    "distance",
+    "fluctuation",
+]
+RETAINED: frozenset[str] = frozenset(get_args(Retained))
+
 #: Columns of the metrics in percent; higher is better.
 Score = Literal["top1_accuracy", "balanced_accuracy", "auc"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from fedstage.algorithm.aggregation.distances import relative_distance
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
@@ -35,6 +36,9 @@ PARTICIPANTS_SCHEMA = pa.schema(
         ("steps", pa.int64()),
         ("loss", pa.float64()),  # mean training loss; null where the update was dropped
         ("dropped", pa.bool_()),
+        # ||w_n - W|| / ||W||, parameters without buffers: how far the trained model is from that of
+        # its group before the aggregation. Null where the update was dropped, or W is 0.
+        ("distance", pa.float64()),
         ("bytes_up", pa.int64()),
         ("bytes_down", pa.int64()),
     ]
@@ -102,7 +106,9 @@ def aggregation(
         weights = state_of(model)
     metadata["samples"] = sum(update.metadata["samples"] for update in group_round.answered)
     save_tensors(output, weights, metadata)
-    save_table(participants, _columns(received) | traffic(group_round), PARTICIPANTS_SCHEMA)
+    columns = _columns(received) | traffic(group_round)
+    columns["distance"] = [relative_distance(one.weights, parameters) for one in received]
+    save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, next_client_state(group_round) | memory, metadata)
 

@@ -19,7 +19,7 @@ from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.labels import for_people, settings_for_people
 from fedstage.results.tables.plain import (
-    First,
+    Small,
     write_csv,
     write_html,
     write_markdown,
@@ -73,11 +73,11 @@ def communication(
     first = None
     if fixed:
         notes = _notes(explain_goal(reach, metric), experiment.params)
-        first = First(goal_rows(labelled, people.rows, people.columns), len(people.rows), notes)
-    write_markdown(markdown, experiment.title, source, shown, explained, first)
-    about = {"title": experiment.title, "source": source}
-    write_html(html, shown, explained, **about, left=len(axes) + 1, first=first)
-    drawn = draw_communication(labelled, people.rows, people.columns, experiment.title, metric)
+        first = Small(goal_rows(labelled, people.rows, people.columns), len(people.rows), notes)
+    title = experiment.title
+    write_markdown(markdown, title, source, shown, explained, first)
+    write_html(html, shown, explained, title=title, source=source, left=len(axes) + 1, first=first)
+    drawn = draw_communication(labelled, people.rows, people.columns, title, metric)
     save_figure(drawn, figure)
 
 

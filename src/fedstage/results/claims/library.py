@@ -13,9 +13,16 @@ from fedstage.results.published.rows import Row, load_rows
 from fedstage.settings.claims import Claim, ClaimList, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
-from fedstage.settings.scores import COMMUNICATED, SECONDS
+from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
+
+#: The metrics of claims that are columns of another result than the metrics of runs.
+_MEASURES: dict[Result, Collection[str]] = {
+    "communication": COMMUNICATED,
+    "round_times": SECONDS,
+    "retention": RETAINED,
+}
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,10 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
 
 
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
-    """Check that claims about seconds and bytes are on experiments that measure these."""
+    """Check that claims about seconds, bytes or forgetting are on experiments that measure it."""
     for one in claims:
         name, metric = one.claim.experiment, one.claim.metric
-        needed: Result | None = "communication" if metric in COMMUNICATED else None
-        needed = "round_times" if metric in SECONDS else needed
+        needed = next((result for result, metrics in _MEASURES.items() if metric in metrics), None)
         if needed and name in experiments and needed not in experiments[name].results:
             raise FedstageError(
                 f"{one.where}: {one.claim.id}: metric = {metric!r}: only of experiments with "

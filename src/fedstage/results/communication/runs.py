@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import cast
 
 from fedstage.errors import FedstageError
@@ -22,7 +21,6 @@ from fedstage.results.tables.runs import read_metrics
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.lines import Line
 from fedstage.settings.scores import Axis, Cells, Metric, Reach
-from fedstage.storage.files import load_json
 
 BYTES = 4  # of a parameter in 32 bits
 
@@ -89,10 +87,7 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
         If a file is missing or damaged, or the metrics that choose a round are not of validation
         samples.
     """
-    which = 0
-    if run.chosen is not None:
-        values = load_json(Path(run.chosen))["chosen"]
-        which = [one.values for one in run.candidates].index(values)
+    which = run.which()
     parts = run.candidates[which].parts
     phases, last = phases_of(parts), parts[-1]
     until = bytes_until(phases, parts)

@@ -31,7 +31,7 @@ from fedstage.settings.scores import Metric
 #: Columns that drawing adds to the frame of runs.
 _LINE, _FACET, _EVALUATIONS = "_line", "_facet", "_evaluations"
 _MOST_MARKERS = 25  # rounds; more would hide the lines
-_LINE_WIDTH = 1.6
+LINE_WIDTH = 1.6
 
 
 def line_axis(rows: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFra
     return frame.assign(**texts, **{_EVALUATIONS: rounds})
 
 
-def _markers(frame: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
+def markers_of(frame: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
     """Return the marker of each line, none for many rounds."""
     few = frame["round"].nunique() <= _MOST_MARKERS
     return dict(zip(lines, cycle(MARKERS if few else ("",)), strict=False))
@@ -93,7 +93,7 @@ def _draw_facet(
     once = frame[_EVALUATIONS] == 1
     for line, runs in frame[once].groupby(_LINE, sort=False):
         mean, deviation = runs[metric].mean(), runs[metric].std(ddof=1)
-        draw_level(axes, mean, deviation, palette[str(line)], _LINE_WIDTH)
+        draw_level(axes, mean, deviation, palette[str(line)], LINE_WIDTH)
     curves = frame[~once]
     if curves.empty:
         return
@@ -105,10 +105,10 @@ def _draw_facet(
         palette=palette,
         style=_LINE,
         dashes=False,
-        markers=_markers(curves, palette),
+        markers=markers_of(curves, palette),
         errorbar="sd" if curves[SEED].nunique() > 1 else None,
         err_kws=BAND,
-        linewidth=_LINE_WIDTH,
+        linewidth=LINE_WIDTH,
         legend=False,
         ax=axes,
     )
@@ -125,12 +125,12 @@ def _label_axes(facets: Facets, frame: pd.DataFrame, metric: Metric) -> None:
 
 def _legend_handles(frame: pd.DataFrame, palette: dict[str, Colour]) -> list[Line2D]:
     curves = frame[frame[_EVALUATIONS] > 1]
-    markers, drawn = _markers(curves, palette), set(curves[_LINE])
+    markers, drawn = markers_of(curves, palette), set(curves[_LINE])
     handles = []
     for line, colour in palette.items():
         curve = {"marker": markers[line], "markeredgecolor": "white"}
         look: dict[str, Any] = curve if line in drawn else {"linestyle": "--"}
-        handles.append(Line2D([], [], color=colour, linewidth=_LINE_WIDTH, label=line, **look))
+        handles.append(Line2D([], [], color=colour, linewidth=LINE_WIDTH, label=line, **look))
     return handles
 
 

@@ -66,6 +66,8 @@ class Facets:
         Width of the legend, in inches.
     across : int, optional
         Number of axes side by side, by default `facet_columns`.
+    common : bool
+        Whether all axes have the same y scale, or only those of a column.
     """
 
     def __init__(
@@ -74,13 +76,20 @@ class Facets:
         size: tuple[float, float],
         beside: float,
         across: int | None = None,
+        common: bool = True,
     ) -> None:
         self.across = across or facet_columns(len(labels))
         down = -(-len(labels) // self.across)
         width = self.across * (size[0] + 0.1) + _LEFT + beside
         height = down * (size[1] + _BETWEEN) + _AROUND
         self.figure = Figure(figsize=(width, height), layout="constrained")
-        grid = self.figure.subplots(down, self.across, sharex=True, sharey=True, squeeze=False)
+        grid = self.figure.subplots(
+            down,
+            self.across,
+            sharex=True,
+            sharey="all" if common else "col",
+            squeeze=False,
+        )
         every = list(grid.ravel())
         for unused in every[len(labels) :]:
             unused.remove()

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,8 +15,8 @@ from fedstage.storage.tables import save_table
 Cell = str | int | float | bool | None
 
 
-class First(NamedTuple):
-    """A small table above another: its rows, how many columns name them, and what they mean."""
+class Small(NamedTuple):
+    """A small table beside another: its rows, how many columns name them, and what they mean."""
 
     rows: Sequence[Mapping[str, str]]
     left: int
@@ -28,20 +29,27 @@ def write_markdown(
     source: str,
     rows: Sequence[Mapping[str, str]],
     legend: Mapping[str, str],
-    first: First | None = None,
+    first: Small | None = None,
+    last: Small | None = None,
 ) -> None:
     """Write a table of texts below a title and a sentence about its source.
 
-    `legend` explains columns, which are aligned to the right; its other entries are left out.
+    `legend` explains columns, which are aligned to the right; its other entries are left out. The
+    small table `first` is above this one, and `last` below.
     """
-    above = []
-    if first is not None:
-        table = markdown.grid(list(first.rows[0]), _lines(first.rows), first.left)
-        above = [table, markdown.items(first.notes)]
     heads = list(rows[0])
     table = markdown.compact_grid(heads, _lines(rows), legend)
-    parts = [source, *above, table, markdown.items(_explained(heads, legend))]
+    explained = markdown.items(_explained(heads, legend))
+    parts = [source, *_small(first, markdown), table, explained, *_small(last, markdown)]
     save_text(path, markdown.page(title, parts))
+
+
+def _small(table: Small | None, writer: ModuleType) -> list[str]:
+    """Return a small table and its notes in the format of `writer`, nothing if there is none."""
+    if table is None:
+        return []
+    grid = writer.grid(list(table.rows[0]), _lines(table.rows), table.left)
+    return [grid, writer.items(table.notes)]
 
 
 def _lines(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
@@ -56,22 +64,16 @@ def write_html(
     title: str,
     source: str,
     left: int,
-    first: First | None = None,
+    first: Small | None = None,
+    last: Small | None = None,
 ) -> None:
     """Write what `write_markdown` writes, the first `left` columns aligned to the left."""
-    above = []
-    if first is not None:
-        table = html.grid(list(first.rows[0]), _lines(first.rows), first.left)
-        above = [table, html.items(first.notes)]
     heads = list(rows[0])
     lines = [[row[head].replace("**", "") for head in heads] for row in rows]
     explained = html.items(_explained(heads, legend))
-    save_text(
-        path,
-        html.page(
-            title, [html.paragraph(source), *above, html.grid(heads, lines, left), explained]
-        ),
-    )
+    table = [html.grid(heads, lines, left), explained]
+    parts = [html.paragraph(source), *_small(first, html), *table, *_small(last, html)]
+    save_text(path, html.page(title, parts))
 
 
 def _explained(heads: Sequence[str], legend: Mapping[str, str]) -> list[str]:

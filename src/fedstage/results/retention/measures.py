@@ -1,0 +1,85 @@
+"""Measures of forgetting: accuracies on participants' data, Venn counts, overlap of new knowledge.
+
+Samples are told apart by whether a model is right about them: bool [n].
+"""
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import torch
+
+from fedstage.results.scores import PERCENT
+
+#: A row a round t from 1, about the main model w*_{t,0} and the one before it, w*_{t-1,0}. E_t are
+#: the training samples of the round's participants, and E those of the last earlier round that had
+#: any, which is E_{t-1} unless nobody took part. Null is what has no samples: without participants
+#: only the test accuracy is known, in the first round nothing that is about E.
+RETENTION_SCHEMA = pa.schema(
+    [
+        ("round", pa.int32()),
+        ("samples", pa.int64()),  # of E_t
+        ("current", pa.float64()),  # accuracy on E_t, in percent
+        ("previous", pa.float64()),  # accuracy on E, in percent
+        ("forget_score", pa.float64()),  # current minus previous, in percentage points
+        ("lost", pa.int64()),  # samples of E about which only the model before was right,
+        ("gained", pa.int64()),  # only this one is,
+        ("retained", pa.int64()),  # and both are
+        ("distance", pa.float64()),  # mean over participants of PARTICIPANTS_SCHEMA's `distance`
+        ("top1_accuracy", pa.float64()),  # on test samples, in percent
+    ]
+)
+
+
+class Venn(NamedTuple):
+    """Samples that one model is right about and another is not, or both are."""
+
+    lost: int
+    gained: int
+    retained: int
+
+
+def percent_right(right: torch.Tensor) -> float:
+    """Return the share of right predictions, bool [n] of at least one sample, in percent."""
+    return PERCENT * float(right.double().mean())
+
+
+def venn(before: torch.Tensor, after: torch.Tensor) -> Venn:
+    """Count the samples that only `before`, only `after`, and both are right about, bool [n]."""
+    parts = (before & ~after, after & ~before, before & after)
+    return Venn(*(int(part.sum()) for part in parts))
+
+
+def new_knowledge(start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+    """Return G, bool [n]: what a model is right about at the end of training, and not before."""
+    return end & ~start
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> float | None:
+    """Return |G_p & G_q| / |G_p | G_q| of two methods' new knowledge, in percent; None if empty."""
+    union = int((one | other).sum())
+    return PERCENT * int((one & other).sum()) / union if union else None
+
+
+def forgetting(
+    now: torch.Tensor | None, before: torch.Tensor | None, after: torch.Tensor | None
+) -> dict[str, Any]:
+    """Return the columns of a round that are about participants' samples.
+
+    Parameters
+    ----------
+    now : Tensor, optional
+        Which samples of E_t the model is right about, bool; None if nobody took part.
+    before, after : Tensor, optional
+        Which samples of E the model before the round, and after it, is right about.
+    """
+    names = ("current", "previous", "forget_score", *Venn._fields)
+    columns: dict[str, Any] = {"samples": 0, **dict.fromkeys(names)}
+    if now is None:
+        return columns
+    current = percent_right(now)
+    columns |= {"samples": len(now), "current": current}
+    if before is None or after is None:
+        return columns
+    previous = percent_right(after)
+    scores = {"previous": previous, "forget_score": current - previous}
+    return columns | scores | venn(before, after)._asdict()

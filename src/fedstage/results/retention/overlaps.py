@@ -1,0 +1,84 @@
+"""How much of what methods have learnt is the same."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.results.cells import show_point
+from fedstage.results.metrics import spread
+from fedstage.results.retention.measures import overlap
+from fedstage.results.retention.runs import RunRetention
+from fedstage.results.runs_file import SEED
+from fedstage.results.tables.labels import METHOD, axis_label, mean_and_std, show_value
+from fedstage.results.tables.plain import Cell
+from fedstage.settings.scores import Axis
+
+OTHER, OVERLAP = "other_method", "overlap"
+_MEASURED = (OVERLAP, f"{OVERLAP}_std", "seeds")
+#: Runs of one seed and cell, by method.
+Methods = Mapping[Axis, RunRetention]
+
+
+def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict[str, Cell]]:
+    """Return a row a pair of methods and cell: the mean overlap over seeds, and its deviation.
+
+    Methods are compared where they agree on the seed and on all other axes. Pairs without any new
+    knowledge in any seed have no row.
+
+    Raises
+    ------
+    FedstageError
+        If two methods are tested on different numbers of samples.
+    """
+    rest = [axis for axis in axes if axis != METHOD]
+    found: dict[tuple[Axis, ...], list[float]] = {}
+    for place, methods in _by_place(runs, [*rest, SEED]).items():
+        for one, other in combinations(methods, 2):
+            value = _overlap(methods[one], methods[other])
+            if value is not None:
+                found.setdefault((*place[:-1], one, other), []).append(value)
+    columns = overlap_columns(axes)
+    return [
+        dict(zip(columns, (*key, fmean(values), spread(values), len(values)), strict=True))
+        for key, values in found.items()
+    ]
+
+
+def overlap_columns(axes: Sequence[str]) -> list[str]:
+    """Return the columns of these rows."""
+    rest = [axis for axis in axes if axis != METHOD]
+    return [*rest, METHOD, OTHER, OVERLAP, f"{OVERLAP}_std", "seeds"]
+
+
+def shown_overlaps(
+    rows: Iterable[dict[str, Any]], labels: Mapping[str, str]
+) -> list[dict[str, str]]:
+    """Return the rows as texts for people, methods by their labels."""
+    return [_shown(row, labels) for row in rows]
+
+
+def _shown(row: dict[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
+    methods = {name: labels.get(str(row[name]), row[name]) for name in (METHOD, OTHER)}
+    axes = [axis for axis in row if axis not in _MEASURED]
+    texts = {axis_label(axis): show_value((row | methods)[axis]) for axis in axes}
+    value = mean_and_std(row[OVERLAP], row[f"{OVERLAP}_std"])
+    return {**texts, "Overlap (%)": value, "Seeds": str(row["seeds"])}
+
+
+def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[Axis, ...], Methods]:
+    places: dict[tuple[Axis, ...], dict[Axis, RunRetention]] = {}
+    for run in runs:
+        place = tuple(run.settings[axis] for axis in axes)
+        places.setdefault(place, {})[run.settings[METHOD]] = run
+    return dict(places)
+
+
+def _overlap(one: RunRetention, other: RunRetention) -> float | None:
+    if len(one.learnt) != len(other.learnt):
+        raise FedstageError(
+            f"{show_point(one.settings)} and {show_point(other.settings)}: {len(one.learnt)} and "
+            f"{len(other.learnt)} test samples: must be the same samples"
+        )
+    return overlap(one.learnt, other.learnt)

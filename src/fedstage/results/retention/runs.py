@@ -1,0 +1,80 @@
+"""What each run forgets: its measures round by round, and their means."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any, get_args
+
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.plan.retention_files import right_file
+from fedstage.results.cells import show_point
+from fedstage.results.retention.measures import RETENTION_SCHEMA, new_knowledge
+from fedstage.results.runs_file import ExperimentRun
+from fedstage.settings.scores import Axis, Retained
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RunRetention:
+    """The measures of a run.
+
+    `rounds` are rows of `RETENTION_SCHEMA`, in order; `learnt` are the test samples that the model
+    is right about after the last round and was not before the first, bool [n].
+    """
+
+    settings: Mapping[str, Axis]  # its value on every axis
+    rounds: list[dict[str, Any]]
+    learnt: torch.Tensor
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """The final accuracy, and means over rounds; None for what no round has."""
+        accuracies = [float(row["top1_accuracy"]) for row in self.rounds]
+        known = {
+            "final_accuracy": accuracies[-1],
+            "fluctuation": mean(map(abs, steps(accuracies))),
+            "distance": mean(row["distance"] for row in self.rounds),
+        }
+        # Over the same rounds, so that the score is the difference of the accuracies.
+        later = [row for row in self.rounds if row["forget_score"] is not None]
+        names = [name for name in get_args(Retained) if name not in known]
+        means = {name: mean(row[name] for row in later) for name in names}
+        return {name: (known | means)[name] for name in get_args(Retained)}
+
+
+def read_retention(run: ExperimentRun) -> RunRetention:
+    """Read the measures of a run, of its chosen candidate if it has several.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, or the experiment does not measure what is forgotten.
+    """
+    if run.retention is None:
+        raise FedstageError(
+            f"{show_point(run.settings)}: retention = null: what it forgets is not measured; add "
+            "retention to the experiment's results"
+        )
+    path = run.retention[run.which()]
+    rows = load_table(path, RETENTION_SCHEMA.names).to_pylist()
+    right = load_tensors(Path(right_file(path)))[0]
+    learnt = new_knowledge(right["start"], right["end"])
+    return RunRetention(run.settings, sorted(rows, key=lambda row: row["round"]), learnt)
+
+
+def steps(values: Sequence[float]) -> list[float]:
+    """Return the differences of neighbours."""
+    return [after - before for before, after in pairwise(values)]
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values, None if there are none."""
+    known = [float(value) for value in values if value is not None]
+    return fmean(known) if known else None

@@ -1,0 +1,168 @@
+"""Venn diagrams of what is lost, retained and gained, two circles a method drawn to scale.
+
+Figure 6 of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge Distillation".
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import acos, pi, sqrt
+from typing import Any, NamedTuple
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle
+
+from fedstage.results.figures.accuracy import line_axis, varying_axes
+from fedstage.results.figures.style import Facets, style
+from fedstage.results.retention.runs import RunRetention, mean
+from fedstage.results.retention.table import cells_of
+from fedstage.results.runs_file import SEED
+from fedstage.results.tables.labels import join_points, show_value
+from fedstage.settings.scores import Axis
+
+_PARTS = ("lost", "gained", "retained")
+_HALVINGS = 60  # of an interval: more than the digits of a float
+_BEFORE, _AFTER = "right before the round", "right after it"
+_COLOURS = dict(zip((_BEFORE, _AFTER), sns.color_palette("colorblind", 2), strict=True))
+_SIZE = (3.1, 1.9)  # of axes, in inches
+_BESIDE = 0.6  # inches beside circles, for a number
+_WIDE = 0.5  # inches that a part must have, or else its number is beside it
+
+
+class Circles(NamedTuple):
+    """Two circles on the x axis: radii, and the distance of the second centre from the first."""
+
+    before: float
+    after: float
+    distance: float
+
+    @property
+    def left(self) -> float:
+        """The smallest x of both."""
+        return min(-self.before, self.distance - self.after)
+
+    @property
+    def right(self) -> float:
+        """The largest x of both."""
+        return max(self.before, self.distance + self.after)
+
+    @property
+    def regions(self) -> dict[str, tuple[float, float]]:
+        """The lowest and highest x of each part on the axis, equal ones where it has none."""
+        inner = max(-self.before, self.distance - self.after)
+        outer = min(self.before, self.distance + self.after)
+        return {
+            "lost": (-self.before, inner),
+            "retained": (inner, max(inner, outer)),
+            "gained": (outer, self.distance + self.after),
+        }
+
+
+def circles(lost: float, gained: float, retained: float) -> Circles:
+    """Return circles of areas lost + retained and gained + retained that share `retained`."""
+    before, after = (sqrt((part + retained) / pi) for part in (lost, gained))
+    low, high = abs(before - after), before + after
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if shared_area(before, after, middle) > retained:
+            low = middle
+        else:
+            high = middle
+    return Circles(before, after, high)
+
+
+def shared_area(one: float, other: float, distance: float) -> float:
+    """Return the area of the lens that circles of two radii share at a distance of centres."""
+    if distance >= one + other:
+        return 0.0
+    if distance <= abs(one - other):
+        return pi * min(one, other) ** 2
+    chord = (distance**2 + one**2 - other**2) / (2 * distance)  # from the first centre
+    return _segment(one, chord) + _segment(other, distance - chord)
+
+
+def _segment(radius: float, height: float) -> float:
+    """Return the part of a circle beyond a chord at a height above its centre."""
+    cosine = min(1.0, max(-1.0, height / radius))
+    return radius**2 * acos(cosine) - height * radius * sqrt(1 - cosine**2)
+
+
+@style()
+def draw_venn(
+    runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequence[str], title: str
+) -> Figure:
+    """Draw two circles for each cell of the table, all to one scale.
+
+    Areas are numbers of samples, means over rounds and seeds.
+    """
+    axes = [*rows, *columns]
+    cells = cells_of(runs, axes)
+    labels = _labels(list(cells), axes, line_axis(rows))
+    drawn = Facets(labels, _SIZE, 1.7)
+    counts = [mean_counts(same) for same in cells.values()]
+    pairs = [circles(**one) for one in counts]
+    width, height = _extent(pairs)
+    for on, one, pair in zip(drawn.grid, counts, pairs, strict=True):
+        on.set(xlim=(-width / 2, width / 2), ylim=(-height / 2, height / 2), aspect="equal")
+        on.set_axis_off()
+        _draw(on, pair, one, width / _SIZE[0])
+    return drawn.annotate(title, note=_note(runs), legend="Circles", handles=_handles())
+
+
+def mean_counts(runs: Iterable[RunRetention]) -> dict[str, float]:
+    """Return `lost`, `gained` and `retained`, means over seeds of a run's means over rounds."""
+    numbers = [run.numbers for run in runs]
+    return {name: mean(one[name] for one in numbers) or 0.0 for name in _PARTS}
+
+
+def _labels(places: Sequence[tuple[Axis, ...]], axes: Sequence[str], main: str) -> list[str]:
+    """Name cells by their value on the main axis and, below it, on the others that vary."""
+    frame = pd.DataFrame(places, columns=list(axes))
+    others = join_points(frame, [axis for axis in varying_axes(frame, axes) if axis != main])
+    names = map(show_value, frame[main])
+    return [f"{name}\n{other}".strip() for name, other in zip(names, others, strict=True)]
+
+
+def _extent(pairs: Iterable[Circles]) -> tuple[float, float]:
+    """Return the width and height of axes that hold the largest circles, and numbers beside."""
+    every = list(pairs)
+    widest = max(pair.right - pair.left for pair in every) or 1.0
+    width = widest * _SIZE[0] / (_SIZE[0] - 2 * _BESIDE)
+    return width, width * _SIZE[1] / _SIZE[0]
+
+
+def _draw(axes: Axes, pair: Circles, counts: Mapping[str, float], inch: float) -> None:
+    """Draw circles about the origin with their counts; `inch` is one in units of the axes."""
+    middle = (pair.left + pair.right) / 2
+    radii = {_BEFORE: (-middle, pair.before), _AFTER: (pair.distance - middle, pair.after)}
+    for name, (x, radius) in radii.items():
+        look = {"facecolor": (*_COLOURS[name], 0.35), "edgecolor": _COLOURS[name]}
+        axes.add_patch(Circle((x, 0), radius, linewidth=1.2, **look))
+    for part, (low, high) in pair.regions.items():
+        fits = high - low > _WIDE * inch
+        x, side = (low + high) / 2 - middle, "center"
+        if not fits and part != "retained":
+            before = part == "lost"
+            x = (pair.left if before else pair.right) - middle + (-0.05 if before else 0.05) * inch
+            side = "right" if before else "left"
+        text = f"{part}\n{counts[part]:.1f}"
+        axes.text(x, 0, text, ha=side, va="center", fontsize="small", linespacing=1.3)
+
+
+def _handles() -> list[Line2D]:
+    look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 11}
+    return [
+        Line2D([], [], label=name, markerfacecolor=(*colour, 0.35), markeredgecolor=colour, **look)
+        for name, colour in _COLOURS.items()
+    ]
+
+
+def _note(runs: Sequence[RunRetention]) -> str:
+    seeds = len({run.settings[SEED] for run in runs})
+    over = "rounds" if seeds == 1 else f"rounds and {seeds} seeds"
+    return (
+        "Training samples of the previous participants that the main model is right about; areas "
+        f"to scale, numbers are means over {over}."
+    )

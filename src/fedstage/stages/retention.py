@@ -1,0 +1,121 @@
+"""Stage `retention`: what a line's main model forgets of the participants of earlier rounds."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from fedstage.data.bags import Samples
+from fedstage.data.samples import read_labelled, read_owned
+from fedstage.models.loading import fill_model, new_model
+from fedstage.results.retention.measures import RETENTION_SCHEMA, forgetting, percent_right
+from fedstage.settings.lines import Line
+from fedstage.stages.inputs import begin
+from fedstage.storage.tables import load_table, save_rows
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.training.inference import compute_logits
+
+#: Labelled samples.
+Labelled = tuple[Samples, torch.Tensor]
+#: Which samples a model is right about, bool [n].
+Judge = Callable[[Labelled], torch.Tensor]
+
+
+def retention(
+    *,
+    line: Path,
+    models: list[Path],
+    data: Path,
+    test: Path,
+    info: Path,
+    clients: Path,
+    participants: list[Path],
+    output: Path,
+    right: Path,
+) -> None:
+    """Write a row of measures for each round; images are not augmented.
+
+    The measures are those of "Edge Bias in Federated Learning and its Solution by Buffered
+    Knowledge Distillation". The paper does not say on which samples methods' new knowledge is
+    compared: here on those for testing, which all methods of a seed share.
+
+    Parameters
+    ----------
+    models : list of Path
+        The main model before the first round and after each, w*_{t,0} for t = 0..T.
+    data, test : Path
+        Samples for training and for testing.
+    participants : list of Path
+        The participants of every group of the rounds 1..T.
+    output : Path
+        The measures, `RETENTION_SCHEMA`.
+    right : Path
+        Which test samples the first and the last model are right about: `start` and `end`, bool.
+    """
+    settings, device, dataset_info = begin(line, Line, info)
+    tables = _read_participants(participants)
+    samples, owners = read_owned(clients, "train")
+    tested = read_labelled(test, None, device)
+    judges = _judges(models, settings, dataset_info, device)
+
+    def samples_of(round: int) -> Labelled | None:
+        took_part = torch.tensor([row["client"] for row in tables[round]], dtype=torch.int64)
+        chosen = samples[torch.isin(owners, took_part)]
+        return read_labelled(data, chosen, device) if len(chosen) else None
+
+    start = end = next(judges)(tested)
+    rows = []
+    for round, (columns, judge) in enumerate(_over_rounds(judges, samples_of), start=1):
+        end = judge(tested)
+        scores = {"distance": _distance(tables[round]), "top1_accuracy": percent_right(end)}
+        rows.append({"round": round} | columns | scores)
+    save_rows(output, rows, RETENTION_SCHEMA)
+    save_tensors(right, {"start": start, "end": end}, {"rounds": len(rows)})
+
+
+def _judges(
+    paths: list[Path], settings: Line, info: dict[str, Any], device: torch.device
+) -> Iterator[Judge]:
+    """Yield what each model is right about; one model after the other is held."""
+    model = new_model(settings.model, info, device, settings.numerics)
+
+    def right(of: Labelled) -> torch.Tensor:
+        samples, labels = of
+        logits = compute_logits(model, samples, info, settings.numerics)
+        return logits.argmax(1) == labels.cpu()
+
+    for path in paths:
+        fill_model(model, load_tensors(path)[0], path)
+        yield right
+
+
+def _over_rounds(
+    judges: Iterator[Judge], samples_of: Callable[[int], Labelled | None]
+) -> Iterator[tuple[dict[str, Any], Judge]]:
+    """Yield the measures on participants' samples of each round, and the judge of its model."""
+    earlier: Labelled | None = None
+    before: torch.Tensor | None = None  # what the last model was right about of these
+    for round, judge in enumerate(judges, start=1):
+        own = samples_of(round)
+        now = None if own is None else judge(own)
+        after = None if earlier is None else judge(earlier)
+        yield forgetting(now, before, after), judge
+        earlier, before = (earlier, after) if own is None else (own, now)
+
+
+def _distance(rows: list[dict[str, Any]]) -> float | None:
+    """Return the mean distance of a round's participants; None if all were dropped, or none is."""
+    known = [row["distance"] for row in rows if row["distance"] is not None]
+    return fmean(known) if known else None
+
+
+def _read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
+    """Return the participants of each round; a round of nobody has none."""
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for path in paths:
+        for row in load_table(path, ["round", "client", "distance"]).to_pylist():
+            rows[row["round"]].append(row)
+    return rows

@@ -21,10 +21,11 @@ from fedstage.results.tables.labels import join_points, show_value
 
 #: Columns of measures, and the titles of their axes.
 _MEASURES = {
-    "current": "On the current samples",
-    "previous": "On the previous samples",
+    "current": "Current participants",
+    "previous": "Previous participants",
     "forget_score": "Forget score",
 }
+_MARGIN = 2.0  # percent that markers of 0 and 100 take
 _LINE, _FACET = "_line", "_facet"
 
 
@@ -101,9 +102,8 @@ def _label(drawn: Facets) -> None:
     first, second = drawn.grid[:2]
     first.xaxis.set_major_locator(MaxNLocator(integer=True))  # the scale is shared
     ends = [end for axes in (first, second) if axes.has_data() for end in axes.get_ylim()]
-    if ends:
-        first.set_ylim(min(ends), max(ends))
-        second.set_ylim(min(ends), max(ends))
+    for axes in (first, second) if ends else ():  # bands may be beyond what accuracies can be
+        axes.set_ylim(max(min(ends), -_MARGIN), min(max(ends), 100 + _MARGIN))
     for axes in drawn.grid[2::3]:
         axes.set_ylabel("Percentage points")
 
@@ -121,6 +121,7 @@ def _note(frame: pd.DataFrame) -> str:
         else (f"Lines: mean over {seeds} seeds; bands: ± 1 standard deviation.")
     )
     return (
-        "Training samples of the participants of a round (current) and of those before them "
-        f"(previous); the forget score is the difference, lower is better. {lines}"
+        "Accuracy after a round on the training samples of its participants (current), and of "
+        "those of the round before (previous). The forget score is the difference, lower is "
+        f"better. {lines}"
     )

@@ -26,13 +26,14 @@ _COLUMNS: dict[Retained, tuple[str, int, str]] = {
         2,
         "accuracy on those of the participants of the last round before that had any.",
     ),
-    "lost": ("Lost", 1, "of the previous samples those that were right before the round only,"),
-    "gained": ("Gained", 1, "those that are right after it only,"),
-    "retained": ("Retained", 1, "and those that are right both times."),
+    "lost": ("Lost", 1, "number of previous samples that were right before the round only,"),
+    "gained": ("Gained", 1, "that are right after it only,"),
+    "retained": ("Retained", 1, "and that are right both times."),
     "distance": (
         "Distance",
         3,
-        "of participants' models from their group's: ‖w − W‖ / ‖W‖, of all rounds.",
+        "of participants' models w from their group's W before them, ‖w − W‖ / ‖W‖; over all "
+        "rounds.",
     ),
     "fluctuation": (
         "Fluctuation",
@@ -46,7 +47,7 @@ _SEEDS = "Seeds"
 LEGEND = {
     **{head: text for head, _, text in _COLUMNS.values()},
     _SEEDS: "cells are means over seeds ± standard deviation (n−1) of each run's mean over rounds: "
-    "of the rounds that have a forget score, unless something else is said.",
+    "of those from the second on, unless something else is said.",
 }
 OVERLAP_NOTES = [
     "**Overlap (%)**: of what two methods have learnt, |G ∩ G'| / |G ∪ G'|: G are the test samples "

@@ -28,7 +28,11 @@ _BEFORE, _AFTER = "right before the round", "right after it"
 _COLOURS = dict(zip((_BEFORE, _AFTER), sns.color_palette("colorblind", 2), strict=True))
 _SIZE = (3.1, 1.9)  # of axes, in inches
 _BESIDE = 0.6  # inches beside circles, for a number
+_MOST_ACROSS = 4
 _WIDE = 0.5  # inches that a part must have, or else its number is beside it
+
+#: Values on the axes of a table.
+Place = tuple[Axis, ...]
 
 
 class Circles(NamedTuple):
@@ -97,11 +101,13 @@ def draw_venn(
 
     Areas are numbers of samples, means over rounds and seeds.
     """
-    axes = [*rows, *columns]
-    cells = cells_of(runs, axes)
-    labels = _labels(list(cells), axes, line_axis(rows))
-    drawn = Facets(labels, _SIZE, 1.7)
-    counts = [mean_counts(same) for same in cells.values()]
+    axes, main = [*rows, *columns], line_axis(rows)
+    others = [axis for axis in axes if axis != main]
+    # By the others first, so that those to be compared are side by side.
+    cells = cells_of(runs, [*others, main])
+    places = _in_order(list(cells))
+    counts = [mean_counts(cells[place]) for place in places]
+    drawn = Facets(_labels(places, [*others, main]), _SIZE, 1.7, _across(places))
     pairs = [circles(**one) for one in counts]
     width, height = _extent(pairs)
     for on, one, pair in zip(drawn.grid, counts, pairs, strict=True):
@@ -117,11 +123,25 @@ def mean_counts(runs: Iterable[RunRetention]) -> dict[str, float]:
     return {name: mean(one[name] for one in numbers) or 0.0 for name in _PARTS}
 
 
-def _labels(places: Sequence[tuple[Axis, ...]], axes: Sequence[str], main: str) -> list[str]:
-    """Name cells by their value on the main axis and, below it, on the others that vary."""
+def _in_order(places: Sequence[Place]) -> list[Place]:
+    """Return places grouped by all values but the last, each group where its first place is."""
+    groups = list(dict.fromkeys(place[:-1] for place in places))
+    return sorted(places, key=lambda place: groups.index(place[:-1]))
+
+
+def _across(places: Sequence[Place]) -> int | None:
+    """Return how many circles are side by side, None for any number: those of a group, if few."""
+    groups = {place[:-1] for place in places}
+    names = {place[-1] for place in places}
+    full = len(groups) > 1 and len(places) == len(groups) * len(names)
+    return len(names) if full and len(names) <= _MOST_ACROSS else None
+
+
+def _labels(places: Sequence[Place], axes: Sequence[str]) -> list[str]:
+    """Name places by the value on the last axis and, below it, on the others that vary."""
     frame = pd.DataFrame(places, columns=list(axes))
-    others = join_points(frame, [axis for axis in varying_axes(frame, axes) if axis != main])
-    names = map(show_value, frame[main])
+    others = join_points(frame, varying_axes(frame, axes[:-1]))
+    names = map(show_value, frame[axes[-1]])
     return [f"{name}\n{other}".strip() for name, other in zip(names, others, strict=True)]
 
 

@@ -447,6 +447,7 @@ def test_one_more_table_costs_a_call_that_does_not_name_it_nothing(tmp_path, mon
         (["table"], True),
         (["figures"], True),
         (["round_times"], True),
+        (["retention"], True),
         (["properties", "simulation"], False),
         (["simulation", "table"], True),
     ],

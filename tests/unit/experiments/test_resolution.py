@@ -362,7 +362,7 @@ def test_by_default_an_experiment_makes_a_table_and_figures():
     assert experiment().results == ["table", "figures"]
 
 
-@pytest.mark.parametrize("result", ["properties", "simulation", "round_times"])
+@pytest.mark.parametrize("result", ["properties", "simulation", "round_times", "retention"])
 @pytest.mark.parametrize(
     ("method", "training"), [("local_only", "alone"), ("centralised", "pooled")]
 )

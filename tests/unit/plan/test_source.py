@@ -129,7 +129,7 @@ OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
 #: The stages of one-shot lines with a student.
 OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
 #: The stages that make of metrics what people read.
-RESULTS = {"tables", "figures", "comparison", "sweep", "claims", "communication"}
+RESULTS = {"tables", "figures", "comparison", "sweep", "claims", "communication", "retention_summary"}
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)
 

@@ -502,15 +502,25 @@ def test_aggregate_says_what_it_is_made_of(world, tmp_path):
     assert load_tensors(made.model)[1] == {"round": 1, "group": 0, "samples": samples}
 
 
+def parameters(tensors, prefix=""):
+    """Return all parameters of a model in one vector, float64; buffers left out."""
+    names = (name for name in sorted(tensors) if name.startswith(prefix))
+    kept = [name for name in names if "running" not in name and "num_batches" not in name]
+    return torch.cat([tensors[name].double().flatten() for name in kept])
+
+
 @pytest.mark.parametrize("model", [LINEAR, CNN], ids=lambda model: model["name"])
 def test_participants_table_lists_who_took_part_and_what_travelled(world, tmp_path, model):
     (made,) = federated(world, tmp_path, 1, model=model)
     table = load_table(made.participants)
     assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
+    before = parameters(load_tensors(world.initial(model))[0])
     for slot, row in enumerate(table.to_pylist()):
-        _, notes = load_tensors(made.updates[slot])
+        tensors, notes = load_tensors(made.updates[slot])
+        change = parameters(tensors, "model/") - before
         assert row == notes | {
             "dropped": False,
+            "distance": pytest.approx(float(change.norm() / before.norm())),
             "bytes_up": tensor_bytes(made.updates[slot]),
             "bytes_down": tensor_bytes(world.initial(model)),
         }

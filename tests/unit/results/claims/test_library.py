@@ -120,6 +120,9 @@ def test_what_names_nothing_is_told_in_one_line(tmp_path, changes, told):
         (["table"], "times_one_shot", False),
         (["table", "communication"], "times_one_shot", True),
         (["table", "communication"], "round_s", False),
+        (["table", "communication"], "forget_score", False),
+        (["table", "retention"], "forget_score", True),
+        (["retention"], "fluctuation", True),
         (["table"], None, True),
     ],
 )
@@ -132,7 +135,7 @@ def test_seconds_are_claimed_of_experiments_that_measure_them(tmp_path, results,
     if passes:
         check_metrics(claims, {"e": timed})
         return
-    needed = "round_times" if metric == "round_s" else "communication"
+    needed = {"round_s": "round_times", "forget_score": "retention"}.get(metric, "communication")
     told = f"fedsdd/claims.yaml: i: metric = '{metric}': only of experiments with {needed} among"
     with pytest.raises(FedstageError, match=told):
         check_metrics(claims, {"e": timed})

@@ -10,7 +10,7 @@ from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import (
     describe_runs,
     files_of,
-    tables_read,
+    files_of_rounds,
     validation_of,
 )
 from fedstage.results.runs_file import ExperimentRuns
@@ -165,10 +165,10 @@ def test_only_runs_with_rounds_and_validation_samples_have_a_best_round(load):
 
 def test_tables_of_all_rounds_are_read_where_communication_is_asked_for(load):
     catalogue = load()
-    tables = [path for path in tables_read(catalogue) if path.endswith("participants.parquet")]
+    tables = [path for path in files_of_rounds(catalogue) if path.endswith("participants.parquet")]
     assert len(tables) == 5 + 3
     assert set(tables) < set(files_of(catalogue, "e", "default"))
-    assert list(tables_read(load(results=["table"]))) == []
+    assert list(files_of_rounds(load(results=["table"]))) == []
 
 
 def test_of_a_choice_all_candidates_are_read_and_one_is_named(load):

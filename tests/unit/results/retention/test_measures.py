@@ -1,0 +1,83 @@
+"""Measures of forgetting, against cases counted by hand."""
+
+import pytest
+import torch
+
+from fedstage.results.retention.measures import (
+    RETENTION_SCHEMA,
+    Venn,
+    forgetting,
+    new_knowledge,
+    overlap,
+    percent_right,
+    venn,
+)
+
+
+def right(text):
+    """Read ``110`` as: about the first two samples."""
+    return torch.tensor([digit == "1" for digit in text])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("11110000", "00011110", (3, 3, 1)),
+        ("1110", "0000", (3, 0, 0)),
+        ("0000", "0111", (0, 3, 0)),
+        ("1010", "1010", (0, 0, 2)),
+    ],
+)
+def test_what_is_lost_gained_and_retained(before, after, counts):
+    assert venn(right(before), right(after)) == Venn(*counts)
+
+
+def test_the_share_of_right_predictions_is_in_percent():
+    assert percent_right(right("1000")) == 25.0
+
+
+def test_new_knowledge_is_what_was_not_known_before():
+    assert new_knowledge(right("1100"), right("1010")).tolist() == right("0010").tolist()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "percent"),
+    [
+        ("1100", "0110", 100 / 3),
+        ("1010", "1010", 100.0),
+        ("1000", "0100", 0.0),
+        ("0000", "1000", 0.0),
+        ("0000", "0000", None),
+    ],
+)
+def test_the_overlap_is_the_share_of_the_union_that_both_have_learnt(one, other, percent):
+    assert overlap(right(one), right(other)) == pytest.approx(percent)
+
+
+def test_the_forget_score_is_the_accuracy_on_current_minus_that_on_previous_samples():
+    assert forgetting(now=right("1110"), before=right("11100"), after=right("01001")) == {
+        "samples": 4,
+        "current": 75.0,
+        "previous": 40.0,
+        "forget_score": 35.0,
+        "lost": 2,
+        "gained": 1,
+        "retained": 1,
+    }
+
+
+def test_without_participants_before_only_the_current_accuracy_is_known():
+    columns = forgetting(now=right("10"), before=None, after=None)
+    assert (columns["samples"], columns["current"]) == (2, 50.0)
+    assert {columns[name] for name in columns if name not in ("samples", "current")} == {None}
+
+
+def test_without_participants_nothing_is_known():
+    columns = forgetting(now=None, before=right("10"), after=right("10"))
+    assert columns["samples"] == 0
+    assert {columns[name] for name in columns if name != "samples"} == {None}
+
+
+def test_a_round_has_a_column_for_each_measure():
+    beside = {"round", "distance", "top1_accuracy"}
+    assert set(RETENTION_SCHEMA.names) == beside | forgetting(None, None, None).keys()

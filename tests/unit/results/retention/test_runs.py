@@ -1,0 +1,171 @@
+"""Means over rounds and seeds, and pairs of methods, of tables written by hand."""
+
+import pytest
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.plan.digests import canonical
+from fedstage.results.retention.measures import RETENTION_SCHEMA
+from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
+from fedstage.results.retention.runs import RunRetention, read_retention, steps
+from fedstage.results.retention.table import run_rows, shown_rows, table_rows, table_schema
+from fedstage.results.runs_file import ExperimentRun
+from fedstage.settings.lines import Line
+from fedstage.storage.tables import save_rows
+from fedstage.storage.tensors import save_tensors
+
+NAMES = RETENTION_SCHEMA.names
+#: The second round follows the first, nobody takes part in the third.
+ROUNDS = [
+    (1, 10, 50.0, None, None, None, None, None, 0.25, 30.0),
+    (2, 10, 90.0, 40.0, 50.0, 3, 2, 4, 0.75, 50.0),
+    (3, 0, None, None, None, None, None, None, None, 50.0),
+    (4, 20, 80.0, 60.0, 20.0, 1, 4, 8, 0.5, 20.0),
+]
+
+
+def rounds(*numbers):
+    return [dict(zip(NAMES, ROUNDS[number - 1], strict=True)) for number in numbers]
+
+
+def run(method="a", seed=0, learnt="1", numbers=(1, 2, 3, 4), **more):
+    settings = {"method": method, "seed": seed, **more}
+    bits = torch.tensor([digit == "1" for digit in learnt])
+    return RunRetention(settings, rounds(*numbers), bits)
+
+
+def test_means_are_over_the_rounds_that_have_a_forget_score():
+    assert run().numbers == {
+        "final_accuracy": 20.0,
+        "forget_score": 35.0,
+        "current": 85.0,
+        "previous": 50.0,
+        "lost": 2.0,
+        "gained": 3.0,
+        "retained": 6.0,
+        "distance": 0.5,
+        "fluctuation": pytest.approx((20 + 0 + 30) / 3),
+    }
+
+
+def test_a_single_round_forgets_and_fluctuates_not():
+    numbers = run(numbers=(1,)).numbers
+    assert (numbers["final_accuracy"], numbers["distance"]) == (30.0, 0.25)
+    assert {numbers[name] for name in numbers if name not in ("final_accuracy", "distance")} == {
+        None
+    }
+
+
+def test_steps_are_differences_of_neighbours():
+    assert steps([1.0, 4.0, 2.0]) == [3.0, -2.0]
+
+
+def test_cells_are_means_over_seeds():
+    runs = [run(seed=0), run(seed=1, numbers=(1, 2)), run("b")]
+    first, second = table_rows(runs, ["method"])
+    assert (first["method"], first["seeds"], first["forget_score"]) == ("a", 2, 42.5)
+    assert first["forget_score_std"] == pytest.approx(15 / 2**0.5)
+    assert (second["method"], second["seeds"], second["lost_std"]) == ("b", 1, None)
+    schema = table_schema([first, second], ["method"])
+    assert str(schema.field("seeds").type) == "int64"
+    assert str(schema.field("method").type) == "string"
+
+
+def test_what_no_seed_has_is_shown_as_nothing():
+    (row,) = shown_rows(table_rows([run(numbers=(1,))], ["method"]), ["method"])
+    assert row["Forget score"] == "–"
+    assert (row["Final accuracy (%)"], row["Distance"], row["Seeds"]) == ("30.00", "0.250", "1")
+
+
+def test_each_run_has_its_numbers_beside_all_its_settings():
+    (row,) = run_rows([run(alpha=0.1)])
+    assert (row["method"], row["seed"], row["alpha"], row["retained"]) == ("a", 0, 0.1, 6.0)
+
+
+# --- overlap of new knowledge ---------------------------------------------------------------------
+
+
+def test_methods_are_compared_with_the_same_seed_and_cell():
+    runs = [
+        run("a", 0, "1100", alpha=1), run("b", 0, "0110", alpha=1), run("c", 0, "0000", alpha=1),
+        run("a", 1, "1111", alpha=1), run("b", 1, "1111", alpha=1), run("c", 1, "0000", alpha=1),
+        run("a", 0, "1000", alpha=2), run("b", 1, "1000", alpha=2),
+    ]  # fmt: skip
+    rows = overlap_rows(runs, ["method", "alpha"])
+    assert list(rows[0]) == overlap_columns(["method", "alpha"])
+    found = {tuple(row.values())[:3]: row for row in rows}
+    assert found.keys() == {(1, "a", "b"), (1, "a", "c"), (1, "b", "c")}
+    both = found[1, "a", "b"]
+    assert (both["overlap"], both["seeds"]) == (pytest.approx((100 / 3 + 100) / 2), 2)
+    assert found[1, "a", "c"]["overlap"] == 0
+
+
+def test_pairs_without_new_knowledge_have_no_row():
+    assert overlap_rows([run("a", 0, "00"), run("b", 0, "00")], ["method"]) == []
+    assert overlap_rows([run("a", 0, "11")], ["method"]) == []
+
+
+def test_overlaps_are_shown_with_labels():
+    rows = overlap_rows([run("a", 0, "110"), run("b", 0, "011")], ["method"])
+    assert shown_overlaps(rows, {"a": "Method A"}) == [
+        {"Method": "Method A", "Other method": "b", "Overlap (%)": "33.33", "Seeds": "1"}
+    ]
+
+
+def test_methods_that_are_tested_on_other_samples_are_told():
+    with pytest.raises(
+        FedstageError, match=r"seed = 0 and method = b, .* 2 and 3 test"
+    ):
+        overlap_rows([run("a", 0, "11"), run("b", 0, "111")], ["method"])
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def described(**changes):
+    line = {
+        "data": "digits", "clients": 2, "partition": "iid", "participants": 1,
+        "model": "cnn_small", "seed": 0,
+        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    }  # fmt: skip
+    part = {"length": {"rounds": 4}, "federated": canonical(Line.model_validate(line))}
+    raw = {
+        "settings": {"method": "a", "seed": 0},
+        "metrics": "m",
+        "partition": "p",
+        "candidates": [{"parts": [part]}],
+    }
+    return ExperimentRun.model_validate(raw | changes)
+
+
+def write(name, numbers):
+    save_rows(f"{name}.parquet", rounds(*numbers), RETENTION_SCHEMA)
+    bits = {"start": torch.tensor([True, False]), "end": torch.tensor([True, True])}
+    save_tensors(f"{name}.safetensors", bits)
+
+
+def test_measures_are_read_in_the_order_of_rounds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("one", (2, 1))
+    found = read_retention(described(retention=["one.parquet"]))
+    assert [row["round"] for row in found.rounds] == [1, 2]
+    assert found.learnt.tolist() == [False, True]
+
+
+def test_of_a_choice_the_chosen_candidate_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("one", (1,))
+    write("two", (1, 2))
+    (tmp_path / "chosen.json").write_text('{"chosen": {"rate": 2}}')
+    parts = described().model_dump(mode="json", by_alias=True)["candidates"][0]["parts"]
+    run = described(
+        retention=["one.parquet", "two.parquet"],
+        chosen="chosen.json",
+        candidates=[{"values": {"rate": rate}, "parts": parts} for rate in (1, 2)],
+    )
+    assert len(read_retention(run).rounds) == 2
+
+
+def test_a_run_without_measures_is_told():
+    with pytest.raises(FedstageError, match=r"method = a, seed = 0: retention = null: .* add"):
+        read_retention(described())

@@ -1,0 +1,194 @@
+"""The stage `retention` against plain loops over samples, on models written by hand."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fedstage.results.retention.measures import RETENTION_SCHEMA
+from fedstage.settings.lines import Line
+from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
+from fedstage.stages.dataset import dataset
+from fedstage.stages.initial_model import initial_model
+from fedstage.stages.line import line as write_line
+from fedstage.stages.partition import partition
+from fedstage.stages.retention import retention
+from fedstage.storage.tables import load_table, save_rows
+from fedstage.storage.tensors import load_tensors, save_tensors
+
+CLIENTS = 5
+DATA = {"name": "digits", "test": 60, "held_out": 30}
+SETTINGS = {
+    "data": DATA,
+    "clients": CLIENTS,
+    "partition": {"name": "iid"},
+    "validation": 0.2,
+    "participants": 2,
+    "model": {"name": "logistic_regression"},
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "numerics": {"device": "cpu"},
+    "seed": 0,
+}
+#: The clients of each round, and their distances.
+ROUNDS = {
+    1: {0: 0.5, 1: 1.5},
+    2: {2: 0.25},
+    3: {},
+    4: {2: None, 4: 3.0},
+    5: {1: None},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    names = ("train", "test", "held_out", "server_validation")
+    files = {name: folder / f"{name}.safetensors" for name in names}
+    files |= {"info": folder / "info.json", "line": folder / "line.yaml"}
+    dataset(settings=json.dumps(DATA), **{k: v for k, v in files.items() if k != "line"})
+    files |= {name: folder / f"{name}.parquet" for name in ("clients", "histogram")}
+    chosen = {name: SETTINGS[name] for name in ("clients", "partition", "validation", "seed")}
+    tables = {"output": files["clients"], "histogram": files["histogram"]}
+    partition(settings=json.dumps(chosen), train=files["train"], **tables)
+    write_line(settings=json.dumps(SETTINGS), output=files["line"])
+    Line.model_validate(SETTINGS)
+    return SimpleNamespace(folder=folder, **files)
+
+
+def model_files(world, folder, seeds):
+    """Write a model for each seed: random weights of a linear model."""
+    paths = []
+    for round, seed in enumerate(seeds):
+        path = folder / f"model_{round}.safetensors"
+        settings = json.dumps({"model": SETTINGS["model"], "seed": seed})
+        initial_model(settings=settings, group=0, info=world.info, output=path)
+        paths.append(path)
+    return paths
+
+
+def participants_files(folder, rounds, groups=1):
+    """Write the participants of all groups, client after client in one group and the next."""
+    paths = []
+    for round, clients in rounds.items():
+        for group in range(groups):
+            row = dict.fromkeys(PARTICIPANTS_SCHEMA.names, 0) | {"round": round, "group": group}
+            rows = [
+                row | {"client": client, "distance": distance, "dropped": distance is None}
+                for place, (client, distance) in enumerate(clients.items())
+                if place % groups == group
+            ]
+            path = folder / f"participants_{round}_{group}.parquet"
+            save_rows(path, rows, PARTICIPANTS_SCHEMA)
+            paths.append(path)
+    return paths
+
+
+def measure(world, folder, seeds, rounds=ROUNDS, groups=1):
+    output, right = folder / "measures.parquet", folder / "measures.safetensors"
+    retention(
+        line=world.line, models=(models := model_files(world, folder, seeds)), data=world.train,
+        test=world.test, info=world.info, clients=world.clients,
+        participants=participants_files(folder, rounds, groups), output=output, right=right,
+    )  # fmt: skip
+    table = load_table(output)
+    assert table.schema.remove_metadata() == RETENTION_SCHEMA
+    return table.to_pylist(), load_tensors(right)[0], models
+
+
+def right_samples(world, path, part):
+    """The numbers of the samples of a file that a linear model is right about, one by one."""
+    weights = list(load_tensors(path)[0].values())
+    (matrix,) = (one for one in weights if one.dim() == 2)
+    (bias,) = (one for one in weights if one.dim() == 1)
+    info = json.loads(Path(world.info).read_text())
+    tensors = load_tensors(part)[0]
+    right = set()
+    for number, (image, label) in enumerate(zip(tensors["images"], tensors["labels"], strict=True)):
+        pixels = image.float() / 255
+        normal = (pixels - torch.tensor(info["mean"])[:, None, None]) / (
+            torch.tensor(info["std"])[:, None, None]
+        )
+        if int((matrix @ normal.flatten() + bias).argmax()) == int(label):
+            right.add(number)
+    return right
+
+
+def samples_of(world, clients):
+    rows = load_table(world.clients).to_pylist()
+    return {row["sample"] for row in rows if row["client"] in clients and row["role"] == "train"}
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_measures_are_those_of_a_loop_over_samples(world, tmp_path, groups):
+    rows, right, models = measure(world, tmp_path, range(6), groups=groups)
+    known = [right_samples(world, path, world.train) for path in models]
+    tested = [right_samples(world, path, world.test) for path in models]
+    previous = set()
+    for row in rows:
+        round = row["round"]
+        own = samples_of(world, ROUNDS[round])
+        expected = dict.fromkeys(RETENTION_SCHEMA.names)
+        distances = [one for one in ROUNDS[round].values() if one is not None]
+        expected |= {
+            "round": round,
+            "samples": len(own),
+            "distance": sum(distances) / len(distances) if distances else None,
+            "top1_accuracy": pytest.approx(100 * len(tested[round]) / DATA["test"]),
+        }
+        if own:
+            current = 100 * len(known[round] & own) / len(own)
+            expected["current"] = pytest.approx(current)
+        if own and previous:
+            before, after = known[round - 1] & previous, known[round] & previous
+            there = 100 * len(after) / len(previous)
+            expected |= {
+                "previous": pytest.approx(there),
+                "forget_score": pytest.approx(current - there),
+                "lost": len(before - after),
+                "gained": len(after - before),
+                "retained": len(before & after),
+            }
+        assert row == expected
+        previous = own or previous
+    assert [row["round"] for row in rows] == [1, 2, 3, 4, 5]
+    assert set(right["start"].nonzero().flatten().tolist()) == tested[0]
+    assert set(right["end"].nonzero().flatten().tolist()) == tested[5]
+
+
+def test_a_model_that_does_not_change_forgets_nothing(world, tmp_path):
+    same = {round: {3: 0.0} for round in (1, 2, 3)}
+    rows, right, _ = measure(world, tmp_path, [7, 7, 7, 7], same)
+    for row in rows[1:]:
+        assert (row["forget_score"], row["lost"], row["gained"]) == (0.0, 0, 0)
+        known = pytest.approx(100 * row["retained"] / row["samples"])
+        assert row["current"] == row["previous"] == known
+    assert torch.equal(right["start"], right["end"])
+
+
+def test_what_is_only_for_validation_does_not_count(world, tmp_path):
+    rows, _, _ = measure(world, tmp_path, range(3), {1: {0: 0.0}, 2: {0: 0.0}})
+    everything = load_table(world.clients).to_pylist()
+    assert rows[0]["samples"] < sum(row["client"] == 0 for row in everything)
+
+
+def test_a_round_of_nobody_is_passed_over(world, tmp_path):
+    """The round after it is compared on the samples of the round before it."""
+    rows, _, _ = measure(world, tmp_path, range(4), {1: {0: 0.0}, 2: {}, 3: {1: 0.0}})
+    assert rows[1]["samples"] == 0
+    assert rows[1]["current"] is rows[1]["lost"] is None
+    counts = sum(rows[2][name] for name in ("lost", "gained", "retained"))
+    assert 0 < counts <= rows[0]["samples"]
+
+
+def test_a_model_of_another_kind_is_told(world, tmp_path):
+    (path,) = model_files(world, tmp_path, [0])
+    save_tensors(path, {"other": torch.zeros(2)})
+    with pytest.raises(Exception, match="does not fit the model"):
+        retention(
+            line=world.line, models=[path, path], data=world.train, test=world.test,
+            info=world.info, clients=world.clients,
+            participants=participants_files(tmp_path, {1: {0: 0.0}}),
+            output=tmp_path / "o.parquet", right=tmp_path / "r.safetensors",
+        )  # fmt: skip

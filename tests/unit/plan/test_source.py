@@ -129,7 +129,15 @@ OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
 #: The stages of one-shot lines with a student.
 OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
 #: The stages that make of metrics what people read.
-RESULTS = {"tables", "figures", "comparison", "sweep", "claims", "communication", "retention_summary"}
+RESULTS = {
+    "tables",
+    "figures",
+    "comparison",
+    "sweep",
+    "claims",
+    "communication",
+    "retention_summary",
+}
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)
 
@@ -426,8 +434,8 @@ def test_a_model_reaches_its_own_lines_only(changed):
     assert stages_of(changes) == {
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",
-        "logits_segment", "evaluation", "local_model", "local_evaluation", "client_logits",
-        "quantised_model", "feature_training",
+        "logits_segment", "evaluation", "retention", "local_model", "local_evaluation",
+        "client_logits", "quantised_model", "feature_training",
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Measures of forgetting: accuracies on participants' data, Venn counts, overlap of new knowledge.
+"""Measures of forgetting: accuracies on participants' samples, and Venn counts.
 
 Samples are told apart by whether a model is right about them: bool [n].
 """
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import torch
 
-from fedstage.results.scores import PERCENT
+_PERCENT = 100.0
 
 #: A row a round t from 1, about the main model w*_{t,0} and the one before it, w*_{t-1,0}. E_t are
 #: the training samples of the round's participants, and E those of the last earlier round that had
@@ -40,24 +40,13 @@ class Venn(NamedTuple):
 
 def percent_right(right: torch.Tensor) -> float:
     """Return the share of right predictions, bool [n] of at least one sample, in percent."""
-    return PERCENT * float(right.double().mean())
+    return _PERCENT * float(right.double().mean())
 
 
 def venn(before: torch.Tensor, after: torch.Tensor) -> Venn:
     """Count the samples that only `before`, only `after`, and both are right about, bool [n]."""
     parts = (before & ~after, after & ~before, before & after)
     return Venn(*(int(part.sum()) for part in parts))
-
-
-def new_knowledge(start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
-    """Return G, bool [n]: what a model is right about at the end of training, and not before."""
-    return end & ~start
-
-
-def overlap(one: torch.Tensor, other: torch.Tensor) -> float | None:
-    """Return |G_p & G_q| / |G_p | G_q| of two methods' new knowledge, in percent; None if empty."""
-    union = int((one | other).sum())
-    return PERCENT * int((one & other).sum()) / union if union else None
 
 
 def forgetting(

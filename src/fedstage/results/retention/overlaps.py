@@ -5,10 +5,11 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
+import torch
+
 from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.results.metrics import spread
-from fedstage.results.retention.measures import overlap
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METHOD, axis_label, mean_and_std, show_value
@@ -36,7 +37,8 @@ def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict
     found: dict[tuple[Axis, ...], list[float]] = {}
     for place, methods in _by_place(runs, [*rest, SEED]).items():
         for one, other in combinations(methods, 2):
-            value = _overlap(methods[one], methods[other])
+            _check_samples(methods[one], methods[other])
+            value = overlap(methods[one].learnt, methods[other].learnt)
             if value is not None:
                 found.setdefault((*place[:-1], one, other), []).append(value)
     columns = overlap_columns(axes)
@@ -75,10 +77,18 @@ def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[A
     return dict(places)
 
 
-def _overlap(one: RunRetention, other: RunRetention) -> float | None:
+def overlap(one: torch.Tensor, other: torch.Tensor) -> float | None:
+    """Return |G & G'| / |G | G'| in percent for what two methods have learnt, bool [n].
+
+    None where neither has learnt anything.
+    """
+    union = int((one | other).sum())
+    return 100 * int((one & other).sum()) / union if union else None
+
+
+def _check_samples(one: RunRetention, other: RunRetention) -> None:
     if len(one.learnt) != len(other.learnt):
         raise FedstageError(
             f"{show_point(one.settings)} and {show_point(other.settings)}: {len(one.learnt)} and "
             f"{len(other.learnt)} test samples: must be the same samples"
         )
-    return overlap(one.learnt, other.learnt)

@@ -12,7 +12,7 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.plan.retention_files import right_file
 from fedstage.results.cells import show_point
-from fedstage.results.retention.measures import RETENTION_SCHEMA, new_knowledge
+from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.scores import Axis, Retained
 from fedstage.storage.tables import load_table
@@ -25,8 +25,8 @@ Row = Mapping[str, Any]
 class RunRetention:
     """The measures of a run.
 
-    `rounds` are rows of `RETENTION_SCHEMA`, in order; `learnt` are the test samples that the model
-    is right about after the last round and was not before the first, bool [n].
+    `rounds` are rows of `RETENTION_SCHEMA`, in order; `learnt` is the paper's G: whether the model
+    is right about a test sample after the last round and was not before the first, bool [n].
     """
 
     settings: Mapping[str, Axis]  # its value on every axis
@@ -65,7 +65,7 @@ def read_retention(run: ExperimentRun) -> RunRetention:
     path = run.retention[run.which()]
     rows = load_table(path, RETENTION_SCHEMA.names).to_pylist()
     right = load_tensors(Path(right_file(path)))[0]
-    learnt = new_knowledge(right["start"], right["end"])
+    learnt = right["end"] & ~right["start"]
     return RunRetention(run.settings, sorted(rows, key=lambda row: row["round"]), learnt)
 
 

@@ -7,11 +7,10 @@ from fedstage.results.retention.measures import (
     RETENTION_SCHEMA,
     Venn,
     forgetting,
-    new_knowledge,
-    overlap,
     percent_right,
     venn,
 )
+from fedstage.results.retention.overlaps import overlap
 
 
 def right(text):
@@ -34,10 +33,6 @@ def test_what_is_lost_gained_and_retained(before, after, counts):
 
 def test_the_share_of_right_predictions_is_in_percent():
     assert percent_right(right("1000")) == 25.0
-
-
-def test_new_knowledge_is_what_was_not_known_before():
-    assert new_knowledge(right("1100"), right("1010")).tolist() == right("0010").tolist()
 
 
 @pytest.mark.parametrize(

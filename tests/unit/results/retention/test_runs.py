@@ -113,9 +113,7 @@ def test_overlaps_are_shown_with_labels():
 
 
 def test_methods_that_are_tested_on_other_samples_are_told():
-    with pytest.raises(
-        FedstageError, match=r"seed = 0 and method = b, .* 2 and 3 test"
-    ):
+    with pytest.raises(FedstageError, match=r"seed = 0 and method = b, .* 2 and 3 test"):
         overlap_rows([run("a", 0, "11"), run("b", 0, "111")], ["method"])
 
 

@@ -1,0 +1,185 @@
+"""The stage `retention_summary` on measures written by hand, from a resolved experiment."""
+
+import csv
+import json
+import shutil
+from itertools import count
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import describe_runs, files_of_rounds, retention_of
+from fedstage.plan import artefacts
+from fedstage.plan.retention_files import retention_file, right_file
+from fedstage.results.retention.measures import RETENTION_SCHEMA
+from fedstage.settings.scores import RETAINED
+from fedstage.stages.retention_summary import retention_summary
+from fedstage.storage.tables import save_rows
+from fedstage.storage.tensors import save_tensors
+
+METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
+EXPERIMENT = {
+    "title": "The title",
+    "base": {
+        "data": {"digits": {"held_out": 100}},
+        "clients": 8,
+        "partition": {"dirichlet": {"alpha": 1.0}},
+        "participants": 4,
+        "model": "cnn_small",
+        "rounds": 3,
+        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+        "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+    },
+    "methods": {"fedavg": {"label": "Averaging"}},
+    "grid": {"method": ["fedavg", "fedsdd"], "partition.alpha": [0.1, 1.0], "seed": [0, 1]},
+    "table": {"columns": ["partition.alpha"]},
+    "results": ["retention"],
+    "scales": {"default": None},
+}
+OUTPUTS = ("csv", "parquet", "by_run", "overlap", "markdown", "html", "curves", "venn")
+
+
+def load(folder, **changes):
+    shutil.copy(METHODS, folder)
+    raw = EXPERIMENT | changes
+    return load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, folder)
+
+
+def write(path, shift, rounds=3):
+    """Write measures whose forget scores are `shift` and shift + 1, and what was learnt."""
+    first = dict.fromkeys(RETENTION_SCHEMA.names) | {
+        "round": 1, "samples": 20, "current": 70.0, "distance": 0.5, "top1_accuracy": 10.0 + shift,
+    }  # fmt: skip
+    rows = [first]
+    for round in range(2, rounds + 1):
+        score = shift + round - 2
+        previous = {"previous": 60.0, "current": 60.0 + score, "forget_score": score}
+        counts = {"lost": 4, "gained": 2, "retained": 10}
+        rows.append(first | {"round": round, "samples": 20} | previous | counts)
+    save_rows(path, rows, RETENTION_SCHEMA)
+    end = torch.arange(10) < 5 + shift
+    save_tensors(right_file(path), {"start": torch.zeros(10, dtype=torch.bool), "end": end})
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    catalogue = load(tmp_path)
+    numbers = count()
+    for run in catalogue.runs["e", "default"]:
+        write(retention_file(run.line, 3), float(next(numbers) % 2 + 2 * (run.line.seed)))
+    return make(catalogue)
+
+
+def make(catalogue):
+    Path("runs.json").write_text(json.dumps(describe_runs(catalogue, "e", "default")))
+    outputs = {name: Path(f"out_{name}.png") for name in OUTPUTS}
+    retention_summary(runs=Path("runs.json"), **outputs)
+    return outputs
+
+
+def test_a_row_a_cell_is_the_mean_over_seeds(made):
+    rows = {
+        (row["method"], row["partition.alpha"]): row for row in csv.DictReader(made["csv"].open())
+    }
+    assert len(rows) == 4
+    # With seed 0 the scores are 0 and 1, with seed 1 they are 3 and 4.
+    row = rows["fedavg", "0.1"]
+    assert (float(row["forget_score"]), row["seeds"]) == (2.0, "2")
+    assert float(row["forget_score_std"]) == pytest.approx(3 / 2**0.5)
+    assert (float(row["lost"]), float(row["retained_std"])) == (4.0, 0.0)
+    frame = pd.read_parquet(made["parquet"])
+    assert frame["forget_score"].tolist() == [float(row["forget_score"]) for row in rows.values()]
+
+
+def test_each_run_has_a_row_for_claims(made):
+    frame = pd.read_parquet(made["by_run"])
+    assert set(frame) == {"method", "partition.alpha", "seed"} | RETAINED
+    assert frame.set_index(["method", "partition.alpha", "seed"]).index.is_unique
+    assert len(frame) == 8
+
+
+def test_pairs_of_methods_have_a_table_of_their_own(made):
+    rows = list(csv.DictReader(made["overlap"].open()))
+    assert [(row["partition.alpha"], row["method"], row["other_method"]) for row in rows] == [
+        ("0.1", "fedavg", "fedsdd"), ("1.0", "fedavg", "fedsdd"),
+    ]  # fmt: skip
+    assert [float(row["overlap"]) for row in rows] == [100.0, 100.0]
+
+
+@pytest.mark.parametrize("name", ["markdown", "html"])
+def test_people_read_labels_and_explanations(made, name):
+    text = made[name].read_text()
+    for part in ("The title", "Averaging", "α", "Forget score", "2.00 ± 2.12", "Overlap", "100.00"):
+        assert part in text
+    assert "fedavg" not in text
+
+
+def test_figures_are_drawn(made):
+    for name in ("curves", "venn"):
+        assert made[name].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_measures_give_the_same_bytes(made, tmp_path):
+    before = {name: path.read_bytes() for name, path in made.items()}
+    again = make(load(tmp_path))
+    assert {name: path.read_bytes() for name, path in again.items()} == before
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch, rounds):
+    monkeypatch.chdir(tmp_path)
+    grid = {"method": ["fedavg"], "seed": [0]}
+    base = EXPERIMENT["base"] | {"rounds": rounds}
+    catalogue = load(tmp_path, grid=grid, table={}, base=base)
+    (run,) = catalogue.runs["e", "default"]
+    write(retention_file(run.line, rounds), 0.0, rounds)
+    outputs = make(catalogue)
+    assert outputs["overlap"].read_text() == "method,other_method,overlap,overlap_std,seeds\n"
+    assert "Overlap" not in outputs["markdown"].read_text()
+    assert ("| – |" in outputs["markdown"].read_text().replace("  ", " ")) == (rounds == 1)
+
+
+# --- what is known before -------------------------------------------------------------------------
+
+
+def test_measures_and_all_main_models_are_read(tmp_path):
+    catalogue = load(tmp_path)
+    runs = catalogue.runs["e", "default"]
+    measures = [retention_file(run.line, 3) for run in runs]
+    assert retention_of(catalogue, "e", "default") == [
+        path for file in measures for path in (file, right_file(file))
+    ]
+    read = set(files_of_rounds(catalogue))
+    for run in runs:
+        for round in (0, 1, 2, 3):
+            assert artefacts.global_model(run.line, round, 0) in read
+        for round in (1, 2, 3):
+            assert artefacts.participants_table(run.line, round, 0) in read
+    assert not set(files_of_rounds(load(tmp_path, results=["table"])))
+
+
+def test_of_a_choice_the_measures_of_all_candidates_are_read(tmp_path):
+    tried = {"own": {"local": "fedavg", "choose": {"among": {"client.epochs": [1, 2]}}}}
+    base = EXPERIMENT["base"] | {"validation": 0.1}
+    grid = {"method": ["own"], "seed": [0]}
+    catalogue = load(tmp_path, methods=tried, grid=grid, table={}, base=base)
+    (run,) = describe_runs(catalogue, "e", "default")["runs"]
+    files = retention_of(catalogue, "e", "default")
+    assert len(run["retention"]) == 2
+    assert {*run["retention"], run["chosen"]} <= set(files)
+
+
+def test_only_experiments_that_measure_it_describe_it(tmp_path):
+    described = describe_runs(load(tmp_path, results=["table"]), "e", "default")
+    assert not any("retention" in run for run in described["runs"])
+
+
+def test_runs_without_rounds_are_refused(tmp_path):
+    grid = {"method": ["local_only"], "partition.alpha": [0.1], "seed": [0]}
+    with pytest.raises(FedstageError, match="results = 'retention': method local_only has"):
+        load(tmp_path, grid=grid)

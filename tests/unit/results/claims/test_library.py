@@ -159,6 +159,14 @@ def test_a_statement_is_a_range_or_a_number_of_the_papers(tmp_path):
     assert stated(tmp_path, "text_sec3.1", {"method": "fedavg_stc"}) == (4.0, 4.0)
 
 
+def test_a_statement_about_what_is_forgotten_is_of_the_paper_too(tmp_path):
+    where = {"teacher": "straggler"}
+    about = {"metric": "distance", "stated": {"table": "text_sec4.3", "where": where}}
+    written(tmp_path, "bkd", raw(**about))
+    (one,) = load_claims([], tmp_path)
+    assert one.claim.stated == (0.44, 0.44)
+
+
 @pytest.mark.parametrize(
     ("table", "where", "found"),
     [

@@ -155,9 +155,9 @@ def retention(line: Line, rounds: int) -> Files:
     return {
         **_settings(line),
         "models": [artefacts.global_model(line, round, 0) for round in (0, *numbers)],
-        "data": artefacts.data_file(line.data, "train"),
-        "test": artefacts.data_file(line.data, "test"),
-        "clients": artefacts.clients_table(line),
+        "data": data_files.data_file(line.data, "train"),
+        "test": data_files.data_file(line.data, "test"),
+        "clients": data_files.clients_table(line),
         "participants": [
             artefacts.participants_table(line, round, group)
             for round in numbers

@@ -36,8 +36,8 @@ PARTICIPANTS_SCHEMA = pa.schema(
         ("steps", pa.int64()),
         ("loss", pa.float64()),  # mean training loss; null where the update was dropped
         ("dropped", pa.bool_()),
-        # ||w_n - W|| / ||W||, parameters without buffers: how far the trained model is from that of
-        # its group before the aggregation. Null where the update was dropped, or W is 0.
+        # ||w_n - W|| / ||W|| in percent, parameters without buffers: how far the trained model is
+        # from that of its group before the aggregation. Null where it was dropped, or W is 0.
         ("distance", pa.float64()),
         ("bytes_up", pa.int64()),
         ("bytes_down", pa.int64()),

@@ -520,7 +520,7 @@ def test_participants_table_lists_who_took_part_and_what_travelled(world, tmp_pa
         change = parameters(tensors, "model/") - before
         assert row == notes | {
             "dropped": False,
-            "distance": pytest.approx(float(change.norm() / before.norm())),
+            "distance": pytest.approx(100 * float(change.norm() / before.norm())),
             "bytes_up": tensor_bytes(made.updates[slot]),
             "bytes_down": tensor_bytes(world.initial(model)),
         }

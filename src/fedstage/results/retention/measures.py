@@ -24,7 +24,7 @@ RETENTION_SCHEMA = pa.schema(
         ("lost", pa.int64()),  # samples of E about which only the model before was right,
         ("gained", pa.int64()),  # only this one is,
         ("retained", pa.int64()),  # and both are
-        ("distance", pa.float64()),  # mean over participants of PARTICIPANTS_SCHEMA's `distance`
+        ("distance", pa.float64()),  # mean of PARTICIPANTS_SCHEMA's `distance`, in percent
         ("top1_accuracy", pa.float64()),  # on test samples, in percent
     ]
 )

@@ -30,8 +30,8 @@ _COLUMNS: dict[Retained, tuple[str, int, str]] = {
     "gained": ("Gained", 1, "that are right after it only,"),
     "retained": ("Retained", 1, "and that are right both times."),
     "distance": (
-        "Distance",
-        3,
+        "Distance (%)",
+        2,
         "of participants' models w from their group's W before them, ‖w − W‖ / ‖W‖; over all "
         "rounds.",
     ),

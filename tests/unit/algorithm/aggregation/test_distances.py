@@ -10,7 +10,7 @@ BEFORE = {"a": torch.tensor([3.0, 0.0]), "b": torch.tensor([[4.0]])}
 
 def test_it_is_the_norm_of_the_change_over_that_of_the_model_before():
     trained = {"a": torch.tensor([3.0, 2.0]), "b": torch.tensor([[3.0]])}
-    assert relative_distance(trained, BEFORE) == pytest.approx(5**0.5 / 5)
+    assert relative_distance(trained, BEFORE) == pytest.approx(100 * 5**0.5 / 5)
 
 
 def test_buffers_do_not_count():

@@ -164,7 +164,7 @@ def test_a_statement_about_what_is_forgotten_is_of_the_paper_too(tmp_path):
     about = {"metric": "distance", "stated": {"table": "text_sec4.3", "where": where}}
     written(tmp_path, "bkd", raw(**about))
     (one,) = load_claims([], tmp_path)
-    assert one.claim.stated == (0.44, 0.44)
+    assert one.claim.stated == (44.0, 44.0)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_cells_are_means_over_seeds():
 def test_what_no_seed_has_is_shown_as_nothing():
     (row,) = shown_rows(table_rows([run(numbers=(1,))], ["method"]), ["method"])
     assert row["Forget score"] == "–"
-    assert (row["Final accuracy (%)"], row["Distance"], row["Seeds"]) == ("30.00", "0.250", "1")
+    assert (row["Final accuracy (%)"], row["Distance (%)"], row["Seeds"]) == ("30.00", "0.25", "1")
 
 
 def test_each_run_has_its_numbers_beside_all_its_settings():

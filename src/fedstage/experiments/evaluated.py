@@ -46,23 +46,30 @@ def _check_trained(where: str, line: Line, length: RunLength) -> None:
         allowed = "use split_model, each_client or clients"
     elif isinstance(length.evaluate, SplitModel):
         raise FedstageError(f"{evaluated}: only with local = gkt, whose clients send features")
+    reason = None
     if isinstance(length.evaluate, GlobalModel):
-        if 0 in students(line) or line.head_transfer:
-            return
-        if exchanges_features(line):
-            raise FedstageError(
-                f"{evaluated}: alone it takes features, and no samples, with local = "
-                f"{line.local.name}; {allowed}"
-            )
-        if 0 not in client_groups(line):
-            raise FedstageError(
-                f"{evaluated}: nobody trains it with server_model = true, global = null and "
-                f"head_transfer = false; {allowed}"
-            )
-    elif "aggregated" not in length.evaluate.members:
-        return
-    if not weights_travel(line):
-        raise FedstageError(
-            f"{evaluated}: nobody trains it with local = {line.local.name}, where no weights "
-            f"travel, and so nothing is averaged; {allowed}"
-        )
+        reason = why_untrained(line)
+    elif "aggregated" in length.evaluate.members:
+        reason = _why_not_averaged(line)
+    if reason:
+        raise FedstageError(f"{evaluated}: {reason}; {allowed}")
+
+
+def why_untrained(line: Line) -> str | None:
+    """Return why a line's main model cannot be scored, None if it can."""
+    if 0 in students(line) or line.head_transfer:
+        return None
+    if exchanges_features(line):
+        return f"alone it takes features, and no samples, with local = {line.local.name}"
+    if 0 not in client_groups(line):
+        return "nobody trains it with server_model = true, global = null and head_transfer = false"
+    return _why_not_averaged(line)
+
+
+def _why_not_averaged(line: Line) -> str | None:
+    if weights_travel(line):
+        return None
+    return (
+        f"nobody trains it with local = {line.local.name}, where no weights travel, and so nothing "
+        "is averaged"
+    )

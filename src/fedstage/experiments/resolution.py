@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.evaluated import check_evaluated
+from fedstage.experiments.evaluated import check_evaluated, why_untrained
 from fedstage.experiments.grid import Point, label, points, short_name
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
@@ -115,14 +115,17 @@ class _Layers:
 
 
 def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
-    """Refuse runs without rounds for results about rounds."""
+    """Refuse runs without rounds for results about rounds, and for one without a main model."""
     about_rounds = [result for result in results if result not in OF_ANY_RUN]
     for run in runs if about_rounds else ():
+        method = f"method {run.axes['method']}"
         if not isinstance(run.line, Line):
             raise FedstageError(
-                f"{where}: results = {about_rounds[0]!r}: method {run.axes['method']} has training "
+                f"{where}: results = {about_rounds[0]!r}: {method} has training "
                 f"= {run.length.training!r}; only federated"
             )
+        if "retention" in about_rounds and (reason := why_untrained(run.line)):
+            raise FedstageError(f"{where}: results = 'retention': main model of {method}: {reason}")
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:

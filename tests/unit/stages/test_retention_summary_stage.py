@@ -183,3 +183,24 @@ def test_runs_without_rounds_are_refused(tmp_path):
     grid = {"method": ["local_only"], "partition.alpha": [0.1], "seed": [0]}
     with pytest.raises(FedstageError, match="results = 'retention': method local_only has"):
         load(tmp_path, grid=grid)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"local": "digest", "ensemble": "clients", "distillation": "l1"},
+            "nobody trains it with local = digest",
+        ),
+        ({"server_model": True}, "nobody trains it with server_model = true"),
+    ],
+)
+def test_methods_without_a_main_model_are_refused(tmp_path, changes, told):
+    own = {"local": "fedavg", "evaluate": "each_client", "global_models": 2} | changes
+    own["client_groups"] = "drawn"
+    arguments = {"methods": {"own": own}, "grid": {"method": ["own"], "seed": [0]}, "table": {}}
+    load(tmp_path, **arguments, results=["table"])
+    with pytest.raises(FedstageError) as caught:
+        load(tmp_path, **arguments)
+    start = "e/default: results = 'retention': main model of method own: "
+    assert str(caught.value).startswith(start + told)

@@ -26,9 +26,13 @@ _COLUMNS: dict[Retained, tuple[str, int, str]] = {
         2,
         "accuracy on those of the participants of the last round before that had any.",
     ),
-    "lost": ("Lost", 1, "number of previous samples that were right before the round only,"),
-    "gained": ("Gained", 1, "that are right after it only,"),
-    "retained": ("Retained", 1, "and that are right both times."),
+    "lost": (
+        "Lost",
+        1,
+        "previous samples that were right before the round and are wrong after it.",
+    ),
+    "gained": ("Gained", 1, "previous samples that were wrong before it and are right after it."),
+    "retained": ("Retained", 1, "previous samples that are right both times."),
     "distance": (
         "Distance (%)",
         2,

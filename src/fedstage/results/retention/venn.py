@@ -5,7 +5,7 @@ Figure 6 of "Edge Bias in Federated Learning and its Solution by Buffered Knowle
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import acos, pi, sqrt
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import seaborn as sns
@@ -26,10 +26,12 @@ _PARTS = ("lost", "gained", "retained")
 _HALVINGS = 60  # of an interval: more than the digits of a float
 _BEFORE, _AFTER = "right before the round", "right after it"
 _COLOURS = dict(zip((_BEFORE, _AFTER), sns.color_palette("colorblind", 2), strict=True))
-_SIZE = (3.1, 1.9)  # of axes, in inches
+_SIZE = (3.1, 2.0)  # of axes, in inches
 _BESIDE = 0.6  # inches beside circles, for a number
 _MOST_ACROSS = 4
-_WIDE = 0.5  # inches that a part must have, or else its number is beside it
+_GAP = 0.05  # inches between circles and a number beside
+#: Inches that a part must have, or else its number is beside it.
+_WIDE = {"lost": 0.45, "gained": 0.5, "retained": 0.6}
 
 #: Values on the axes of a table.
 Place = tuple[Axis, ...]
@@ -161,14 +163,30 @@ def _draw(axes: Axes, pair: Circles, counts: Mapping[str, float], inch: float) -
         look = {"facecolor": (*_COLOURS[name], 0.35), "edgecolor": _COLOURS[name]}
         axes.add_patch(Circle((x, 0), radius, linewidth=1.2, **look))
     for part, (low, high) in pair.regions.items():
-        fits = high - low > _WIDE * inch
-        x, side = (low + high) / 2 - middle, "center"
-        if not fits and part != "retained":
-            before = part == "lost"
-            x = (pair.left if before else pair.right) - middle + (-0.05 if before else 0.05) * inch
-            side = "right" if before else "left"
+        at = _Text((low + high) / 2 - middle, 0, "center", "center")
+        if high - low < _WIDE[part] * inch:
+            at = _beside(part, pair, _GAP * inch)
         text = f"{part}\n{counts[part]:.1f}"
-        axes.text(x, 0, text, ha=side, va="center", fontsize="small", linespacing=1.3)
+        axes.text(at.x, at.y, text, ha=at.ha, va=at.va, fontsize="small", linespacing=1.3)
+
+
+class _Text(NamedTuple):
+    """The place of a text, and its alignment there."""
+
+    x: float
+    y: float
+    ha: Literal["left", "center", "right"]
+    va: Literal["center", "top"]
+
+
+def _beside(part: str, pair: Circles, gap: float) -> _Text:
+    """Return the place beside both circles, whose middle is at 0, of what does not fit into one."""
+    half = (pair.right - pair.left) / 2
+    if part == "lost":
+        return _Text(-half - gap, 0, "right", "center")
+    if part == "gained":
+        return _Text(half + gap, 0, "left", "center")
+    return _Text(0, -max(pair.before, pair.after) - gap, "center", "top")
 
 
 def _handles() -> list[Line2D]:

@@ -138,9 +138,10 @@ def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
     if origin is not None and artefact.job["stage"] in ("segment", "logits_segment"):
         return read_by(read_settings(artefact.root / origin.folder / "line.yaml", Line), origin)
     listed = [artefact.root / runs for runs in inputs.get("runs", ())]
-    metrics = [
-        run["metrics"] for path in listed if path.is_file() for run in load_json(path)["runs"]
-    ]
+    runs = [run for path in listed if path.is_file() for run in load_json(path)["runs"]]
+    if artefact.job["stage"] == "retention_summary":
+        return inputs | {"measures": [path for run in runs for path in run["retention"]]}
+    metrics = [run["metrics"] for run in runs]
     return inputs | ({"metrics": list(dict.fromkeys(metrics))} if metrics else {})
 
 

@@ -27,12 +27,15 @@ from fedstage.plan.identity import (
     partition_id,
     partition_settings,
 )
+from fedstage.plan.retention_files import right_file
 from fedstage.plan.sharing import undistilled
 from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel
 from fedstage.storage.provenance import content_digest
+from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
 from fedstage.storage.why import why
 
@@ -391,6 +394,28 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     assert told.facts["source"] == f"{source}, the same now"
     assert told.inputs["runs"].keys() == {str(runs)}
     assert told.inputs["metrics"] == {METRICS: content_digest(Path(METRICS))}
+
+
+def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
+    runs, table = Path("results/descriptions/x/r.runs.json"), "results/retention/x/r.md"
+    measures = "results/training/l/metrics/retention/rounds_0001.parquet"
+    row = dict.fromkeys(RETENTION_SCHEMA.names) | {"round": 1, "top1_accuracy": 10.0}
+    save_rows(measures, [row], RETENTION_SCHEMA)
+    none = torch.zeros(2, dtype=torch.bool)
+    save_tensors(right_file(measures), {"start": none, "end": ~none})
+    part = {"length": {"rounds": 1}, "federated": canonical(LINE)}
+    run = {"settings": {"method": "a", "seed": 0}, "metrics": METRICS, "partition": "p"}
+    run |= {"candidates": [{"parts": [part]}], "retention": [measures]}
+    about = {"experiment": "x", "scale": "r", "title": "X", "rows": ["method"]}
+    runs.parent.mkdir(parents=True, exist_ok=True)
+    runs.write_text(json.dumps(about | {"runs": [run]}))
+    names = ("csv", "parquet", "by_run", "overlap", "html", "curves", "venn")
+    outputs = {name: table.replace(".md", f".{name}.png") for name in names}
+    source = stage_fingerprint("retention_summary")
+    call("retention_summary", "retention_summary/x/r", source, runs=runs, markdown=table, **outputs)
+    told = shown(table)
+    assert told.inputs.keys() == {"runs", "measures"}
+    assert told.inputs["measures"] == {measures: content_digest(Path(measures))}
 
 
 def test_the_command_prints_it(jobs, capsys):

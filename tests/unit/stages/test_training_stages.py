@@ -1267,9 +1267,9 @@ def test_pooled_model_trains_on_all_training_samples(world, tmp_path):
 
 @pytest.mark.parametrize("client", [2, None])
 def test_local_divergence_is_named(world, tmp_path, client):
-    line_file = local_line(tmp_path, **TOO_FAST)
-    who = "pooled" if client is None else client
-    with pytest.raises(FedstageError, match=f"local model, client {who}: .* finite at step 2; low"):
+    line_file = local_line(tmp_path, **TOO_FAST, pooled=client is None)
+    who = "pooled" if client is None else f"client {client}"
+    with pytest.raises(FedstageError, match=f"local model, {who}: .* finite at step 2; low"):
         trained_alone(world, tmp_path, line_file, client)
 
 

@@ -23,7 +23,7 @@ from tests.benchmarks.training import available
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.randomness import torch_generator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.training.devices import prepare
 from fedstage.training.images import normalise
 from fedstage.training.inference import compute_logits

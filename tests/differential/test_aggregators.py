@@ -276,7 +276,7 @@ def slow_fedet(student, members, diversity):
 @pytest.mark.parametrize("diversity", [0.0, 0.05, 0.5])
 def test_fedets_student_learns_labels_and_dissent(diversity):
     from fedstage.algorithm.global_trainers.transfers import transfer
-    from fedstage.settings.optimisation import Server
+    from fedstage.settings.server import Server
     from fedstage.settings.transfers import FedEtTransfer
 
     members, _ = data(50, 21)

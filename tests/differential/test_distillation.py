@@ -9,7 +9,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import LogisticRegression
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.training.batches import public_batches
 from fedstage.training.loop import train
 

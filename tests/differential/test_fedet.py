@@ -14,7 +14,7 @@ from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
 from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.settings.ensembles import Clients
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import FedEtTransfer
 
 M, N, C = 4, 30, 5

@@ -19,7 +19,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.models import CnnSmall
-from fedstage.settings.optimisation import EarlyStopping, Server, WeightAverage
+from fedstage.settings.server import EarlyStopping, Server, WeightAverage
 from fedstage.training.batches import public_batches
 from fedstage.training.images import normalise
 from fedstage.training.inference import compute_logits

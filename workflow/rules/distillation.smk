@@ -46,7 +46,7 @@ if BY_PARTICIPANT:
         shell:
             "fedstage distillation --log {log} --fingerprint {params.source}"
             " --line {input.line} --round {wildcards.round} --group {wildcards.group}"
-            " --start {input.start} --logits {input.logits}"
+            " --start {input.start} --logits {input.logits} --members {input.members}"
             " --judged {input.judged} --updates {input.updates} --public {input.public}"
             " --server-validation {input.server_validation} --info {input.info} --output {output}"
 

@@ -12,7 +12,7 @@ from functools import cache
 from fedstage.plan.data_files import data_file, samples_file
 from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import data_id, initial_id, line_id
-from fedstage.plan.members import checkpoints, member_kinds, parse_sampled
+from fedstage.plan.members import cached_kinds, checkpoints, member_kinds, parse_sampled
 from fedstage.plan.sharing import (
     clients_keep_state,
     exchanges_logits,
@@ -31,7 +31,7 @@ from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.settings.optimisation import needs_validation
+from fedstage.settings.server import needs_validation
 
 # --- a round --------------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ def server_validation(line: Line | OneShotLine) -> str | None:
 def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
     """Return the kind of members, name of images, and their file, of logits that students read."""
     assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
-    needed = [(kind, public_id(line)) for kind in member_kinds(line.ensemble)]
+    needed = [(kind, public_id(line)) for kind in cached_kinds(line.ensemble, line.server)]
     if drops_worst(line):
         needed.append(("clients", "server_validation"))
     return [(kind, images, samples_file(line, images)) for kind, images in needed]

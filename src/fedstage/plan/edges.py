@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import artefacts, data_files, students
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.sharing import exchanges_logits, is_distilled, takes_features
@@ -81,8 +81,9 @@ def distillation(line: Line, round: int, group: int) -> Files:
     """Return what w*_{t,k} is distilled from."""
     return {
         **_settings(line),
-        "start": artefacts.aggregated_model(line, round, group),
-        "logits": artefacts.teacher_logits(line, round),
+        "start": students.student_start(line, round, group),
+        "logits": students.logits_of_teachers(line, round),
+        "members": students.models_of_teachers(line, round),
         "judged": artefacts.drop_worst_logits(line, round),
         "updates": artefacts.fused_updates(line, round, group),
         "public": artefacts.public_file(line),
@@ -251,7 +252,7 @@ def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: l
     if origin.stage != "logits":
         return True
     # A segment computes logits itself only for its students, or for clients that exchange them.
-    students = any(is_distilled(line, origin.round, group) for group in groups)
-    return (students or exchanges_logits(line)) and origin.name in (
+    distilled = any(is_distilled(line, origin.round, group) for group in groups)
+    return (distilled or exchanges_logits(line)) and origin.name in (
         f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
     )

@@ -27,6 +27,7 @@ from fedstage.settings.ensembles import (
     OneByOne,
     SplitModel,
 )
+from fedstage.settings.server import Server, asks_teachers
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
@@ -39,6 +40,11 @@ def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
     """Return the kinds of an ensemble's members, the same in each round and group."""
     drawn = (sampled_kind(ensemble),) if isinstance(ensemble, Bayesian) else ()
     return (*ensemble.members, *drawn)
+
+
+def cached_kinds(ensemble: EnsembleTrainer, server: Server | None) -> tuple[str, ...]:
+    """Return the kinds of members whose logits students read: none if they ask the models."""
+    return () if server is not None and asks_teachers(server) else member_kinds(ensemble)
 
 
 def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:

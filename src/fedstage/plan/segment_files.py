@@ -6,7 +6,7 @@ from itertools import chain, product
 
 from fedstage.plan import artefacts, data_files
 from fedstage.plan.edges import Files, settings_files
-from fedstage.plan.members import member_kinds
+from fedstage.plan.members import cached_kinds, member_kinds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment
@@ -19,6 +19,7 @@ from fedstage.plan.sharing import (
     speaks,
     students,
 )
+from fedstage.plan.students import models_of_teachers, student_start
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
@@ -84,7 +85,9 @@ def _starts_from(segment: Segment, group: int) -> Iterator[str]:
     rounds = range(first, segment.last + 1)
     trained = next((t for t in rounds if owner(line, t, group) == line), None)
     if trained != first and is_taught(line, first, group):
-        yield artefacts.aggregated_model(line, first, group)
+        distilled = is_distilled(line, first, group)
+        start = student_start if distilled else artefacts.aggregated_model
+        yield start(line, first, group)
     if trained is None:
         return
     if trained == first or not is_taught(line, trained - 1, group):
@@ -148,9 +151,10 @@ def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
     if line.global_trainer is not None and line.ensemble is not None:
         past = {t for round in rounds for t in artefacts.member_rounds(round, line.ensemble)}
         for round, group in product(sorted(past), client_groups(line)):
-            for kind in member_kinds(line.ensemble):
+            for kind in cached_kinds(line.ensemble, line.server):
                 yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
     for round in rounds:
+        yield from models_of_teachers(line, round)
         yield from artefacts.drop_worst_logits(line, round)
         for group in students(line):
             yield from artefacts.fused_updates(line, round, group)
@@ -162,6 +166,7 @@ def _own_reads(segment: Segment, round: int) -> Iterator[str]:
         if segment.line.global_trainer:
             yield from artefacts.round_logits(segment.line, round, group)
             yield from artefacts.updates(segment.line, round, group)
+            yield artefacts.aggregated_model(segment.line, round, group)
 
 
 def logits_models(segment: LogitsSegment) -> list[str]:

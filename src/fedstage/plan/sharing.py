@@ -17,7 +17,7 @@ from fedstage.settings.groups import (
 )
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Model, has_batch_norm
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.slots import Binding
 from fedstage.settings.transfers import KlTransfer
 
@@ -125,7 +125,10 @@ def normalised(line: Line) -> Line:
     trainer = line.global_trainer
     if trainer is not None and trainer.name == "designated" and len(set(models_of(line))) == 1:
         # With one architecture the main model is group 0's in any case.
-        unread["global_trainer"] = trainer.model_copy(update={"main": "first"})
+        trainer = unread["global_trainer"] = trainer.model_copy(update={"main": "first"})
+    if trainer is not None and not set(students(line)) & set(client_groups(line)):
+        # The server's model starts from its previous one in any case.
+        unread["global_trainer"] = trainer.model_copy(update={"starts_from": "aggregated"})
     if line.start is None:
         unread["start_of"] = "all"
     if not any(map(has_batch_norm, models_of(line))):
@@ -138,7 +141,7 @@ def normalised(line: Line) -> Line:
 
 def _without_teacher(server: Server | None) -> Server | None:
     """Return the server's settings with those about an ensemble's predictions at their defaults."""
-    about = ("temperature", "tau_squared", "sharpening")
+    about = ("temperature", "tau_squared", "softened", "sharpening")
     defaults = {name: Server.model_fields[name].default for name in about}
     return server and server.model_copy(update=defaults)
 

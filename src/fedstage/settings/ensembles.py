@@ -62,21 +62,30 @@ _Ensembles = Clients | Aggregated | Bayesian
 EnsembleTrainer = ByName[_Ensembles]
 
 
-class Basic(Settings):
-    """Every global model is a student, after `warm_up` rounds without distillation."""
+class Distilling(Settings):
+    """What trainers of global models have in common: students, after `warm_up` rounds without.
+
+    A student starts from its group's `aggregated` model of the round or from the `previous` global
+    model, so that what participants have trained teaches only.
+    """
+
+    warm_up: Count = 0
+    starts_from: Literal["aggregated", "previous"] = "aggregated"
+
+
+class Basic(Distilling):
+    """Every global model is a student."""
 
     name: Literal["basic"]
-    warm_up: Count = 0
 
 
-class Designated(Settings):
+class Designated(Distilling):
     """Only the main model is a student, so that the others stay diverse.
 
     It is group 0's or, with `main` = ``per_architecture``, that of each architecture's first group.
     """
 
     name: Literal["designated"]
-    warm_up: Count = 0
     main: Literal["first", "per_architecture"] = "first"
 
 

@@ -19,10 +19,12 @@ from fedstage.settings.local_training import (
 )
 from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Client, Server, needs_validation
+from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_parts, check_public, check_samples
+from fedstage.settings.server import Server, needs_validation
+from fedstage.settings.teaching import OF_ROUNDS, changed, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
 
 
@@ -114,6 +116,8 @@ class Line(Groups):
         yield from check_public(self.data, self.public, self.core)
         if needs_validation(self.server) or self.server.swa is not None:
             yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
+        for key in changed(self.server, (*OF_ROUNDS, "moving_average")):
+            yield f"server.{key}: not with {where}, whose clients learn from logits"
         trainer = self.global_trainer
         if trainer is not None and (trainer.name == "basic" or not self.server_model):
             yield f"{where}: global only with designated and server_model = true, the one student"
@@ -127,9 +131,10 @@ class Line(Groups):
         if self.server is None:
             yield f"server = null: {where} needs its settings, with which its model is trained"
             return
-        for key in ("early_stopping", "drop_worst", "swa", "samples_a_round", "augmentation"):
-            if getattr(self.server, key) not in (None, "none"):
-                yield f"server.{key}: not with {where}, whose server learns from clients' features"
+        kept = ("early_stopping", "drop_worst", "swa", "moving_average")
+        seen = ("samples_a_round", "augmentation", "buffer", *OF_ROUNDS)
+        for key in changed(self.server, (*kept, *seen)):
+            yield f"server.{key}: not with {where}, whose server learns from clients' features"
         if self.global_trainer is not None:
             yield f"{where}: not with global, because the server learns from clients' features"
         if self.numerics.compile:
@@ -171,6 +176,10 @@ class Line(Groups):
             yield "server = null: global needs the server's distillation settings"
             return
         yield from check_public(self.data, self.public, self.core)
+        if self.global_trainer is not None:
+            public, models = self.public, models_of(self)
+            parts = (self.global_trainer, self.ensemble, public, models, self.numerics)
+            yield from check_teaching(self.server, *parts)
         if self.server.drop_worst != "none":
             yield from self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
         if needs_validation(self.server) and not self.data.server_validation:

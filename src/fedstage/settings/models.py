@@ -29,13 +29,14 @@ class Architecture(Choice):
     """An architecture, whose input is one of `samples`: images, features, bags or tokens.
 
     `smallest` is the least height and width of images; None if any size will do. `compiles`: the
-    compiler of `numerics.compile` takes it.
+    compiler of `numerics.compile` takes it. `pools_maps`: layer `pool` takes its last feature maps.
     """
 
     room: ClassVar[str] = "models.architectures"
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True
+    pools_maps: ClassVar[bool] = False
 
 
 class Headed(Architecture):
@@ -71,6 +72,7 @@ class ResNet(Headed):
 
     module: ClassVar[str] = "resnet"
     smallest: ClassVar[int | None] = 8
+    pools_maps: ClassVar[bool] = True
     name: Literal["resnet8", "resnet20", "resnet32", "resnet56"]
     norm: Norm = "batch"
     shortcut: Shortcut = "A"
@@ -123,6 +125,7 @@ class WideResNet(Headed):
 
     module: ClassVar[str] = "wide_resnet"
     smallest: ClassVar[int | None] = 8
+    pools_maps: ClassVar[bool] = True
     name: Literal["wrn16_2"]
     norm: Norm = "batch"
 
@@ -166,6 +169,7 @@ class ResNetWide(Headed):
 
     module: ClassVar[str] = "resnet_wide"
     smallest: ClassVar[int | None] = 13
+    pools_maps: ClassVar[bool] = True
     name: Literal["resnet8_wide"]
     norm: Norm = "batch"
     width: Positive = 128

@@ -22,10 +22,12 @@ from fedstage.settings.base import (
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Client, Server
+from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_public, check_samples
+from fedstage.settings.server import Server
+from fedstage.settings.teaching import OF_ROUNDS, changed
 from fedstage.settings.transfers import Transfer
 
 
@@ -137,6 +139,13 @@ class OneShotLine(OneShot):
             yield (
                 f"server.samples_a_round = {self.server.samples_a_round}: only for federated "
                 "training, because one shot has no rounds"
+            )
+        for key in changed(self.server, OF_ROUNDS):
+            yield f"server.{key} = {getattr(self.server, key)!r}: only for federated training"
+        if self.server.buffer is not None and self.server.buffer.after:
+            yield (
+                f"server.buffer.after = {self.server.buffer.after}: only for federated training, "
+                "because one shot has no rounds"
             )
         if self.server.early_stopping is not None and not self.data.server_validation:
             yield "data.server_validation = 0: server.early_stopping needs at least 1 sample"

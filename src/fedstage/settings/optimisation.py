@@ -1,6 +1,6 @@
-"""Schedules, optimisers and losses of clients and the server."""
+"""Schedules, optimisers and losses of clients."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -9,7 +9,6 @@ from fedstage.settings.base import (
     Augmentation,
     ByName,
     Choice,
-    Count,
     Fraction,
     NonNegative,
     Positive,
@@ -112,60 +111,3 @@ class Client(Optimiser):
             yield "give either epochs or steps"
         if self.batches == "continued" and self.steps is None:
             yield "batches = 'continued': only with steps; epochs end with a round"
-
-
-class WeightAverage(Settings):
-    """Stochastic weight averaging: the mean weights of every `every`-th step after `start`."""
-
-    start: Count = 0
-    every: Positive = 25
-
-
-class EarlyStopping(Settings):
-    """Stop after `patience` steps without a better accuracy on the server's validation set.
-
-    It is measured after every `every`-th step and the last; the best weights are kept.
-    """
-
-    every: Positive = 100
-    patience: Positive = 1000
-
-
-class Server(Optimiser):
-    """Distillation on the server, each round: `steps` on batches of public data.
-
-    `tau_squared` multiplies the loss by the squared temperature, as is customary. The teacher's
-    probabilities are first raised to the power `sharpening`. `augmentation` changes the student's
-    images; the teacher's logits are of the original ones. With `samples_a_round` each round uses as
-    many of the public samples, drawn anew. `drop_worst` leaves the worst client
-    models out of the fusion.
-    """
-
-    uses: ClassVar[Mapping[str, str]] = {
-        "swa": "algorithm.global_trainers.swa",
-        "early_stopping": "algorithm.global_trainers.early_stopping",
-        "drop_worst": "algorithm.global_trainers.drop_worst",
-    }
-    steps: Positive
-    samples_a_round: Positive | None = None
-    temperature: Rate = 4.0
-    tau_squared: bool = True
-    sharpening: Rate = 1.0
-    swa: WeightAverage | None = None
-    early_stopping: EarlyStopping | None = None
-    drop_worst: Literal["none", "as_published", "as_released"] = "none"
-
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        if self.swa is not None and self.early_stopping is not None:
-            yield "swa and early_stopping: give one, each says which weights are kept"
-        if self.swa is not None and self.swa.start + self.swa.every > self.steps:
-            yield (
-                f"swa.start = {self.swa.start}: at most steps - swa.every = "
-                f"{self.steps - self.swa.every}, so that there are weights to average"
-            )
-
-
-def needs_validation(server: Server) -> bool:
-    """Whether a distillation reads the server's validation set."""
-    return server.early_stopping is not None or server.drop_worst != "none"

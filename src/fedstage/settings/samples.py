@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from fedstage.settings.data import AgNews, Data, ImageSet, Public, Sent140
 from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Client, Server
+from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core
+from fedstage.settings.server import Server
 
 
 def check_public(data: Data, public: Public, core: Core | None) -> Iterator[str]:

@@ -8,13 +8,15 @@ import torch
 from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
-from fedstage.algorithm.global_trainers.lesson import lesson
-from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
+from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
+from fedstage.settings.server import asks_teachers, in_round
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
@@ -26,7 +28,8 @@ def distillation(
     round: int,
     group: int,
     start: Path,
-    logits: list[Path],
+    logits: list[Path] | None = None,
+    members: list[Path] | None = None,
     judged: list[Path] | None = None,
     updates: list[Path] | None = None,
     public: Path,
@@ -34,12 +37,15 @@ def distillation(
     info: Path,
     output: Path,
 ) -> None:
-    """Distil the ensemble whose members' logits are given into the model `start`.
+    """Distil the ensemble whose members, or their logits, are given into the model `start`.
 
     What the student learns from them is the line's `distillation`.
 
     Parameters
     ----------
+    logits, members : list of Path, optional
+        The members' logits on the public images; their models, where the student learns from their
+        feature maps, or asks them about the images that it sees.
     judged, updates : list of Path, optional
         Where the worst clients are left out: the logits of all clients on the server's validation
         set, and the updates of the student's group, of which its start is averaged anew.
@@ -52,27 +58,33 @@ def distillation(
     weights, metadata = load_tensors(start)
     # The server's own model starts from that of the round before.
     metadata = metadata | {"round": round, "group": group}
-    members = read_members(logits)
+    said = read_members(logits) if logits else []
     if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"
-        weights, members, dropped = _leave_out(
-            settings, weights, metadata, members, judged or [], updates or [], server_validation
+        weights, said, dropped = _leave_out(
+            settings, weights, metadata, said, judged or [], updates or [], server_validation
         )
         metadata = metadata | {"dropped": dropped}
-    images, targets = lesson(settings, members, read_public(public, dataset_info, device), round)
+    asked = read_teachers(settings, members, dataset_info, device) if members else []
+    images = read_public(public, dataset_info, device)
+    taught = (
+        of_round(settings, Lesson(images, None, ask=answers(settings, asked)), round)
+        if asks_teachers(settings.server)
+        else lesson(settings, said, images, round)
+    )
     model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
     fill_model(model, weights, start)
     trained, learnt = teach(
         model,
-        images,
-        targets,
+        taught,
         transfer(settings.distillation).loss(settings.distillation, settings.server),
-        settings.server,
+        in_round(settings.server, round),
         settings.numerics,
         dataset_info,
         (settings.seed, "distillation", round, group),
         f"distillation, round {round}, group {group}",
-        server_validation,
+        teachers=asked,
+        server_validation=server_validation,
     )
     save_tensors(output, trained, metadata | learnt)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.global_trainers.student import Lesson, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.algorithm.one_shot.prediction import predict
 from fedstage.data.samples import read_public
@@ -42,14 +42,13 @@ def distilled_model(
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),
-        images,
-        how.targets(settings.distillation, teacher, ensemble),
+        Lesson(images, how.targets(settings.distillation, teacher, ensemble)),
         how.loss(settings.distillation, settings.server),
         settings.server,
         settings.numerics,
         dataset_info,
         (settings.seed, "distilled_model"),
         "distilled model",
-        server_validation,
+        server_validation=server_validation,
     )
     save_tensors(output, weights, {"members": members(settings)} | learnt)

@@ -13,6 +13,7 @@ from fedstage.plan.sharing import (
     owner,
     takes_head,
 )
+from fedstage.plan.students import rounds_of_models
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import call
@@ -45,6 +46,7 @@ def segment(
         disk; all by default.
     """
     settings = normalised(read_line(line, Line))
+    read_for = rounds_of_models(settings)
     for round in range(first, last + 1):
         trained = (group for group in groups if group in client_groups(settings))
         owned = [group for group in trained if owner(settings, round, group) == settings]
@@ -66,9 +68,12 @@ def segment(
                 _transfer_heads(settings, round, group, output)
         _drop(settings, round, groups, kept_updates, artefacts.updates)
         if round > first:
-            _drop(settings, round - 1, groups, kept_models, _models)
             _drop(settings, round - 1, groups, [], lambda *at: [artefacts.round_state(*at)])
+        if round - read_for >= first:
+            _drop(settings, round - read_for, groups, kept_models, _models)
     for round in range(first, last + 1):
+        if last - read_for < round < last:
+            _drop(settings, round, groups, kept_models, _models)
         _drop(settings, round, groups, kept_participants, _tables)
         _drop(settings, round, groups, kept_logits, artefacts.round_logits)
 

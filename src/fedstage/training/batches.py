@@ -6,6 +6,7 @@ from itertools import chain, islice
 import torch
 
 from fedstage.settings.optimisation import Client
+from fedstage.settings.server import Server
 
 
 def client_batches(
@@ -35,6 +36,19 @@ def public_batches(
     """
     epochs = _epochs(samples, min(batch_size, samples), "drop", generator)
     return list(islice(chain.from_iterable(epochs), steps))
+
+
+def public_steps(samples: int, server: Server) -> int:
+    """Return the steps of a training on public data."""
+    if server.steps is not None:
+        return server.steps
+    assert server.epochs is not None, "checked by Server"
+    return server.epochs * epoch_steps(samples, server.batch_size)
+
+
+def epoch_steps(samples: int, batch_size: int) -> int:
+    """Return the number of full batches of one permutation of public data."""
+    return samples // min(batch_size, samples)
 
 
 def _epochs(

@@ -607,7 +607,8 @@ MODULES = [
     f"fedstage.settings.{name}"
     for name in (
         "aggregation", "aggregators", "data", "ensembles", "groups", "lines", "local_training",
-        "models", "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
+        "models", "numerics", "one_shot", "optimisation", "partitions", "quantisation", "server",
+        "transfers",
     )
 ]  # fmt: skip
 
@@ -746,16 +747,26 @@ OTHER = {
     "Server": OPTIMISER
     | {
         "steps": 3,
+        "epochs": 3,
         "samples_a_round": 5,
         "temperature": 2.0,
         "tau_squared": False,
+        "softened": "teacher",
         "sharpening": 2.0,
+        "teacher_images": "augmented",
+        "labels": 1.0,
+        "buffer": {},
+        "factor_transfer": {},
         "swa": {"every": 1},
+        "moving_average": {},
         "early_stopping": {},
         "drop_worst": "as_published",
     },
     "WeightAverage": {"start": 1, "every": 1},
     "EarlyStopping": {"every": 1, "patience": 1},
+    "Buffer": {"weight": 0.5, "refresh": "epoch", "after": 1},
+    "MovingAverage": {"decay": 0.5, "every": "epoch"},
+    "FactorTransfer": {"weight": 1.0, "rate": 0.25, "epochs": 1, "learning_rate": 0.5},
     "FedAvg": {},
     "FedProx": {"mu": 0.01},
     "Scaffold": {"option": "I", "control": "shared", "weights": "samples"},
@@ -789,8 +800,9 @@ OTHER = {
         "concentration": 0.5,
         "average": "probabilities",
     },
-    "Basic": {"warm_up": 1},
-    "Designated": {"warm_up": 1, "main": "per_architecture"},
+    "Distilling": {"warm_up": 1, "starts_from": "previous"},
+    "Basic": {"warm_up": 1, "starts_from": "previous"},
+    "Designated": {"warm_up": 1, "starts_from": "previous", "main": "per_architecture"},
     "BoundClients": {"model": "cnn_small", "clients": 3},
     "Averaging": {},
     "Weighted": {"unheld": "zero"},
@@ -866,6 +878,10 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     changed = required | {field: OTHER[kind][field]}
     if field == "steps" and kind == "Client":
         del changed["epochs"]
+    if field == "epochs" and kind == "Server":
+        del changed["steps"]
+    if field == "teacher_images":
+        required["augmentation"] = changed["augmentation"] = "flip"
     if field == "extra":
         required["name"] = changed["name"] = "svhn"
     if field == "batches":
@@ -1037,7 +1053,15 @@ PINNED_DEFAULTS = {
     "Client.loss": {"name": "cross_entropy"},
     "Focal.gamma": 2.0,
     "Focal.class_weights": None,
+    "Server.steps": None,
+    "Server.epochs": None,
     "Server.temperature": 4.0,
+    "Server.softened": "both",
+    "Server.teacher_images": "original",
+    "Server.labels": 0.0,
+    "Server.buffer": None,
+    "Server.factor_transfer": None,
+    "Server.moving_average": None,
     "Server.samples_a_round": None,
     "Server.tau_squared": True,
     "Server.sharpening": 1.0,
@@ -1048,6 +1072,15 @@ PINNED_DEFAULTS = {
     "WeightAverage.every": 25,
     "EarlyStopping.every": 100,
     "EarlyStopping.patience": 1000,
+    "Buffer.weight": 1.0,
+    "Buffer.refresh": "round",
+    "Buffer.after": 0,
+    "MovingAverage.decay": 0.9,
+    "MovingAverage.every": "step",
+    "FactorTransfer.weight": 500.0,
+    "FactorTransfer.rate": 0.5,
+    "FactorTransfer.epochs": 5,
+    "FactorTransfer.learning_rate": 0.1,
     "FedProx.mu": 0.001,
     "Gkt.alpha": 1.0,
     "Gkt.temperature": 3.0,
@@ -1080,8 +1113,8 @@ PINNED_DEFAULTS = {
     "Bayesian.samples": 10,
     "Bayesian.variant": "as_published",
     "Bayesian.concentration": 1.0,
-    "Basic.warm_up": 0,
-    "Designated.warm_up": 0,
+    "Distilling.warm_up": 0,
+    "Distilling.starts_from": "aggregated",
     "Designated.main": "first",
     "Numerics.device": "auto",
     "Numerics.threads": 1,

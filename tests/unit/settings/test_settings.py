@@ -18,9 +18,10 @@ from fedstage.settings.local_training import FedAvg, FedProx, LocalTrainer
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShot, OneShotLine
-from fedstage.settings.optimisation import Client, ClientLoss, Optimiser, Server
+from fedstage.settings.optimisation import Client, ClientLoss, Optimiser
 from fedstage.settings.partitions import Partition
 from fedstage.settings.runs import RunLength
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import Transfer
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}

@@ -13,7 +13,8 @@ from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall, LogisticRegression
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Focal, Optimiser, Server
+from fedstage.settings.optimisation import Focal, Optimiser
+from fedstage.settings.server import Server
 from fedstage.training.devices import prepare
 from fedstage.training.loop import train
 from fedstage.training.losses import client_loss

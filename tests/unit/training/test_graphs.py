@@ -17,7 +17,8 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.local_training import FedProx, Scaffold
 from fedstage.settings.models import CnnSmall, ResNet
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Focal, Optimiser, Server
+from fedstage.settings.optimisation import Focal, Optimiser
+from fedstage.settings.server import Server
 from fedstage.training import graphs
 from fedstage.training.loop import AHEAD, train
 from fedstage.training.losses import client_loss

@@ -15,6 +15,7 @@ from fedstage.algorithm.global_trainers.student import teach
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_public
 from fedstage.settings.lines import Line
+from fedstage.settings.server import in_round
 
 
 def digest(
@@ -40,13 +41,11 @@ def digest(
     """
     assert line.server is not None, "checked by Line: who digests has the server's settings"
     images = read_public(public, dict(info), next(model.parameters()).device)
-    samples, targets = lesson(line, read_members(said), images, round - 1)
     teach(
         model,
-        samples,
-        targets,
+        lesson(line, read_members(said), images, round - 1),
         transfer(line.distillation).loss(line.distillation, line.server),
-        line.server,
+        in_round(line.server, round),
         line.numerics,
         info,
         (line.seed, "digest", round, client),

@@ -1,49 +1,87 @@
-"""A student learns targets on public images, with the settings of a server."""
+"""A student learns a lesson on public images, with the settings of a server."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from fedstage.algorithm.global_trainers.early_stopping import early_stopping
+from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer, melting
+from fedstage.algorithm.global_trainers.early_stopping import Best, early_stopping
+from fedstage.algorithm.global_trainers.ema import moving_average
+from fedstage.algorithm.global_trainers.factor_transfer import factors
+from fedstage.algorithm.global_trainers.objective import (
+    Ask,
+    Term,
+    sum_of,
+    to_answers,
+    to_labels,
+    to_targets,
+)
 from fedstage.algorithm.global_trainers.swa import take, weight_average
+from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Server
-from fedstage.training.batches import public_batches
-from fedstage.training.loop import train
+from fedstage.settings.server import Server, adds_terms, has_factors
+from fedstage.training.batches import epoch_steps, public_batches, public_steps
+from fedstage.training.loop import AfterStep, train
 from fedstage.training.passes import Loss
 from fedstage.weights import Weights
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """Public samples, and what there is to learn about them.
+
+    Attributes
+    ----------
+    images : Samples
+        Such as uint8 [n, C, H, W], on the student's device.
+    targets : torch.Tensor, optional
+        [n, ...] for the student's loss; None where teachers are asked.
+    labels : torch.Tensor, optional
+        [n], where public samples have some.
+    ask : callable, optional
+        Returns targets of the images that the student sees.
+    """
+
+    images: Samples
+    targets: torch.Tensor | None
+    labels: torch.Tensor | None = None
+    ask: Ask | None = None
+
+
 def teach(
     model: nn.Module,
-    images: Samples,
-    targets: torch.Tensor,
+    lesson: Lesson,
     loss: Loss,
     server: Server,
     numerics: Numerics,
     info: Mapping[str, Any],
     key: tuple[Key, ...],
     name: str,
+    *,
+    teachers: Sequence[Teacher] = (),
     server_validation: Path | None = None,
 ) -> tuple[Weights, dict[str, Any]]:
     """Train a student; return its weights, and metadata of its training.
 
     Parameters
     ----------
-    images, targets
-        Such as uint8 [n, C, H, W], on the model's device, and [n, ...] for the loss.
+    loss : callable
+        Of the student's logits against the lesson's targets.
     key : tuple
         Of the generators.
     name : str
         The student in messages.
+    teachers : sequence of Teacher, optional
+        Whose feature maps it learns, too.
     server_validation : Path, optional
         The server's own labelled images, where training may stop early.
 
@@ -52,36 +90,126 @@ def teach(
     FedstageError
         If the student diverges.
     """
-    after_step, averages, best = None, None, None
-    if server.swa is not None:
-        after_step, averages = weight_average(model, server.swa)
-    if server.early_stopping is not None:
-        assert server_validation is not None, "the graph gives it to such a line"
-        validation = read_labelled(server_validation, None, images.device)
-        after_step, best = early_stopping(
-            model, server.early_stopping, server.steps, validation, info, numerics
-        )
-    generator = torch_generator(*key, "batches")
+    images = lesson.images
+    steps = public_steps(len(images), server)
+    kept = _kept(model, steps, lesson, server, numerics, info, name, server_validation)
+    hooks, trained, minimised, targets = [*kept.hooks], model, None, lesson.targets
+    if adds_terms(server):
+        terms, renewals = _terms(model, steps, lesson, loss, server, numerics, info)
+        hooks.extend(renewals)
+        if has_factors(server):
+            trained, term = factors(model, teachers, images, server, info, key, name, numerics)
+            terms.append(term)
+        minimised = sum_of(terms, numerics)
+        targets = torch.arange(len(images), device=images.device)
+    assert targets is not None, "there is something to learn"
     outcome = train(
-        model,
+        trained,
         images,
         targets,
-        public_batches(len(images), server.batch_size, server.steps, generator),
+        public_batches(len(images), server.batch_size, steps, torch_generator(*key, "batches")),
         server,
         loss,
         info,
         torch_generator(*key, "augmentation"),
         numerics,
-        after_step=after_step,
+        objective=minimised,
+        after_step=in_turn(hooks),
     )
     if outcome.diverged_at is not None:
         raise FedstageError(
             f"{name}: the loss is not finite at step {outcome.diverged_at}; lower "
             f"server.learning_rate = {server.learning_rate}"
         )
-    if averages is not None:
-        take(model, averages, images, info, numerics)
-    if best is not None:
-        stopped = {"steps": outcome.steps, "best_step": best.step}
-        return best.weights, {"loss": outcome.loss} | stopped
+    if kept.averages is not None:
+        take(model, kept.averages, images, info, numerics)
+    if kept.best is not None:
+        stopped = {"steps": outcome.steps, "best_step": kept.best.step}
+        return kept.best.weights, {"loss": outcome.loss} | stopped
     return state_of(model), {"loss": outcome.loss}
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What follows the weights of a training: the last ones are kept if nothing else is."""
+
+    hooks: tuple[AfterStep, ...] = ()
+    averages: list[torch.Tensor] | None = None
+    best: Best | None = None
+
+
+def _kept(
+    model: nn.Module,
+    steps: int,
+    lesson: Lesson,
+    server: Server,
+    numerics: Numerics,
+    info: Mapping[str, Any],
+    name: str,
+    server_validation: Path | None,
+) -> _Kept:
+    """Return what the settings keep of `steps` steps: a mean, the best weights or the last."""
+    if server.swa is not None:
+        last = server.swa.start + server.swa.every
+        if last > steps:
+            raise FedstageError(
+                f"{name}: server.swa.start = {server.swa.start}, every = {server.swa.every}: no "
+                f"weights to average in {steps} steps, which server.epochs = {server.epochs} are"
+            )
+        hook, averages = weight_average(model, server.swa)
+        return _Kept((hook,), averages)
+    if server.moving_average is not None:
+        epoch = epoch_steps(len(lesson.images), server.batch_size)
+        hook, averages = moving_average(model, server.moving_average, epoch, steps)
+        return _Kept((hook,), averages)
+    if server.early_stopping is not None:
+        assert server_validation is not None, "the graph gives it to such a line"
+        validation = read_labelled(server_validation, None, lesson.images.device)
+        hook, best = early_stopping(model, server.early_stopping, steps, validation, info, numerics)
+        return _Kept((hook,), best=best)
+    return _Kept()
+
+
+def _terms(
+    model: nn.Module,
+    steps: int,
+    lesson: Lesson,
+    loss: Loss,
+    server: Server,
+    numerics: Numerics,
+    info: Mapping[str, Any],
+) -> tuple[list[Term], list[AfterStep]]:
+    """Return the terms of logits that a student minimises, and what renews them between steps."""
+    terms: list[Term] = []
+    renewals: list[AfterStep] = []
+    if server.labels:
+        assert lesson.labels is not None, "checked by Line: public samples are labelled"
+        terms.append(to_labels(lesson.labels, server.labels))
+    if lesson.ask is not None:
+        terms.append(to_answers(lesson.ask, loss))
+    else:
+        assert lesson.targets is not None, "who is not asked has said it before"
+        terms.append(to_targets(lesson.targets, loss))
+    buffer = server.buffer
+    if buffer is not None and buffer.weight:
+        if server.augmentation == "none":
+            term, renew = cached_buffer(model, lesson.images, buffer, server, info, numerics)
+        else:
+            term, renew = live_buffer(model, buffer, server, numerics)
+        terms.append(term)
+        if buffer.refresh == "epoch":
+            epoch = epoch_steps(len(lesson.images), server.batch_size)
+            renewals.append(melting(renew, epoch, steps))
+    return terms, renewals
+
+
+def in_turn(hooks: Sequence[AfterStep]) -> AfterStep | None:
+    """Return what calls all hooks after each step, and ends the training if any does."""
+    if not hooks:
+        return None
+
+    def after_step(step: int) -> bool:
+        ends = [hook(step) for hook in hooks]
+        return any(ends)
+
+    return after_step

@@ -15,7 +15,7 @@ from torch import nn
 
 from fedstage.data.bags import Samples
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import WeightAverage
+from fedstage.settings.server import WeightAverage
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.loop import AfterStep
 from fedstage.training.passes import PLAIN

@@ -105,8 +105,8 @@ def test_on_the_server_alpha_weighs_the_labels():
 def test_the_server_learns_from_what_all_have_sent_one_after_the_other(world, monkeypatch):
     given = {}
 
-    def teach(model, samples, targets, loss, server, *others):
-        given.update(samples=samples, targets=targets, key=others[2])
+    def teach(model, lesson, loss, server, *others):
+        given.update(samples=lesson.images, targets=lesson.targets, key=others[2])
         return {}, {}
 
     monkeypatch.setattr(features, "teach", teach)

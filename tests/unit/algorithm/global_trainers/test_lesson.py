@@ -32,9 +32,11 @@ MEMBERS = [member(1, 1, 4.0), member(1, 0, 2.0)]
 
 
 def numbers(samples=None, round=1, members=MEMBERS, **changes):
-    images, targets = lesson(a_line(samples, **changes), members, IMAGES, round)
-    assert torch.equal(targets, (images + 3.0).expand(-1, CLASSES))  # of the same samples
-    return images[:, 0].int().tolist()
+    found = lesson(a_line(samples, **changes), members, IMAGES, round)
+    assert torch.equal(
+        found.targets, (found.images + 3.0).expand(-1, CLASSES)
+    )  # of the same samples
+    return found.images[:, 0].int().tolist()
 
 
 @pytest.mark.parametrize("samples", [None, N, 10 * N])

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import torch
 
 from fedstage.settings.base import implementation
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import Transfer
 from fedstage.training.passes import Loss
 

@@ -9,7 +9,7 @@ Because p is at most 1, T = 0.1 sharpens p, and T = 1 blurs it.
 import torch
 from torch.nn.functional import cross_entropy
 
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import EntropyReduction
 from fedstage.training.passes import Loss
 

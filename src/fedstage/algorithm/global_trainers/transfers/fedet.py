@@ -20,7 +20,7 @@ import torch
 from torch.nn.functional import cross_entropy, kl_div
 
 from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import FedEtTransfer
 from fedstage.training.passes import Loss
 

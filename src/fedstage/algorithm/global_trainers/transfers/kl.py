@@ -5,7 +5,7 @@
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.transfers.l1 import targets
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import KlTransfer
 from fedstage.training.passes import Loss
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import L1Transfer
 from fedstage.training.passes import Loss
 

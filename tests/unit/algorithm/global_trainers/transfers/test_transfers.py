@@ -10,7 +10,7 @@ from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.settings.ensembles import Clients
-from fedstage.settings.optimisation import Server
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import EntropyReduction, FedEtTransfer, KlTransfer, L1Transfer
 
 M, N, C = 3, 12, 4

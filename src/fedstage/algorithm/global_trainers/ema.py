@@ -1,0 +1,43 @@
+"""The moving average of a student's weights, which the student becomes (EMA in BKD's comparison).
+
+    w_bar <- decay w_bar + (1 - decay) w        w_bar = w as the distillation starts
+
+after each step, each epoch over the public samples, or once when the round's distillation ends; the
+paper does not state the moment. An epoch that the end of training cuts short counts.
+"""
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.global_trainers.swa import take
+from fedstage.settings.server import MovingAverage
+from fedstage.training.loop import AfterStep
+
+__all__ = ["moving_average", "take"]
+
+
+def moving_average(
+    model: nn.Module, settings: MovingAverage, epoch: int, steps: int
+) -> tuple[AfterStep, list[torch.Tensor]]:
+    """Return the function to call after each step, and the averages that it keeps.
+
+    The function never ends the training. Averages are of the model's parameters, in their order,
+    float64.
+
+    Parameters
+    ----------
+    epoch, steps : int
+        Steps of an epoch, and of the training.
+    """
+    parameters = list(model.parameters())
+    averages = [parameter.detach().double().clone() for parameter in parameters]
+    every = {"step": 1, "epoch": epoch, "round": steps}[settings.every]
+
+    @torch.no_grad()
+    def after_step(step: int) -> bool:
+        if step % every == 0 or step == steps:
+            for average, parameter in zip(averages, parameters, strict=True):
+                average.lerp_(parameter.double(), 1 - settings.decay)
+        return False
+
+    return after_step, averages

@@ -1,0 +1,53 @@
+"""The members of an ensemble as models, which look at the images that a student sees."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.exchange.updates import answered, read_updates
+from fedstage.errors import FedstageError
+from fedstage.models.loading import fill_model, new_model
+from fedstage.settings.groups import model_of
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import load_tensors
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A member of an ensemble: a frozen model that speaks with its running statistics."""
+
+    round: int
+    group: int
+    samples: int
+    model: nn.Module
+
+
+def read_teachers(
+    line: Line, paths: Sequence[Path], info: Mapping[str, Any], device: torch.device
+) -> list[Teacher]:
+    """Read the models of all members; those that diverged are left out.
+
+    Raises
+    ------
+    FedstageError
+        If no member is left.
+    """
+    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    if line.ensemble.members == ("clients",):
+        read = [(one.path, one.weights, one.metadata) for one in answered(read_updates(paths))]
+    else:
+        read = [(path, *load_tensors(path)) for path in paths]
+        read = [one for one in read if one[2]["samples"]]
+    if not read:
+        raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
+    teachers = []
+    for path, weights, metadata in read:
+        model = new_model(model_of(line, metadata["group"]), dict(info), device, line.numerics)
+        fill_model(model, weights, path)
+        place = metadata["round"], metadata["group"]
+        teachers.append(Teacher(*place, metadata["samples"], model.eval().requires_grad_(False)))
+    return teachers

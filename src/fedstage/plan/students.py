@@ -1,0 +1,58 @@
+"""What students start from and learn from: files of a line, as `fedstage.plan.artefacts`."""
+
+from fedstage.plan import artefacts
+from fedstage.plan.members import checkpoints, member_kinds
+from fedstage.settings.groups import client_groups
+from fedstage.settings.lines import Line
+from fedstage.settings.server import asks_teachers, has_factors
+
+
+def student_start(line: Line, round: int, group: int) -> str:
+    """Return the model that a student of a round starts from.
+
+    It is w_{t,k}, or w*_{t-1,k} where trained models are teachers only.
+    """
+    trainer = line.global_trainer
+    assert trainer is not None, "only global trainers have students"
+    if trainer.starts_from == "previous" and group in client_groups(line):
+        return artefacts.global_model(line, round - 1, group)
+    return artefacts.aggregated_model(line, round, group)
+
+
+def asks(line: Line) -> bool:
+    """Whether students ask the teachers' models about the images that they see."""
+    return line.server is not None and asks_teachers(line.server)
+
+
+def reads_teachers(line: Line) -> bool:
+    """Whether distillations read the models of the ensemble's members themselves."""
+    if line.global_trainer is None or line.server is None:
+        return False
+    return asks_teachers(line.server) or has_factors(line.server)
+
+
+def logits_of_teachers(line: Line, round: int) -> list[str]:
+    """Return the logits of the teacher after a round, unless its models are asked themselves."""
+    return [] if asks(line) else artefacts.teacher_logits(line, round)
+
+
+def models_of_teachers(line: Line, round: int) -> list[str]:
+    """Return the models of the teacher's members after a round, if a distillation reads them."""
+    if not reads_teachers(line):
+        return []
+    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    return [
+        path
+        for past in artefacts.member_rounds(round, line.ensemble)
+        for group in client_groups(line)
+        for kind in member_kinds(line.ensemble)
+        for path in artefacts.member_models(line, past, group, kind)
+    ]
+
+
+def rounds_of_models(line: Line) -> int:
+    """Return for how many rounds a round's models are read by the rounds after it."""
+    if not reads_teachers(line):
+        return 1
+    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    return max(1, checkpoints(line.ensemble) - 1)

@@ -116,7 +116,7 @@ class Line(Groups):
         yield from check_public(self.data, self.public, self.core)
         if needs_validation(self.server) or self.server.swa is not None:
             yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
-        for key in changed(self.server, (*OF_ROUNDS, "moving_average")):
+        for key in changed(self.server, (*OF_ROUNDS, "labels", "moving_average")):
             yield f"server.{key}: not with {where}, whose clients learn from logits"
         trainer = self.global_trainer
         if trainer is not None and (trainer.name == "basic" or not self.server_model):
@@ -132,7 +132,7 @@ class Line(Groups):
             yield f"server = null: {where} needs its settings, with which its model is trained"
             return
         kept = ("early_stopping", "drop_worst", "swa", "moving_average")
-        seen = ("samples_a_round", "augmentation", "buffer", *OF_ROUNDS)
+        seen = ("samples_a_round", "augmentation", "labels", "buffer", *OF_ROUNDS)
         for key in changed(self.server, (*kept, *seen)):
             yield f"server.{key}: not with {where}, whose server learns from clients' features"
         if self.global_trainer is not None:

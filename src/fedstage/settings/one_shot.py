@@ -27,7 +27,7 @@ from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_public, check_samples
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import OF_ROUNDS, changed
+from fedstage.settings.teaching import OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import Transfer
 
 
@@ -140,6 +140,7 @@ class OneShotLine(OneShot):
                 f"server.samples_a_round = {self.server.samples_a_round}: only for federated "
                 "training, because one shot has no rounds"
             )
+        yield from check_labels(self.server, self.public)
         for key in changed(self.server, OF_ROUNDS):
             yield f"server.{key} = {getattr(self.server, key)!r}: only for federated training"
         if self.server.buffer is not None and self.server.buffer.after:

@@ -9,13 +9,22 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server, adds_terms, asks_teachers, has_factors
 
 #: What only students of a round's ensemble can learn from.
-OF_ROUNDS = ("labels", "teacher_images", "factor_transfer")
+OF_ROUNDS = ("teacher_images", "factor_transfer")
 
 
 def changed(server: Server, keys: Iterable[str]) -> Iterator[str]:
     """Yield the keys of settings that are not at their defaults."""
     fields = Server.model_fields
     yield from (key for key in keys if getattr(server, key) != fields[key].default)
+
+
+def check_labels(server: Server, public: Public) -> Iterator[str]:
+    """Yield that public samples have no labels to learn."""
+    if server.labels and public.name != "core":
+        yield (
+            f"server.labels = {server.labels}: only for public = core, because samples of public = "
+            f"{public.name} count as unlabelled"
+        )
 
 
 def check_teaching(
@@ -27,11 +36,7 @@ def check_teaching(
     numerics: Numerics,
 ) -> Iterator[str]:
     """Yield what students cannot learn from the teachers and public samples of a line."""
-    if server.labels and str(public.name) != "core":
-        yield (
-            f"server.labels = {server.labels}: only for public = core, and samples of public = "
-            f"{public.name} have no labels"
-        )
+    yield from check_labels(server, public)
     if asks_teachers(server) or has_factors(server):
         where = "teacher_images = 'augmented'" if asks_teachers(server) else "factor_transfer"
         if ensemble is not None and ensemble.name == "bayesian":

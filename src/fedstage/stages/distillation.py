@@ -67,11 +67,12 @@ def distillation(
         metadata = metadata | {"dropped": dropped}
     asked = read_teachers(settings, members, dataset_info, device) if members else []
     images = read_public(public, dataset_info, device)
-    taught = (
-        of_round(settings, Lesson(images, None, ask=answers(settings, asked)), round)
-        if asks_teachers(settings.server)
-        else lesson(settings, said, images, round)
-    )
+    labels = read_labelled(public, None, device)[1] if settings.server.labels else None
+    if asks_teachers(settings.server):
+        whole = Lesson(images, None, labels, answers(settings, asked))
+        taught = of_round(settings, whole, round)
+    else:
+        taught = lesson(settings, said, images, round, labels)
     model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
     fill_model(model, weights, start)
     trained, learnt = teach(

@@ -5,7 +5,7 @@ from pathlib import Path
 from fedstage.algorithm.global_trainers.student import Lesson, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.algorithm.one_shot.prediction import predict
-from fedstage.data.samples import read_public
+from fedstage.data.samples import read_labelled, read_public
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.inputs import begin, load_model, stack_logits
@@ -39,10 +39,11 @@ def distilled_model(
     ensemble = stack_logits(logits, device)
     parameters, _ = load_tensors(aggregator)
     teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
+    labels = read_labelled(public, None, device)[1] if settings.server.labels else None
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),
-        Lesson(images, how.targets(settings.distillation, teacher, ensemble)),
+        Lesson(images, how.targets(settings.distillation, teacher, ensemble), labels),
         how.loss(settings.distillation, settings.server),
         settings.server,
         settings.numerics,

@@ -17,17 +17,24 @@ from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import forward
 
 
-def lesson(line: Line, members: Sequence[Members], images: Samples, round: int) -> Lesson:
+def lesson(
+    line: Line,
+    members: Sequence[Members],
+    images: Samples,
+    round: int,
+    labels: torch.Tensor | None = None,
+) -> Lesson:
     """Return the public samples of a round, and targets on their device.
 
-    All students of the round, on the server and on clients, have the same.
+    All students of the round, on the server and on clients, have the same. Public samples may have
+    `labels` [n].
     """
     assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
     ordered = in_order(members)
     teacher = teacher_logits(line.ensemble, ordered)
     how = transfer(line.distillation)
     targets = how.targets(line.distillation, teacher, stack(ordered).float()).to(images.device)
-    return of_round(line, Lesson(images, targets), round)
+    return of_round(line, Lesson(images, targets, labels), round)
 
 
 def of_round(line: Line, whole: Lesson, round: int) -> Lesson:

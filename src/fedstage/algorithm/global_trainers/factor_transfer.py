@@ -117,7 +117,7 @@ def factors(
     for part, purpose in ((paraphraser, "paraphraser"), (translator, "translator")):
         draw_weights(part, torch_generator(*key, purpose, "weights"))
         part.to(device)
-    _train_paraphraser(paraphraser, teachers, images, server, info, key, name, numerics)
+    train_paraphraser(paraphraser, teachers, images, server, info, key, name, numerics)
     return Translated(model, translator), factor_term(paraphraser, teachers, settings, numerics)
 
 
@@ -147,7 +147,7 @@ def maps_of(teacher: Teacher, pixels: torch.Tensor, numerics: Numerics) -> torch
     return maps
 
 
-def _train_paraphraser(
+def train_paraphraser(
     paraphraser: Paraphraser,
     teachers: Sequence[Teacher],
     images: Samples,

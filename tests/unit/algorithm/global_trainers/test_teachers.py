@@ -1,0 +1,182 @@
+"""Members of an ensemble as models: what they say of the images that a student sees."""
+
+import pytest
+import torch
+
+from fedstage.algorithm.ensemble_trainers import Members
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
+from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
+from fedstage.errors import FedstageError
+from fedstage.models.initialisation import initialise
+from fedstage.models.loading import new_model, state_of
+from fedstage.randomness import torch_generator
+from fedstage.settings.groups import model_of
+from fedstage.settings.lines import Line
+from fedstage.storage.tensors import save_tensors
+from fedstage.training.images import augment, draw, normalise
+from fedstage.training.inference import compute_logits
+
+INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
+SMALL = {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}
+COUNT = 130  # more than a batch of inference
+
+
+def a_line(server=(), **changes):
+    raw = {
+        "data": "digits", "clients": 8, "partition": "iid", "participants": 5,
+        "model": SMALL, "global_models": 2, "global": "basic", "ensemble": "clients",
+        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+        "server": {
+            "epochs": 2, "batch_size": 16, "learning_rate": 0.1, "augmentation": "crop_flip",
+            "teacher_images": "augmented", **dict(server),
+        },
+        "numerics": {"device": "cpu"}, "seed": 0,
+    }  # fmt: skip
+    return Line.model_validate(raw | changes)
+
+
+def a_model(line, number, group=0):
+    model = new_model(model_of(line, group), INFO, torch.device("cpu"))
+    initialise(model, torch_generator(number, "weights"))
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.fill_(0.1 * number)
+    return model.eval().requires_grad_(False)
+
+
+def images(count=COUNT):
+    drawn = torch.randint(0, 256, (count, 1, 8, 8), generator=torch_generator("images"))
+    return drawn.to(torch.uint8)
+
+
+#: Round, group and samples of members that are out of order.
+PLACES = [(2, 1, 7), (1, 1, 30), (2, 0, 5), (2, 0, 9), (1, 0, 20)]
+MIXED = {"architectures": [SMALL, "logistic_regression"], "model": SMALL}
+WAYS = {
+    "mean": {},
+    "by samples, of probabilities": {
+        "ensemble": {"clients": {"weights": "samples", "average": "probabilities"}}
+    },
+    "by confidence": {"ensemble": {"clients": {"weights": "confidence"}}},
+    "aggregated": {"ensemble": {"aggregated": {"checkpoints": 2}}},
+    "fedet": {"distillation": {"fedet": {"diversity": 0.5}}},
+    "entropy reduction": {"distillation": "entropy_reduction"},
+    "architectures": MIXED,
+}
+
+
+def told(line):
+    """Return the teachers of a line, and their logits as files have them."""
+    kind = line.ensemble.members[0]
+    teachers, cached = [], []
+    for number, (round, group, samples) in enumerate(PLACES):
+        model = a_model(line, number, group)
+        teachers.append(Teacher(round, group, samples, model))
+        logits = compute_logits(model, images(), INFO)
+        cached.append(Members(round, group, logits[None], (samples,), kind))
+    return teachers, cached
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_images_as_they_are_teachers_say_what_was_cached(way):
+    line = a_line(**WAYS[way])
+    teachers, cached = told(line)
+    expected = lesson(line, cached, images(), 2).targets
+    found = answers(line, teachers)(normalise(images(), INFO))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("distillation", ["kl", "entropy_reduction"])
+def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillation):
+    line = a_line({"augmentation": "none", "teacher_images": "original"}, distillation=distillation)
+    teachers, cached = told(line)
+    from_files = lesson(line, cached, images(), 2)
+    # What `teacher_images` = augmented does, which is refused where nothing is augmented.
+    asked = Lesson(images(), None, ask=answers(line, teachers))
+    server = line.server.model_copy(update={"teacher_images": "augmented"})
+    weights = [
+        teach(
+            a_model(line, 9).requires_grad_(True), one, distillation_loss(settings), settings,
+            line.numerics, INFO, ("key",), "a student",
+        )[0]
+        for one, settings in ((from_files, line.server), (asked, server))
+    ]  # fmt: skip
+    if distillation == "kl":
+        for name, value in weights[0].items():
+            torch.testing.assert_close(weights[1][name], value, rtol=0, atol=1e-5)
+
+
+def test_teachers_see_the_images_that_the_student_sees():
+    line = a_line()
+    teachers, _ = told(line)
+    ask, seen = answers(line, teachers), []
+
+    def watched(pixels):
+        seen.append(pixels)
+        return ask(pixels)
+
+    key = ("key",)
+    whole = Lesson(images(), None, ask=watched)
+    teach(
+        a_model(line, 9).requires_grad_(True), whole, distillation_loss(line.server), line.server,
+        line.numerics, INFO, key, "a student",
+    )  # fmt: skip
+    batch = torch.randperm(COUNT, generator=torch_generator(*key, "batches"))[:16]
+    drawn = draw("crop_flip", 16, torch_generator(*key, "augmentation"))
+    first = normalise(augment(images()[batch], drawn), INFO)
+    assert torch.equal(seen[0], first)
+    assert len(seen) == 2 * (COUNT // 16)
+
+
+def test_a_round_has_the_samples_that_it_has_with_cached_logits():
+    line = a_line({"samples_a_round": 12})
+    _, cached = told(line)
+    labels = torch.arange(COUNT)
+    found = of_round(line, Lesson(images(), None, labels, lambda pixels: pixels), 2)
+    expected = lesson(line, cached, images(), 2, labels)
+    assert torch.equal(found.images, expected.images)
+    assert torch.equal(found.labels, expected.labels)
+    assert len(found.labels) == 12
+    assert found.targets is None
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def update(folder, slot, weights, **notes):
+    path = folder / f"slot_{slot}.safetensors"
+    metadata = {"round": 1, "group": 0, "slot": slot, "client": slot, "samples": 5 + slot}
+    save_tensors(
+        path, {f"model/{name}": value for name, value in weights.items()}, metadata | notes
+    )
+    return path
+
+
+def test_updates_are_read_as_members_without_those_that_diverged_or_are_empty(tmp_path):
+    line = a_line()
+    models = [a_model(line, number) for number in range(4)]
+    paths = [update(tmp_path, slot, state_of(model)) for slot, model in enumerate(models[:2])]
+    paths.append(update(tmp_path, 2, {}, diverged_at=3))
+    paths.append(update(tmp_path, 3, {}, client=None))
+    found = read_teachers(line, paths, INFO, torch.device("cpu"))
+    assert [one.samples for one in found] == [5, 6]
+    for one, model in zip(found, models, strict=False):
+        assert not one.model.training
+        assert not any(weight.requires_grad for weight in one.model.parameters())
+        for name, value in model.state_dict().items():
+            assert torch.equal(one.model.state_dict()[name], value)
+
+
+def test_averages_of_nobody_are_no_members(tmp_path):
+    line = a_line(ensemble="aggregated")
+    paths = []
+    for group, samples in ((0, 0), (1, 8)):
+        paths.append(tmp_path / f"{group}.safetensors")
+        notes = {"round": 3, "group": group, "samples": samples}
+        save_tensors(paths[-1], state_of(a_model(line, group)), notes)
+    (found,) = read_teachers(line, paths, INFO, torch.device("cpu"))
+    assert (found.round, found.group, found.samples) == (3, 1, 8)
+    with pytest.raises(FedstageError, match=r"0\.safetensors: no member of the ensemble is left"):
+        read_teachers(line, paths[:1], INFO, torch.device("cpu"))

@@ -250,3 +250,60 @@ def test_a_split_models_logits_are_of_a_groups_updates_and_the_servers_model_beh
     alone = read_by(GKT, find_origin(artefacts.logits_file(GKT, 3, 1, "clients", "test")))
     assert alone["models"] == artefacts.updates(GKT, 3, 1)
     assert "server_model" not in alone
+
+
+# --- what students start from, and whom they ask --------------------------------------------------
+
+
+def student_of(**changes):
+    server = {"steps": 1, "batch_size": 8, "learning_rate": 0.1} | changes.pop("server", {})
+    own = {"ensemble": "clients", "global": "basic", "server": server}
+    return Line.model_validate(BASE | own | changes)
+
+
+ASKED = {"augmentation": "flip", "teacher_images": "augmented"}
+
+
+def distillation_of(line, round=3, group=0):
+    return read_by(line, find_origin(artefacts.global_model(line, round, group)))
+
+
+def updates_of(line, round):
+    return [path for group in (0, 1) for path in artefacts.updates(line, round, group)]
+
+
+def test_a_student_starts_from_the_averaged_model_or_from_the_previous_one():
+    plain, previous = student_of(), student_of(**{"global": {"basic": {"starts_from": "previous"}}})
+    assert distillation_of(plain)["start"] == [artefacts.aggregated_model(plain, 3, 0)]
+    for round in (1, 3):
+        start = distillation_of(previous, round)["start"]
+        assert start == [artefacts.global_model(previous, round - 1, 0)]
+    # The first round is the same, and what is trained in it.
+    assert artefacts.updates(plain, 1, 0) == artefacts.updates(previous, 1, 0)
+    assert distillation_of(previous)["logits"] == artefacts.teacher_logits(previous, 3)
+
+
+def test_who_asks_teachers_reads_models_and_no_logits():
+    line = student_of(server=ASKED)
+    found = distillation_of(line)
+    assert "logits" not in found
+    assert found["members"] == updates_of(line, 3)
+    assert artefacts.teaching_logits(line) == artefacts.round_logits(line, 3, 0) == []
+    origin = find_origin(artefacts.logits_file(line, 3, 0, "clients", "held_out"))
+    assert not made_in_segment(line, origin, 1, 4, [0])
+
+
+def test_averages_of_earlier_rounds_are_asked_too():
+    line = student_of(
+        server=ASKED, ensemble={"aggregated": {"checkpoints": 2}}, **{"global": "designated"}
+    )
+    expected = [artefacts.aggregated_model(line, t, group) for t in (2, 3) for group in (0, 1)]
+    assert distillation_of(line)["members"] == expected
+
+
+@pytest.mark.parametrize(("weight", "read"), [(1.0, True), (0.0, False)])
+def test_factors_are_of_models_beside_logits(weight, read):
+    line = student_of(server={"factor_transfer": {"weight": weight}}, model="resnet8")
+    found = distillation_of(line)
+    assert found["logits"] == artefacts.teacher_logits(line, 3)
+    assert found.get("members") == (updates_of(line, 3) if read else None)

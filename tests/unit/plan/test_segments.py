@@ -20,6 +20,8 @@ BASE = {
 }
 AGGREGATED = {"aggregated": {"checkpoints": 2}}
 ORIGINAL = {"steps": 1, "batch_size": 8, "learning_rate": 0.1, "drop_worst": "as_released"}
+ASKED = BASE["server"] | {"augmentation": "flip", "teacher_images": "augmented"}
+FACTORS = BASE["server"] | {"factor_transfer": {}}
 RELEASED = {"bayesian": {"variant": "as_released", "samples": 2}}
 SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
 SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
@@ -60,6 +62,22 @@ LINES = {
     "fedgkt": SERVED | {
         "local": "gkt", "model": "resnet_upper",
         "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"],
+    },
+    "asked": {"ensemble": "clients", "global": "basic", "server": ASKED, "global_models": 2},
+    "asked_fedsdd": {
+        "global_models": 3, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
+        "global": {"designated": {"warm_up": 1}},
+    },
+    "factors": {
+        "model": "resnet8", "global_models": 2, "ensemble": AGGREGATED, "server": FACTORS,
+        "global": {"designated": {"starts_from": "previous"}},
+    },
+    "previous": {
+        "global_models": 2, "ensemble": "clients", "global": {"basic": {"starts_from": "previous"}},
+    },
+    "previous_late": {
+        "global_models": 2, "ensemble": "clients",
+        "global": {"designated": {"starts_from": "previous", "warm_up": 2}},
     },
     "fedmd": {
         "global_models": 2, "client_groups": "drawn", "local": "digest", "ensemble": "clients",

@@ -189,3 +189,21 @@ def test_waiting_for_a_distillation_of_an_earlier_round_is_not_waiting_for_this_
     assert free_share(edges, 2) == 0.5
     assert free_share({**edges, second: (job(2, 1, "x"),), job(2, 1, "x"): (now,)}, 2) == 0.0
     assert free_share({before: (old,), second: (before,)}, 2) is None
+
+
+# --- teachers that are asked ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "models"),
+    [("clients", Cost(8, 1, 0)), ({"aggregated": {"checkpoints": 3}}, Cost(12, 0, 12))],
+    ids=str,
+)
+def test_teachers_that_are_asked_are_those_whose_logits_would_be_read(ensemble, models):
+    asked = BASE["server"] | {"augmentation": "flip", "teacher_images": "augmented"}
+    parts = {"global_models": 4, "ensemble": ensemble, "global": "designated"}
+    cached, found = of_line(**parts), of_line(**parts, server=asked)
+    assert cached.ensemble == found.ensemble == models
+    assert found.passes == models  # of all rounds: nothing is remembered
+    assert found.sees_clients == cached.sees_clients == (ensemble == "clients")
+    assert found.free == cached.free

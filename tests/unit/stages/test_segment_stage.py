@@ -40,6 +40,23 @@ ORIGINAL = {
 }
 
 
+ASKED = BASE["server"] | {"augmentation": "flip", "teacher_images": "augmented", "buffer": {}}
+#: Teachers that are asked themselves, of one round and of several, and students of another start.
+ASKING = {
+    "asked clients": {
+        "ensemble": "clients", "server": ASKED, "global": {"basic": {"starts_from": "previous"}},
+    },
+    "asked averages": {
+        "global_models": 2, "ensemble": {"aggregated": {"checkpoints": 4}}, "server": ASKED,
+        "global": {"designated": {"warm_up": 1}},
+    },
+    "factors": {
+        "model": "resnet8", "ensemble": {"aggregated": {"checkpoints": 3}}, "global": "basic",
+        "server": BASE["server"] | {"factor_transfer": {"epochs": 1}},
+    },
+}  # fmt: skip
+
+
 def call(stage, **options):
     words = [stage]
     for name, value in options.items():
@@ -127,7 +144,9 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
     assert all(torch.isfinite(value).all() for value in model.values())
 
 
-@pytest.mark.parametrize("changes", [{"local": "scaffold"}, FEDBE, ORIGINAL], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"local": "scaffold"}, FEDBE, ORIGINAL, *ASKING.values()], ids=str
+)
 def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, changes):
     line = prepare(**changes)
     run_all(line, 3, 3)
@@ -154,6 +173,23 @@ def test_what_no_job_reads_is_dropped_without_changing_a_byte(prepare, tmp_path,
     outputs = run_all(line, 5, 2, "needed")
     assert files() == {path: everything[path] for path in outputs}
     assert len(outputs) < len(everything)
+
+
+@pytest.mark.parametrize("name", ASKING)
+@pytest.mark.parametrize("length", [2, 25])
+def test_models_stay_for_as_long_as_students_ask_them(prepare, tmp_path, name, length):
+    line = prepare(**ASKING[name])
+    run_all(line, 6, 1)
+    place = tmp_path / artefacts.global_model(line, 6, 0)
+    expected = place.read_bytes()
+    for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
+        path.unlink()
+    outputs = run_all(line, 6, length, "needed")
+    assert place.read_bytes() == expected
+    found = (tmp_path / "results/training").rglob("round_*/**/*.*")
+    assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
+    logits = list(tmp_path.rglob("logits/*"))
+    assert bool(logits) == (name == "factors")
 
 
 def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tmp_path):

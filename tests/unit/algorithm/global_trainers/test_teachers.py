@@ -8,6 +8,7 @@ from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
 from fedstage.algorithm.global_trainers.student import Lesson, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
+from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
@@ -88,7 +89,7 @@ def test_of_images_as_they_are_teachers_say_what_was_cached(way):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("distillation", ["kl", "entropy_reduction"])
+@pytest.mark.parametrize("distillation", ["kl", "l1", "entropy_reduction"])
 def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillation):
     line = a_line({"augmentation": "none", "teacher_images": "original"}, distillation=distillation)
     teachers, cached = told(line)
@@ -96,16 +97,16 @@ def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillat
     # What `teacher_images` = augmented does, which is refused where nothing is augmented.
     asked = Lesson(images(), None, ask=answers(line, teachers))
     server = line.server.model_copy(update={"teacher_images": "augmented"})
-    weights = [
+    loss = transfer(line.distillation).loss(line.distillation, server)
+    learnt = [
         teach(
-            a_model(line, 9).requires_grad_(True), one, distillation_loss(settings), settings,
-            line.numerics, INFO, ("key",), "a student",
+            a_model(line, 9).requires_grad_(True), one, loss, settings, line.numerics, INFO,
+            ("key",), "a student",
         )[0]
         for one, settings in ((from_files, line.server), (asked, server))
     ]  # fmt: skip
-    if distillation == "kl":
-        for name, value in weights[0].items():
-            torch.testing.assert_close(weights[1][name], value, rtol=0, atol=1e-5)
+    for name, value in learnt[0].items():
+        torch.testing.assert_close(learnt[1][name], value, rtol=0, atol=1e-5)
 
 
 def test_teachers_see_the_images_that_the_student_sees():

@@ -50,6 +50,9 @@ ASKING = {
         "global_models": 2, "ensemble": {"aggregated": {"checkpoints": 4}}, "server": ASKED,
         "global": {"designated": {"warm_up": 1}},
     },
+    "previous": {
+        "ensemble": "clients", "global": {"basic": {"starts_from": "previous", "warm_up": 2}},
+    },
     "factors": {
         "model": "resnet8", "ensemble": {"aggregated": {"checkpoints": 3}}, "global": "basic",
         "server": BASE["server"] | {"factor_transfer": {"epochs": 1}},
@@ -92,9 +95,9 @@ def prepare(tmp_path, monkeypatch):
     return make
 
 
-def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False):
+def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False, every=1):
     """Run all segments of a line in an order that their inputs allow; return what they declare."""
-    run = Run({}, line, RunLength(rounds=rounds))
+    run = Run({}, line, RunLength(rounds=rounds, evaluate_every=every))
     trained, logits = segments.plan([run], length)
     if read is None:
         read = segment_files.files_read([run], map(segment_files.inputs, [*trained, *logits]))
@@ -184,12 +187,12 @@ def test_models_stay_for_as_long_as_students_ask_them(prepare, tmp_path, name, l
     expected = place.read_bytes()
     for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
         path.unlink()
-    outputs = run_all(line, 6, length, "needed")
+    outputs = run_all(line, 6, length, "needed", every=6)
     assert place.read_bytes() == expected
     found = (tmp_path / "results/training").rglob("round_*/**/*.*")
     assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
     logits = list(tmp_path.rglob("logits/*"))
-    assert bool(logits) == (name == "factors")
+    assert bool(logits) == (name in ("factors", "previous"))
 
 
 def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tmp_path):

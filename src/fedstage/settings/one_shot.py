@@ -142,7 +142,7 @@ class OneShotLine(OneShot):
             )
         yield from check_labels(self.server, self.public)
         for key in changed(self.server, OF_ROUNDS):
-            yield f"server.{key} = {getattr(self.server, key)!r}: only for federated training"
+            yield f"server.{key}: only for federated training"
         if self.server.buffer is not None and self.server.buffer.after:
             yield (
                 f"server.buffer.after = {self.server.buffer.after}: only for federated training, "

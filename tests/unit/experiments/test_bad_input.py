@@ -88,6 +88,15 @@ def at(path, value, *told, **more):
     return Bad(told, {path: value}, **more)
 
 
+def at_all(changes, *told):
+    return Bad(told, changes)
+
+
+#: A server whose students ask their teachers, and data by which it can judge.
+ASKED = {"b:server/augmentation": "flip", "b:server/teacher_images": "augmented"}
+JUDGING = {"digits": {"server_validation": 9}}
+
+
 def in_file(content, *told, name="experiments/f.yaml"):
     return Bad((name, *told), files={name: content})
 
@@ -232,6 +241,24 @@ ONE_SHOT_FAULTS = {
     ),
     "a student judged by nothing": one_shot(
         {"distillation": "kl", "server": {"early_stopping": {}}}, "data.server_validation = 0"
+    ),
+    "a student of unlabelled images": one_shot(
+        {"distillation": "kl", "server": {"labels": 1.0}}, "server.labels = 1.0: only for public"
+    ),
+    "a student of factors": one_shot(
+        {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},
+        "server.factor_transfer: only for federated training",
+    ),
+    "a student of asked teachers": one_shot(
+        {
+            "distillation": "kl",
+            "server": {"augmentation": "flip", "teacher_images": "augmented"},
+        },
+        "server.teacher_images: only for federated training",
+    ),
+    "a buffer after rounds that there are none of": one_shot(
+        {"distillation": "kl", "server": {"buffer": {"after": 2}}},
+        "server.buffer.after = 2: only for federated training",
     ),
     "unknown quantisation": one_shot(
         {"quantisation": "int4"}, "quantisation = 'int4'", "'none', 'int8'"
@@ -693,6 +720,65 @@ BAD_CONFIGURATIONS = {
         "b:server/drop_worst", "as_published", "data.server_validation = 0", "at least 1"
     ),
     "drop-worst of another kind": at("b:server/drop_worst", True, "server.drop_worst = True"),
+    "no length of a distillation": at("b:server/steps", REMOVED, "server: give either epochs or"),
+    "two lengths of a distillation": at(
+        "b:server/epochs", 3, "server: give either epochs or steps"
+    ),
+    "labels that there are none of": at(
+        "b:server/labels", 1.0, "server.labels = 1.0: only for public = core", "held_out"
+    ),
+    "buffer of nothing known": at("b:server/buffer", {"refresh": "step"}, "refresh = 'step'"),
+    "buffer that pushes away": at("b:server/buffer", {"weight": -1.0}, "server.buffer.weight"),
+    "moving average beyond its weights": at(
+        "b:server/moving_average", {"decay": 1.5}, "server.moving_average.decay = 1.5"
+    ),
+    "two averages": at_all(
+        {"b:server/moving_average": {}, "b:server/swa": {"every": 1}},
+        "server: swa and moving_average: give one",
+    ),
+    "teachers of augmented images that are not": at(
+        "b:server/teacher_images",
+        "augmented",
+        "server: teacher_images = 'augmented'",
+        "nothing is augmented",
+    ),
+    "drawn teachers that are asked": Bad(
+        ("server.teacher_images = 'augmented': not for ensemble = bayesian", "drawn"),
+        ASKED | {"e:methods": {"feddf": {"ensemble": "bayesian"}}},
+    ),
+    "judged teachers that are asked": Bad(
+        ("server.teacher_images = 'augmented': not with server.drop_worst",),
+        ASKED | {"b:server/drop_worst": "as_released", "b:data": JUDGING},
+    ),
+    "asked teachers in a graph": Bad(
+        ("numerics.cuda_graphs = true: not with server.teacher_images = 'augmented'",),
+        ASKED | {"b:numerics": {"cuda_graphs": True, "device": "cuda"}},
+    ),
+    "several losses compiled": at_all(
+        {"b:server/buffer": {}, "b:numerics": {"compile": True}},
+        "numerics.compile = true: not with server.labels, buffer, factor_transfer",
+    ),
+    "factors of maps that are not pooled": at(
+        "b:server/factor_transfer", {}, "model = 'cnn_small': server.factor_transfer needs"
+    ),
+    "factors of drawn teachers": method(
+        {"ensemble": "bayesian", "server": {"factor_transfer": {}}, "model": "resnet8"},
+        "server.factor_transfer: not for ensemble = bayesian",
+    ),
+    "no factors": at(
+        "b:server/factor_transfer", {"rate": 0.0}, "server.factor_transfer.rate = 0.0"
+    ),
+    "start of a student that nobody knows": method(
+        {"global": {"basic": {"starts_from": "initial"}}}, "global.starts_from = 'initial'"
+    ),
+    "the worst left out of no average": Bad(
+        ("server.drop_worst: not with global.starts_from = previous",),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": JUDGING,
+            "e:methods": {"feddf": {"global": {"basic": {"starts_from": "previous"}}}},
+        },
+    ),
     "averages of no weights": at(
         "b:server/swa", {"start": 20}, "server: swa.start = 20", "at most steps - swa.every = -5"
     ),

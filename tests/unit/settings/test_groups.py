@@ -230,6 +230,19 @@ LINE_FAULTS = [
     (DSFL | {"server": SERVER | {"swa": {"every": 1}}}, TRICKS),
     (DSFL | {"server": SERVER | {"drop_worst": "as_published"}}, TRICKS),
     (DSFL | {"server": SERVER | {"early_stopping": {"every": 1, "patience": 2}}}, TRICKS),
+    *(
+        (
+            DIGEST | {"server": SERVER | {key: value}},
+            f"server.{key}: not with local = digest, whose clients learn from logits",
+        )
+        for key, value in {
+            "labels": 1.0, "factor_transfer": {}, "moving_average": {},
+        }.items()
+    ),
+    (
+        DIGEST | {"server": SERVER | {"augmentation": "flip", "teacher_images": "augmented"}},
+        "server.teacher_images: not with local = digest, whose clients learn from logits",
+    ),
     (
         DIGEST | {"model": {"cnn_small": {"norm": "batch"}}}
         | {"aggregation": {"batch_norm": "local"}},
@@ -282,7 +295,8 @@ PARTS_FAULTS = [
         )
         for key, value in {
             "early_stopping": {}, "drop_worst": "as_released", "swa": {"every": 1},
-            "samples_a_round": 5, "augmentation": "flip",
+            "samples_a_round": 5, "augmentation": "flip", "moving_average": {}, "buffer": {},
+            "labels": 1.0, "factor_transfer": {},
         }.items()
     ),
     (

@@ -1,5 +1,6 @@
 """How each reference is called with the settings of a line."""
 
+from reference.bkd import bkd
 from reference.dsfl import dsfl
 from reference.fedadam_fedyogi import adaptive
 from reference.fedavg import fedavg
@@ -17,7 +18,7 @@ from reference.fedsdd import fedsdd
 from reference.fens import fens
 from reference.moon import moon
 from reference.scaffold import scaffold
-from reference_runs import ROUNDS
+from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
 from fedstage.settings.groups import client_groups
 
@@ -90,6 +91,26 @@ def served(line):
     )
 
 
+def of_core(line):
+    chosen, average = line.server.buffer, line.server.moving_average
+    assert line.server.labels == 1.0
+    return (
+        rounds(line)
+        | {
+            "core_epochs": CORE_ROUNDS * line.client.epochs,
+            "core_rate": line.client.learning_rate,
+            "steps": line.server.steps,
+            "epoch": MELTING_EPOCH,
+            "server_rate": line.server.learning_rate,
+            "tau": line.server.temperature,
+            "beta": chosen.weight if chosen else 0.0,
+            "first_buffered": 1 + chosen.after if chosen else 1,
+            "melting": chosen is not None and chosen.refresh == "epoch",
+            "decay": average and average.decay,
+        }
+    )  # fmt: skip
+
+
 def aggregated(line):
     chosen, training = line.aggregator, line.aggregator_training
     known = clients(line) | {"rule": chosen.name}
@@ -118,6 +139,7 @@ FEDERATED = {
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
     "fedsdd": lambda world, line: fedsdd(world, **several(line)),
     "feddf_server": lambda world, line: feddf_heterogeneous(world, **mixed(line)),
+    "kd": lambda world, line: [bkd(world, **of_core(line))],
     "fedet": lambda world, line: fedet_rounds(world, **served(line)),
 }
 FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
@@ -126,6 +148,8 @@ for variant in ("uniform", "without_heads", "over_dissenters"):
 FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]
 FEDERATED["fedbe_dirichlet"] = FEDERATED["fedbe_gaussian"]
+for variant in ("bkd", "melting", "ema", "bkd_of_two"):
+    FEDERATED[variant] = FEDERATED["kd"]
 FEDERATED["fedsdd_r2"] = FEDERATED["basic"] = FEDERATED["fedsdd"]
 
 #: To the models that are scored, and those of the clients, by number.

@@ -94,6 +94,25 @@ RULES = {
 }
 #: Nothing moves, so that lambda_0, which is no artefact of `fens_mlp`, is one of this.
 STANDING = {"federated": {"rounds": 1, "learning_rate": 1e-30, "server_optimizer": "average"}}
+#: The core trains alone before the first round, on shares in which classes may be missing.
+CORE_ROUNDS = 2
+#: Batches of 60 in a permutation of the core's samples, by which the melting buffer is renewed.
+MELTING_EPOCH = 3
+CORE = {"core": {"classes": "some"}}
+OF_CORE = CORE | {
+    "start": "core",
+    "participants": 1,
+    "public": "core",
+    "ensemble": "clients",
+    "global": {"basic": {"starts_from": "previous"}},
+}
+
+
+def taught_core(**server):
+    """Return a method whose student learns labels and, by `server`, more than its edges say."""
+    return OF_CORE | {"server": {"labels": 1.0, "temperature": 2.0} | server}
+
+
 METHODS = {
     "fedavg": {},
     "fedprox": {"local": {"fedprox": {"mu": 0.1}}},
@@ -119,6 +138,12 @@ METHODS = {
     "dsfl": SERVED,
     "fedmd": MIXED,
     "fedgkt": SPLIT,
+    "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},
+    "kd": taught_core(),
+    "bkd": taught_core(buffer={"weight": 0.8}),
+    "melting": taught_core(buffer={"refresh": "epoch"}, steps=None, epochs=3, batch_size=60),
+    "ema": taught_core(moving_average={"decay": 0.7}),
+    "bkd_of_two": taught_core(buffer={"after": 1}) | {"participants": 2},
     **RULES,
     "mlp_before": one_shot({"mlp": {"hidden": 8}}, aggregator_training=STANDING),
     "fedkd": {"server": {"augmentation": "none"}},
@@ -243,7 +268,7 @@ class Made:
         table = pq.read_table(self.folder / run.metrics).to_pydict()
         return table["top1_accuracy"][-1]
 
-    def recorded(self, line, batches=None):
+    def recorded(self, line, batches=None, of_core=None):
         """Return what a line was given, as a reference reads it."""
         federated = hasattr(line, "participants")
         data = Path(data_files.data_file(line.data, "train")).parent
@@ -255,7 +280,9 @@ class Made:
         ]
         table = self.folder / data_files.participation_table(line, 1) if federated else None
         partition = self.folder / data_files.clients_table(own)
-        return Recorded(networks_of(line), self.folder / data, partition, table, initial, batches)
+        return Recorded(
+            networks_of(line), self.folder / data, partition, table, initial, batches, of_core
+        )
 
 
 def make(folder):

@@ -20,6 +20,7 @@ from reference_runs import (
     BATCH,
     CLIENTS,
     COMPARED,
+    MELTING_EPOCH,
     PARTICIPANTS,
     ROUNDS,
     RULES,
@@ -33,7 +34,7 @@ from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups
-from fedstage.training.batches import client_batches
+from fedstage.training.batches import client_batches, public_batches
 
 pytestmark = pytest.mark.workflow
 
@@ -58,6 +59,15 @@ def drawn_batches(line, round, client, samples):
     return client_batches(samples, line.client, torch_generator(*key))
 
 
+def drawn_of_core(line, round, samples):
+    """Return the package's batches of a distillation on the server's own images."""
+    key = (line.seed, "distillation", round, 0, "batches")
+    size = line.server.batch_size
+    assert samples // size == MELTING_EPOCH
+    steps = line.server.epochs * MELTING_EPOCH
+    return public_batches(samples, size, steps, torch_generator(*key))
+
+
 def said_by_drawn(made, line, round):
     """Return what the models that the package has drawn say about the public images."""
     kind = f"{line.ensemble.distribution}_{line.ensemble.samples}"
@@ -71,7 +81,8 @@ def test_rounds_end_in_the_same_weights(made, method):
     if method.startswith("fedbe"):
         known["said_by_drawn"] = partial(said_by_drawn, made, line)
     batches = partial(drawn_batches, line) if method == "fednova" else None
-    models = FEDERATED[method](made.recorded(line, batches), line, **known)
+    of_core = partial(drawn_of_core, line) if method == "melting" else None
+    models = FEDERATED[method](made.recorded(line, batches, of_core), line, **known)
     assert len(models) == line.global_models
     for group, model in enumerate(models):
         weights = made.tensors(artefacts.global_model(line, ROUNDS, group))

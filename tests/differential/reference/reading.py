@@ -36,12 +36,15 @@ class Recorded(Samples):
 
     `partition` is `clients.parquet`, `participation` the table of all rounds; each group has a
     class of `networks` and a file of `initial` weights. `recorded` may return the batches of a
-    round and client.
+    round and client, `of_core` those of a round's distillation on the server's own images.
     """
 
-    def __init__(self, networks, data, partition, participation, initial, recorded=None):
+    def __init__(
+        self, networks, data, partition, participation, initial, recorded=None, of_core=None
+    ):
         super().__init__(data)
-        self.networks, self.initial, self.recorded = networks, initial, recorded
+        self.networks, self.initial = networks, initial
+        self.recorded, self.of_core = recorded, of_core
         rows = pq.read_table(partition).to_pylist()
         self.own = {}
         for row in rows:
@@ -82,6 +85,18 @@ class Recorded(Samples):
     def public_batches(self, steps):
         """Return the batches of a distillation: all public images in each step."""
         return [torch.arange(len(self.public))] * steps
+
+    def core(self):
+        """Return the images and labels that the server has of its own."""
+        (number,) = (client for client, role in self.own if role == "core")
+        return self.samples(number, "core")
+
+    def core_batches(self, steps, round=0):
+        """Return the batches of the server's steps: before the first round all of its images."""
+        samples = len(self.core()[1])
+        if self.of_core is not None and round:
+            return self.of_core(round, samples)
+        return [torch.arange(samples)] * steps
 
     def aggregator_batch(self, client, samples):
         """Return the batch of a client's step for an aggregator."""

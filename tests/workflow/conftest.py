@@ -82,6 +82,33 @@ def tiny_config(**changes):
                         "global": {"basic": {"warm_up": 1}},
                     },
                     "scaffold": {"client": {"learning_rate": 0.02}},
+                    "asked": {
+                        "local": "fedavg",
+                        "core": {"classes": "some"},
+                        "public": "core",
+                        "model": BATCH_NORM,
+                        "ensemble": "clients",
+                        "global": {"basic": {"starts_from": "previous"}},
+                        "server": {
+                            "labels": 1.0,
+                            "augmentation": "crop_flip",
+                            "teacher_images": "augmented",
+                            "buffer": {"refresh": "epoch"},
+                        },
+                    },
+                    "asked_averages": {
+                        "local": "fedavg",
+                        "model": {"resnet8": {"norm": "batch"}},
+                        "global_models": 2,
+                        "ensemble": {"aggregated": {"checkpoints": 2}},
+                        "global": "designated",
+                        "server": {
+                            "augmentation": "flip",
+                            "teacher_images": "augmented",
+                            "factor_transfer": {"epochs": 1},
+                            "moving_average": {"decay": 0.5},
+                        },
+                    },
                     "moon": {
                         "model": {
                             "cnn_small": {

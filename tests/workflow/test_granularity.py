@@ -87,6 +87,26 @@ def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project,
         assert without_state(other.results()) == expected
 
 
+def test_teachers_that_are_asked_give_the_same_bytes_in_every_granularity(project, tmp_path):
+    """Students read their teachers' models, of this round and of others, and no logits."""
+    methods = ["asked", "asked_averages", "feddf_buffered"]
+    single = project.configure(rounds=3, methods=methods)
+    run = single.make()
+    assert run.jobs["distillation"] == 3 * 3
+    assert run.jobs["logits"] == 3  # of feddf_buffered
+    expected = without_state(single.results())
+    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
+        other = type(project)(tmp_path / name)
+        other.path.mkdir()
+        keep = "all" if name == "round" else "needed"
+        run = other.configure(rounds=3, methods=methods, execution=execution, keep=keep).make()
+        assert run.jobs["local_training"] == run.jobs["distillation"] == 0
+        found = without_state(other.results())
+        common = expected.keys() if keep == "all" else expected.keys() & found.keys()
+        assert {path: found[path] for path in common} == {path: expected[path] for path in common}
+        assert any("/round_0003/group_0/distilled." in path for path in common)
+
+
 def test_heads_and_logits_pass_between_groups_in_every_granularity(project, tmp_path):
     """Clients learn of one another by the server's head, its model, or logits of other groups."""
     methods = ["fedet", "dsfl", "fedmd", "fedgkt"]

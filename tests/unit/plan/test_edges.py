@@ -307,3 +307,13 @@ def test_factors_are_of_models_beside_logits(weight, read):
     found = distillation_of(line)
     assert found["logits"] == artefacts.teacher_logits(line, 3)
     assert found.get("members") == (updates_of(line, 3) if read else None)
+
+
+def test_what_students_learn_beside_their_teacher_reaches_nothing_before_them():
+    """KD and buffered distillation share the first round, logits included, and differ then."""
+    plain = student_of()
+    for server in ({"buffer": {}}, {"epochs": 2, "steps": None}, {"moving_average": {}}):
+        other = student_of(server=server)
+        assert artefacts.updates(plain, 1, 0) == artefacts.updates(other, 1, 0)
+        assert artefacts.teacher_logits(plain, 1) == artefacts.teacher_logits(other, 1)
+        assert artefacts.global_model(plain, 1, 0) != artefacts.global_model(other, 1, 0)

@@ -848,6 +848,29 @@ def test_distillation_is_that_by_hand(world, tmp_path):
     assert notes == before == {"round": 1, "group": 0, "samples": before["samples"]}
 
 
+def test_a_student_learns_labels_and_what_it_was_by_hand(world, tmp_path):
+    server = DISTILLED["server"] | {"labels": 0.5, "buffer": {"weight": 0.3}}
+    made = two_groups(world, tmp_path, server=server, core={}, public="core")
+    core, settings = tmp_path / "core.safetensors", load_tensors(world.test)[0]
+    save_tensors(core, settings)
+    public = [
+        logits_of(world, tmp_path, made.line, "aggregated", [model], core, name=f"core_{number}")
+        for number, model in enumerate(made.models)
+    ]
+    x, y = pixels(world, "test"), np.eye(10)[labels(world, "test")]
+    teacher = sum(slow_logits(weights_in(model), x) for model in made.models) / 2
+    student = weights_in(made.models[0])
+    before = softmax(slow_logits(student, x), 4.0)
+    for _ in range(4):
+        answers = slow_logits(student, x)
+        soft = softmax(answers, 4.0)
+        wrong = 4.0 * (soft - softmax(teacher, 4.0)) + 0.3 * 4.0 * (soft - before)
+        wrong = (wrong + 0.5 * (softmax(answers) - y)) / len(x)
+        student = [student[0] - 0.01 * wrong.T @ x, student[1] - 0.01 * wrong.sum(0)]
+    ours = distilled(world, tmp_path, made, logits=public, public=core)
+    assert close(weights_in(ours), student)
+
+
 def test_order_of_the_teachers_does_not_matter(world, tmp_path):
     made = two_groups(world, tmp_path)
     first = distilled(world, tmp_path, made).read_bytes()
@@ -903,10 +926,14 @@ def test_ensemble_without_members_is_named(world, tmp_path):
         distilled(world, tmp_path, TwoGroups(line_file, [made.model], [public]))
 
 
-def test_a_student_sees_augmented_images_and_its_teacher_the_images_themselves(world, tmp_path):
-    server = DISTILLED["server"] | {"augmentation": "flip"}
+@pytest.mark.parametrize("images", ["original", "augmented"])
+def test_a_student_sees_augmented_images_and_its_teacher_these_or_the_original(
+    world, tmp_path, images
+):
+    server = DISTILLED["server"] | {"augmentation": "flip", "teacher_images": images}
     made = two_groups(world, tmp_path, server=server)
-    ours = weights_in(distilled(world, tmp_path, made))
+    read = {"logits": None, "members": made.models} if images == "augmented" else {}
+    ours = weights_in(distilled(world, tmp_path, made, **read))
     x = pixels(world, "held_out")
     teacher = sum(slow_logits(weights_in(model), x) for model in made.models) / 2
     batches = torch_generator(SEED, "distillation", 1, 0, "batches")
@@ -917,7 +944,10 @@ def test_a_student_sees_augmented_images_and_its_teacher_the_images_themselves(w
         flipped = torch.rand(len(x), generator=flips).numpy() < 0.5
         seen = x[order].reshape(-1, 8, 8)
         seen = np.where(flipped[:, None, None], seen[:, :, ::-1], seen).reshape(len(x), -1)
-        gap = softmax(slow_logits(student, seen), 4.0) - softmax(teacher[order], 4.0)
+        told = teacher[order]
+        if images == "augmented":
+            told = sum(slow_logits(weights_in(model), seen) for model in made.models) / 2
+        gap = softmax(slow_logits(student, seen), 4.0) - softmax(told, 4.0)
         wrong = 4.0 * gap / len(x)
         student = [student[0] - 0.01 * wrong.T @ seen, student[1] - 0.01 * wrong.sum(0)]
     assert close(ours, student)

@@ -9,7 +9,7 @@ from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
 from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
-from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_labelled, read_public
@@ -54,8 +54,10 @@ def distillation(
     """
     settings, device, dataset_info = begin(line, Line, info)
     assert settings.server is not None, "checked by Line: a global trainer has server settings"
-    assert settings.ensemble is not None, "checked by Line: a global trainer has an ensemble"
+    assert settings.global_trainer is not None, "the graph has no student otherwise"
     weights, metadata = load_tensors(start)
+    if settings.global_trainer.starts_from == "previous":
+        metadata = {}  # of another round, or of what the line starts from
     # The server's own model starts from that of the round before.
     metadata = metadata | {"round": round, "group": group}
     said = read_members(logits) if logits else []
@@ -69,7 +71,7 @@ def distillation(
     images = read_public(public, dataset_info, device)
     labels = read_labelled(public, None, device)[1] if settings.server.labels else None
     if asks_teachers(settings.server):
-        whole = Lesson(images, None, labels, answers(settings, asked))
+        whole = Taught(images, None, labels, answers(settings, asked))
         taught = of_round(settings, whole, round)
     else:
         taught = lesson(settings, said, images, round, labels)

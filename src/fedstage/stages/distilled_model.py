@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.algorithm.one_shot.prediction import predict
 from fedstage.data.samples import read_labelled, read_public
@@ -43,7 +43,7 @@ def distilled_model(
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),
-        Lesson(images, how.targets(settings.distillation, teacher, ensemble), labels),
+        Taught(images, how.targets(settings.distillation, teacher, ensemble), labels),
         how.loss(settings.distillation, settings.server),
         settings.server,
         settings.numerics,

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.local_trainers.gkt import put_together, taken_apart, transfer
 from fedstage.data.bags import Samples
 from fedstage.models.heads import HEAD, body_of, joined
@@ -94,7 +94,7 @@ def train_server(
     features, targets = (torch.cat(parts) for parts in zip(*uploads, strict=True))
     return teach(
         server,
-        Lesson(features, targets),
+        Taught(features, targets),
         loss_of(line.local),
         line.server,
         line.numerics,

@@ -7,7 +7,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, stack, teacher_logits
 from fedstage.algorithm.global_trainers.objective import Ask
-from fedstage.algorithm.global_trainers.student import Lesson
+from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.bags import Samples
@@ -23,7 +23,7 @@ def lesson(
     images: Samples,
     round: int,
     labels: torch.Tensor | None = None,
-) -> Lesson:
+) -> Taught:
     """Return the public samples of a round, and targets on their device.
 
     All students of the round, on the server and on clients, have the same. Public samples may have
@@ -34,10 +34,10 @@ def lesson(
     teacher = teacher_logits(line.ensemble, ordered)
     how = transfer(line.distillation)
     targets = how.targets(line.distillation, teacher, stack(ordered).float()).to(images.device)
-    return of_round(line, Lesson(images, targets, labels), round)
+    return of_round(line, Taught(images, targets, labels), round)
 
 
-def of_round(line: Line, whole: Lesson, round: int) -> Lesson:
+def of_round(line: Line, whole: Taught, round: int) -> Taught:
     """Return a lesson on the samples of a round, of one on all of them."""
     assert line.server is not None, "checked by Line: what is taught has the server's settings"
     count, most = len(whole.images), line.server.samples_a_round

@@ -36,7 +36,7 @@ from fedstage.weights import Weights
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Taught:
     """Public samples, and what there is to learn about them.
 
     Attributes
@@ -59,7 +59,7 @@ class Lesson:
 
 def teach(
     model: nn.Module,
-    lesson: Lesson,
+    lesson: Taught,
     loss: Loss,
     server: Server,
     numerics: Numerics,
@@ -141,7 +141,7 @@ class _Kept:
 def _kept(
     model: nn.Module,
     steps: int,
-    lesson: Lesson,
+    lesson: Taught,
     server: Server,
     numerics: Numerics,
     info: Mapping[str, Any],
@@ -173,7 +173,7 @@ def _kept(
 def _terms(
     model: nn.Module,
     steps: int,
-    lesson: Lesson,
+    lesson: Taught,
     loss: Loss,
     server: Server,
     numerics: Numerics,

@@ -29,7 +29,7 @@ class Teacher:
 def read_teachers(
     line: Line, paths: Sequence[Path], info: Mapping[str, Any], device: torch.device
 ) -> list[Teacher]:
-    """Read the models of all members; those that diverged are left out.
+    """Read the models of all members; clients that diverged are left out.
 
     Raises
     ------
@@ -41,7 +41,6 @@ def read_teachers(
         read = [(one.path, one.weights, one.metadata) for one in answered(read_updates(paths))]
     else:
         read = [(path, *load_tensors(path)) for path in paths]
-        read = [one for one in read if one[2]["samples"]]
     if not read:
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
     teachers = []

@@ -18,7 +18,7 @@ from fedstage.algorithm.global_trainers.factor_transfer import (
     train_paraphraser,
 )
 from fedstage.algorithm.global_trainers.objective import Seen
-from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise
@@ -179,7 +179,7 @@ def test_the_paraphraser_learns_to_reconstruct_and_depends_on_its_key():
 def taught(chosen, asked=()):
     targets = torch.randn(COUNT, 4, generator=torch_generator("teacher"))
     weights, _ = teach(
-        a_model(3), Lesson(images(), targets), distillation_loss(chosen), chosen, PLAIN, INFO,
+        a_model(3), Taught(images(), targets), distillation_loss(chosen), chosen, PLAIN, INFO,
         ("key",), "student of round 2", teachers=asked,
     )  # fmt: skip
     return weights

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.objective import Seen, sum_of, to_labels, to_targets
-from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
@@ -42,7 +42,7 @@ def cnn(key=0):
 
 
 LABELS = torch.arange(PUBLIC) % CLASSES
-LESSON = Lesson(
+LESSON = Taught(
     images(), 4 * torch.randn(PUBLIC, CLASSES, generator=torch_generator("teacher")), LABELS
 )
 
@@ -152,7 +152,7 @@ def test_a_buffer_without_weight_is_none(labels, augmentation):
 
 def test_labels_without_weight_change_nothing_and_with_weight_are_learnt():
     assert differ(taught(), taught(labels=1.0))
-    no_labels = Lesson(LESSON.images, LESSON.targets)
+    no_labels = Taught(LESSON.images, LESSON.targets)
     assert_same(taught(no_labels), taught(labels=0.0))
 
 

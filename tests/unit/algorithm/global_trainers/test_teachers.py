@@ -6,7 +6,7 @@ import torch
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
-from fedstage.algorithm.global_trainers.student import Lesson, teach
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.errors import FedstageError
@@ -95,7 +95,7 @@ def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillat
     teachers, cached = told(line)
     from_files = lesson(line, cached, images(), 2)
     # What `teacher_images` = augmented does, which is refused where nothing is augmented.
-    asked = Lesson(images(), None, ask=answers(line, teachers))
+    asked = Taught(images(), None, ask=answers(line, teachers))
     server = line.server.model_copy(update={"teacher_images": "augmented"})
     loss = transfer(line.distillation).loss(line.distillation, server)
     learnt = [
@@ -119,7 +119,7 @@ def test_teachers_see_the_images_that_the_student_sees():
         return ask(pixels)
 
     key = ("key",)
-    whole = Lesson(images(), None, ask=watched)
+    whole = Taught(images(), None, ask=watched)
     teach(
         a_model(line, 9).requires_grad_(True), whole, distillation_loss(line.server), line.server,
         line.numerics, INFO, key, "a student",
@@ -135,7 +135,7 @@ def test_a_round_has_the_samples_that_it_has_with_cached_logits():
     line = a_line({"samples_a_round": 12})
     _, cached = told(line)
     labels = torch.arange(COUNT)
-    found = of_round(line, Lesson(images(), None, labels, lambda pixels: pixels), 2)
+    found = of_round(line, Taught(images(), None, labels, lambda pixels: pixels), 2)
     expected = lesson(line, cached, images(), 2, labels)
     assert torch.equal(found.images, expected.images)
     assert torch.equal(found.labels, expected.labels)
@@ -170,14 +170,19 @@ def test_updates_are_read_as_members_without_those_that_diverged_or_are_empty(tm
             assert torch.equal(one.model.state_dict()[name], value)
 
 
-def test_averages_of_nobody_are_no_members(tmp_path):
+def test_an_ensemble_of_which_nobody_is_left_is_named(tmp_path):
+    path = update(tmp_path, 2, {}, diverged_at=3)
+    with pytest.raises(FedstageError, match=r"slot_2\.safetensors: no member of the ensemble is"):
+        read_teachers(a_line(), [path], INFO, torch.device("cpu"))
+
+
+def test_averages_are_members_also_where_nobody_answered(tmp_path):
+    """As their logits are: a group whose participants all diverged keeps its model."""
     line = a_line(ensemble="aggregated")
     paths = []
     for group, samples in ((0, 0), (1, 8)):
         paths.append(tmp_path / f"{group}.safetensors")
         notes = {"round": 3, "group": group, "samples": samples}
         save_tensors(paths[-1], state_of(a_model(line, group)), notes)
-    (found,) = read_teachers(line, paths, INFO, torch.device("cpu"))
-    assert (found.round, found.group, found.samples) == (3, 1, 8)
-    with pytest.raises(FedstageError, match=r"0\.safetensors: no member of the ensemble is left"):
-        read_teachers(line, paths[:1], INFO, torch.device("cpu"))
+    found = read_teachers(line, paths, INFO, torch.device("cpu"))
+    assert [(one.round, one.group, one.samples) for one in found] == [(3, 0, 0), (3, 1, 8)]

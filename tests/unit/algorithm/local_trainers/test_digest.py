@@ -138,8 +138,19 @@ def test_a_client_learns_what_the_server_learns(said, monkeypatch):
         prepared(some, {}, client, 2, said)
     (round, one), (other_round, other) = seen
     assert round == other_round == 1
-    assert torch.equal(one[1], other[1])
-    assert len(one[0]) == len(one[1]) == 3
+    assert torch.equal(one.targets, other.targets)
+    assert len(one.images) == len(one.targets) == 3
+
+
+@pytest.mark.parametrize(("after", "buffered"), [(0, True), (1, True), (2, False)])
+def test_a_client_that_digests_can_have_a_buffer_from_a_round_on(said, after, buffered):
+    def digested(**changes):
+        server = SERVER | {"learning_rate": 0.5} | changes
+        line = Line.model_validate(LINE.model_dump(by_alias=True) | {"server": server})
+        return prepared(line, {}, 1, 2, said)
+
+    plain, found = digested(), digested(buffer={"weight": 5.0, "after": after})
+    assert all(torch.equal(value, found[name]) for name, value in plain.items()) != buffered
 
 
 @pytest.mark.parametrize("name", [name for name in TRAINERS if name not in ("digest", "gkt")])

@@ -432,16 +432,16 @@ def test_clients_that_are_left_need_samples(world, tmp_path):
 WHOLE = {"steps": 3, "batch_size": 1000, "learning_rate": 0.1}
 
 
-def taught(world, folder, **changes):
-    """Teach a linear student with all of the held-out images; return its file and its line."""
+def taught(world, folder, part="held_out", **changes):
+    """Teach a linear student with all of the public images; return its file and its line."""
     settings = settings_of(**{"server": WHOLE, "student": LINEAR, **changes})
     for client in range(4):
-        speak(world, client, "held_out", "held_out")
+        speak(world, client, part, part)
     made = aggregated(world, folder, fitted=None, aggregator=changes["aggregator"])
     path, output = written(folder / "student.yaml", settings), folder / "model.safetensors"
     distilled_model(
         line=path, aggregator=made.files[0], start=world.folder / "start_0.safetensors",
-        logits=[world.logits(c, "held_out") for c in range(4)], public=world.data("held_out"),
+        logits=[world.logits(c, part) for c in range(4)], public=world.data(part),
         info=world.info, output=output,
     )  # fmt: skip
     return made, path, output
@@ -477,6 +477,29 @@ def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, 
     found, notes = load_tensors(output)
     assert torch.allclose(found["linear.weight"].double(), model.weight, atol=1e-5)
     assert notes["members"] == [0, 1, 2, 3]
+
+
+def test_a_student_learns_labels_and_has_a_buffer_too(world, tmp_path):
+    server = WHOLE | {"labels": 0.5, "buffer": {"weight": 2.0}}
+    more = {"server": server, "core": {}, "public": "core", "distillation": "l1"}
+    part = "server_validation"  # which has labels
+    _, _, output = taught(world, tmp_path, part, aggregator="averaging", **more)
+    teacher = torch.as_tensor(world.said(part, range(4))).double().mean(0)
+    start = load_tensors(world.folder / "start_0.safetensors")[0]
+    model = torch.nn.Linear(64, 10).double()
+    model.load_state_dict({"weight": start["linear.weight"], "bias": start["linear.bias"]})
+    sgd, x = torch.optim.SGD(model.parameters(), lr=0.1), pixels_of(world, part)
+    labels = load_tensors(world.data(part))[0]["labels"]
+    before = (model(x) / 4).log_softmax(1).detach()
+    for _ in range(3):
+        sgd.zero_grad()
+        said = model(x)
+        kept = 16 * (before.exp() * (before - (said / 4).log_softmax(1))).sum(1).mean()
+        hard = torch.nn.functional.cross_entropy(said, labels)
+        ((said - teacher).abs().mean() + 0.5 * hard + 2.0 * kept).backward()
+        sgd.step()
+    found = load_tensors(output)[0]
+    assert torch.allclose(found["linear.weight"].double(), model.weight, atol=1e-5)
 
 
 def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path):

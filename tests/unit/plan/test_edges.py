@@ -317,3 +317,26 @@ def test_what_students_learn_beside_their_teacher_reaches_nothing_before_them():
         assert artefacts.updates(plain, 1, 0) == artefacts.updates(other, 1, 0)
         assert artefacts.teacher_logits(plain, 1) == artefacts.teacher_logits(other, 1)
         assert artefacts.global_model(plain, 1, 0) != artefacts.global_model(other, 1, 0)
+
+
+def test_the_servers_model_starts_from_its_previous_one_in_any_case():
+    plain, previous = (
+        Line.model_validate(SERVED | {"global": {"basic": {"starts_from": start}}})
+        for start in ("aggregated", "previous")
+    )
+    for line in (plain, previous):
+        found = read_by(line, find_origin(artefacts.global_model(line, 3, 0)))
+        assert found["start"] == [artefacts.global_model(line, 2, 0)]
+    # Where it is the only student, the setting changes no file.
+    only = [
+        Line.model_validate(SERVED | {"global": {"designated": {"starts_from": start}}})
+        for start in ("aggregated", "previous")
+    ]
+    assert artefacts.line_folder(only[0]) == artefacts.line_folder(only[1])
+    headed = Line.model_validate(
+        SERVED
+        | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True}
+        | {"global": {"designated": {"starts_from": "previous"}}}
+    )
+    found = read_by(headed, find_origin(artefacts.global_model(headed, 3, 0)))
+    assert found["start"] == [artefacts.model_with_head(headed, 3, 0)]

@@ -871,6 +871,22 @@ def test_a_student_learns_labels_and_what_it_was_by_hand(world, tmp_path):
     assert close(weights_in(ours), student)
 
 
+@pytest.mark.parametrize(("after", "same"), [(1, True), (0, False)])
+def test_the_first_rounds_have_no_buffer(world, tmp_path, after, same):
+    plain = distilled(world, tmp_path, two_groups(world, tmp_path))
+    server = DISTILLED["server"] | {"buffer": {"after": after}}
+    other = tmp_path / "buffered"
+    found = distilled(world, other, two_groups(world, other, server=server))
+    assert (plain.read_bytes() == found.read_bytes()) == same
+
+
+def test_a_student_of_another_start_has_the_notes_of_its_own_round(world, tmp_path):
+    trainer = {"designated": {"starts_from": "previous"}}
+    made = two_groups(world, tmp_path, **{"global": trainer})
+    before = distilled(world, tmp_path, made, start=world.initial(LINEAR))
+    assert load_tensors(before)[1].keys() == {"round", "group", "loss"}
+
+
 def test_order_of_the_teachers_does_not_matter(world, tmp_path):
     made = two_groups(world, tmp_path)
     first = distilled(world, tmp_path, made).read_bytes()

@@ -9,9 +9,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-if TYPE_CHECKING:  # stages that draw with NumPy do not wait for torch
+if TYPE_CHECKING:  # stages that draw with NumPy do not wait for torch, nor plans for NumPy
+    import numpy as np
     import torch
 
 Key = int | str
@@ -22,8 +21,15 @@ def _digest(key: tuple[Key, ...]) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-def numpy_generator(*key: Key) -> np.random.Generator:
+def fraction(*key: Key) -> float:
+    """Return a number in [0, 1) that only depends on the key: for the plan of a run."""
+    return (_digest(key) >> 11) / 2**53
+
+
+def numpy_generator(*key: Key) -> "np.random.Generator":
     """Return the NumPy generator of a key: for partitions and participation."""
+    import numpy as np
+
     return np.random.Generator(np.random.Philox(key=_digest(key)))
 
 

@@ -25,7 +25,7 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.segment_rules import segment_rules
-from fedstage.plan.sharing import binding, groups_drawn
+from fedstage.plan.participants import binding, delays, groups_drawn
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
 
@@ -146,6 +146,11 @@ def as_option(settings):
 def quantisation(wildcards):
     how = precise_line(wildcards).quantisation
     return as_option(None if how.name == "none" else how)
+
+
+def in_order(line):
+    """Return the order in which clients take part, or nothing where they are drawn."""
+    return line.participation if line.participation == "in_turn" else ""
 
 
 # --- inputs and outputs of results ----------------------------------------------------------------

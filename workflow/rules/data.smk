@@ -78,6 +78,8 @@ rule participation:
         seed=lambda w: found("plans", w.plan).seed,
         binding=lambda w: as_option(binding(found("plans", w.plan))),
         groups=lambda w: groups_drawn(found("plans", w.plan)) or "",
+        order=lambda w: in_order(found("plans", w.plan)),
+        delays=lambda w: as_option(delays(found("plans", w.plan))),
     message:
         "participants {wildcards.plan}, rounds {wildcards.first} to {wildcards.last}"
     shell:
@@ -85,7 +87,8 @@ rule participation:
         " --clients {params.clients}"
         " --participants {params.participants} --seed {params.seed}"
         " --first {wildcards.first} --last {wildcards.last}"
-        " --binding {params.binding:q} --groups {params.groups} --histogram {input.histogram} --output {output}"
+        " --binding {params.binding:q} --groups {params.groups} --histogram {input.histogram} --order {params.order}"
+        " --delays {params.delays:q} --output {output}"
 
 
 rule initial_model:

@@ -34,7 +34,9 @@ for NAME, FIRST, SLOTS, LINES, GROUP in TRAININGS:
         name:
             NAME
         input:
-            unpack(lambda w: edges.local_training(*place(w))),
+            unpack(
+                lambda w, first=FIRST: edges.local_training(*place(w), int(w.get("slot", first)))
+            ),
         output:
             UPDATES if KEEP == "all" else temp(UPDATES),
         log:
@@ -82,7 +84,8 @@ rule aggregation:
     shell:
         "fedstage aggregation --log {log} --fingerprint {params.source}"
         " --line {input.line} --info {input.info}"
-        " --start {input.start} --updates {input.updates} --state {input.state}"
+        " --start {input.start} --updates {input.updates} --bases {input.bases}"
+        " --state {input.state}"
         " --public {input.public} --output {output.model} --participants {output.participants}"
         " {params.state}"
 

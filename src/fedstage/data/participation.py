@@ -9,8 +9,16 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.slots import Binding
 
-#: One row a slot of a round: `client` trains in `slot` (from 0) of `round` (from 1), or nobody.
-SCHEMA = pa.schema([("round", pa.int32()), ("slot", pa.int32()), ("client", pa.int32())])
+#: One row a slot of a round: `client` trains in `slot` (from 0) of `round` (from 1), or nobody. It
+#: starts from the global model after `base_round`, that of the round before unless it is stale.
+SCHEMA = pa.schema(
+    [
+        ("round", pa.int32()),
+        ("slot", pa.int32()),
+        ("client", pa.int32()),
+        ("base_round", pa.int32()),
+    ]
+)
 
 
 def draw(clients: int, participants: int, seed: int, round: int) -> npt.NDArray[np.int64]:
@@ -60,16 +68,31 @@ def draw_by_samples(
         return np.argsort(numbers / samples)[:participants]
 
 
+def in_turn(clients: int, participants: int, round: int) -> npt.NDArray[np.int64]:
+    """Return the participants of a round that come in the order of their numbers, again and again.
+
+    Slot s of round t is client ((t - 1) R + s) mod `clients`.
+    """
+    return (np.arange(participants) + (round - 1) * participants) % clients
+
+
 def participants_of(
-    clients: int, participants: int, seed: int, round: int, binding: Binding | None
+    clients: int,
+    participants: int,
+    seed: int,
+    round: int,
+    binding: Binding | None = None,
+    turns: bool = False,
 ) -> npt.NDArray[np.int64]:
-    """Return the client of each slot of a round, in keeping with `binding`.
+    """Return the client of each slot of a round, in keeping with `binding`, or `in_turn`.
 
     Raises
     ------
     FedstageError
         As `draw`, or if the binding has other numbers of slots and clients or is impossible.
     """
+    if turns:
+        return in_turn(clients, participants, round)
     if binding is None:
         return draw(clients, participants, seed, round)
     slots, bound = len(binding.slots), len(binding.clients)
@@ -89,10 +112,12 @@ def table(
     last: int,
     binding: Binding | None = None,
     samples: npt.NDArray[np.int64] | None = None,
+    turns: bool = False,
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Return the columns of `SCHEMA` for the rounds `first` to `last`, both included.
+    """Return who is in each slot of the rounds `first` to `last`, both included.
 
-    With the `samples` of each client they are drawn in proportion to these.
+    With the `samples` of each client they are drawn in proportion to these; with `turns` they come
+    in the order of their numbers. The columns are those of `SCHEMA`, without `base_round`.
 
     Raises
     ------
@@ -103,7 +128,7 @@ def table(
         raise FedstageError(f"last = {last}: at least first = {first}")
     rounds = np.arange(first, last + 1)
     drawn = [
-        participants_of(clients, participants, seed, int(t), binding)
+        participants_of(clients, participants, seed, int(t), binding, turns)
         if samples is None
         else draw_by_samples(samples, participants, seed, int(t))
         for t in rounds

@@ -7,10 +7,10 @@ from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, quantised_line
+from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import files_read, inputs
 from fedstage.plan.segments import plan
-from fedstage.plan.sharing import groups_drawn
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
 from fedstage.settings.groups import model_of

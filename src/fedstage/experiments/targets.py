@@ -10,8 +10,9 @@ from fedstage.experiments.descriptions import claims_on, comparisons_at, describ
 from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import cohorts, normalised, undistilled
+from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw

@@ -12,23 +12,26 @@ from functools import cache
 from fedstage.plan.data_files import data_file, samples_file
 from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import data_id, initial_id, line_id
-from fedstage.plan.members import cached_kinds, checkpoints, member_kinds, parse_sampled
+from fedstage.plan.members import cached_kinds, member_kinds, member_rounds, parse_sampled
 from fedstage.plan.sharing import (
     clients_keep_state,
     exchanges_logits,
     is_distilled,
     keeps_state,
+    logits_owner,
     normalised,
     owner,
     shares_control,
     speaks,
     takes_features,
     takes_head,
+    update_owner,
+    was_taught,
 )
 from fedstage.settings.data import CoreSamples, Data, HeldOut
 from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.groups import client_groups, group_slots, model_of
-from fedstage.settings.lines import Line, re_estimates
+from fedstage.settings.lines import Line, drops_worst, re_estimates
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.server import needs_validation
@@ -49,13 +52,20 @@ def line_file(line: Line) -> str:
 @cache  # called hundreds of thousands of times for a large graph
 def round_folder(line: Line, round: int, group: int) -> str:
     """Return the folder of a round and group, in the line that owns it."""
-    return f"{line_folder(owner(line, round, group))}/round_{round:04d}/group_{group}"
+    return _folder_in(owner(line, round, group), round, group)
+
+
+def _folder_in(line: Line, round: int, group: int) -> str:
+    return f"{line_folder(line)}/round_{round:04d}/group_{group}"
 
 
 def updates(line: Line, round: int, group: int) -> list[str]:
     """Return the updates of a group's participants, in the order of their slots."""
-    folder = round_folder(line, round, group)
-    return [f"{folder}/slot_{slot}.safetensors" for slot in group_slots(line, group)]
+    slots, folder = group_slots(line, group), round_folder(line, round, group)
+    if line.staleness.name == "none":
+        return [f"{folder}/slot_{slot}.safetensors" for slot in slots]
+    owned = ((update_owner(line, round, group, slot), slot) for slot in slots)
+    return [f"{_folder_in(one, round, group)}/slot_{slot}.safetensors" for one, slot in owned]
 
 
 def aggregated_model(line: Line, round: int, group: int) -> str:
@@ -64,9 +74,10 @@ def aggregated_model(line: Line, round: int, group: int) -> str:
         return f"{round_folder(line, round, group)}/aggregated.safetensors"
     if line.head_transfer:
         return model_with_head(line, round, group)
-    # Before its first distillation it is the initial model, in whichever round that is.
-    before = round - 1 if is_distilled(line, round - 1, group) else 0
-    return global_model(line, before, group)
+    # It is the last distilled one; before its first distillation the initial model.
+    taught = was_taught(line, round - 1, group)
+    before = (t for t in range(round - 1, 0, -1) if is_distilled(line, t, group))
+    return global_model(line, next(before, 0) if taught else 0, group)
 
 
 def model_with_head(line: Line, round: int, group: int) -> str:
@@ -155,14 +166,10 @@ def member_logits(
     ]
 
 
-def member_rounds(round: int, ensemble: EnsembleTrainer | OneByOne) -> range:
-    """Return the rounds of an ensemble's members after `round`, fewer in the first rounds."""
-    return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
-
-
 def logits_file(line: Line, round: int, group: int, members: str, images: str) -> str:
     """Return the logits on images of the members of one kind, of a round and group."""
-    return f"{round_folder(line, round, group)}/logits/{members}-{images}.safetensors"
+    folder = _folder_in(logits_owner(line, round, group, members), round, group)
+    return f"{folder}/logits/{members}-{images}.safetensors"
 
 
 @dataclass(frozen=True)
@@ -235,11 +242,6 @@ def round_logits(line: Line, round: int, group: int) -> list[str]:
     """Return the logits of a round and group that something learns from, if anything does."""
     needed = teaching_logits(line) if speaks(line) else []
     return [logits_file(line, round, group, members, images) for members, images, _ in needed]
-
-
-def drops_worst(line: Line) -> bool:
-    """Whether the worst client models are left out of the fusion."""
-    return line.server is not None and line.server.drop_worst != "none"
 
 
 # --- results --------------------------------------------------------------------------------------

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from fedstage.plan import artefacts, data_files, students
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.sharing import exchanges_logits, is_distilled, takes_features
+from fedstage.plan.segments import says
+from fedstage.plan.sharing import (
+    exchanges_logits,
+    takes_changes,
+    takes_features,
+)
+from fedstage.plan.sharing import students as learners
+from fedstage.plan.staleness import base_round
 from fedstage.settings.data import Data
-from fedstage.settings.groups import client_groups
+from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
 
 #: Files by the option of the stage that reads them.
@@ -36,19 +43,23 @@ def settings_files(folder: str, data: Data) -> Files:
     return {"line": f"{folder}/line.yaml", "info": data_files.data_file(data, "info")}
 
 
-def local_training(line: Line, round: int, group: int) -> Files:
-    """Return what the participants of a group train from."""
-    hears_server = takes_features(line, 0) and round > 1
+def local_training(line: Line, round: int, group: int, slot: int) -> Files:
+    """Return what the participant in a slot of a group trains from.
+
+    Who starts from w*_{b,k} reads what was there after round b; in step, that is round t - 1.
+    """
+    base = base_round(line, round, slot)
+    hears_server = takes_features(line, 0) and base > 0
     return {
         **_settings(line),
         "data": data_files.data_file(line.data, "train"),
         "clients": data_files.clients_table(line),
         "participation": data_files.participation_table(line, round),
-        "start": artefacts.global_model(line, round - 1, group),
-        "state": artefacts.states_before(line, round, group),
-        "said": (said := artefacts.said_before(line, round)),
+        "start": artefacts.global_model(line, base, group),
+        "state": artefacts.states_before(line, base + 1, group),
+        "said": (said := artefacts.said_before(line, base + 1)),
         "public": artefacts.public_file(line) if said else [],
-        "server_model": server_model(line, round - 1) if hears_server else [],
+        "server_model": server_model(line, base) if hears_server else [],
     }
 
 
@@ -58,9 +69,16 @@ def aggregation(line: Line, round: int, group: int) -> Files:
         **_settings(line),
         "start": artefacts.global_model(line, round - 1, group),
         "updates": artefacts.updates(line, round, group),
+        "bases": bases(line, round, group) if takes_changes(line) else [],
         "state": _if_any(artefacts.own_state_before(line, round, group)),
         "public": _if_any(artefacts.aggregation_images(line)),
     }
+
+
+def bases(line: Line, round: int, group: int) -> list[str]:
+    """Return the model that each update of a group started from, in the order of slots."""
+    rounds = (base_round(line, round, slot) for slot in group_slots(line, group))
+    return [artefacts.global_model(line, base, group) for base in rounds]
 
 
 def logits(line: Line, round: int, group: int, members: str, images: str) -> Files:
@@ -226,7 +244,8 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
     place = (line, origin.round, origin.group)
     match origin.stage:
         case "local_training":
-            return as_lists(local_training(*place))
+            slot = int(origin.name.removeprefix("slot_"))
+            return as_lists(local_training(*place, slot))
         case "aggregation":
             return as_lists(aggregation(*place))
         case "distillation":
@@ -252,7 +271,7 @@ def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: l
     if origin.stage != "logits":
         return True
     # A segment computes logits itself only for its students, or for clients that exchange them.
-    distilled = any(is_distilled(line, origin.round, group) for group in groups)
-    return (distilled or exchanges_logits(line)) and origin.name in (
+    learned = says(line, origin.round) and any(group in groups for group in learners(line))
+    return (learned or exchanges_logits(line)) and origin.name in (
         f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
     )

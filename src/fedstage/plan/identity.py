@@ -11,14 +11,8 @@ from typing import Any
 
 from fedstage.plan.digests import canonical, digest
 from fedstage.plan.one_shot_sharing import aggregating, local_line, teaching, unquantised
-from fedstage.plan.sharing import (
-    binding,
-    groups_drawn,
-    keeps_changes,
-    keeps_statistics,
-    normalised,
-    optimises,
-)
+from fedstage.plan.participants import binding, delays, groups_drawn
+from fedstage.plan.sharing import keeps_changes, keeps_statistics, normalised, optimises
 from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
@@ -65,14 +59,24 @@ def partition_settings(line: Line | LocalLine) -> dict[str, Any]:
 @cache
 def participation_id(line: Line) -> str:
     """Name the folder of a participation plan, by all that determines it."""
-    drawn, rule = f"{line.participants}_of_{line.clients}", binding(line)
+    name, rule = f"{line.participants}_of_{line.clients}", binding(line)
     if groups := groups_drawn(line):
-        drawn += f"-{groups}_groups"
+        name += f"-{groups}_groups"
+    determined_by: list[Any] = []
     if line.participation == "by_samples":
-        return f"{drawn}-by_samples-seed{line.seed}-{digest(partition_id(line))}"
-    if rule is None:
-        return f"{drawn}-seed{line.seed}"
-    return f"{drawn}-bound-seed{line.seed}-{digest(canonical(rule))}"
+        determined_by.append(partition_id(line))
+    if line.participation != "uniform":
+        name += f"-{line.participation}"
+    if rule is not None:
+        determined_by.append(canonical(rule))
+        name += "-bound"
+    if how := delays(line):
+        determined_by.append(canonical(how))
+        name += f"-{how.staleness.name}" + ("_withdrawn" if how.withdraw_stale else "")
+    name += f"-seed{line.seed}"
+    if not determined_by:
+        return name
+    return f"{name}-{digest(determined_by[0] if len(determined_by) == 1 else determined_by)}"
 
 
 @cache

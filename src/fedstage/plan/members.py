@@ -52,6 +52,11 @@ def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:
     return getattr(ensemble, "checkpoints", 1)
 
 
+def member_rounds(round: int, ensemble: EnsembleTrainer | OneByOne) -> range:
+    """Return the rounds of an ensemble's members after `round`, fewer in the first rounds."""
+    return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
+
+
 def sampled_kind(ensemble: Bayesian) -> str:
     """Name the drawn models: gaussian_10, gaussian_10_as_released, dirichlet_10_0.5."""
     name = f"{ensemble.distribution}_{ensemble.samples}"

@@ -5,12 +5,14 @@ from dataclasses import asdict, dataclass
 from itertools import chain, product
 
 from fedstage.plan import artefacts, data_files
-from fedstage.plan.edges import Files, settings_files
-from fedstage.plan.members import cached_kinds, member_kinds
+from fedstage.plan.edges import Files, aggregation, as_lists, settings_files
+from fedstage.plan.members import cached_kinds, member_kinds, member_rounds
+from fedstage.plan.participants import is_stale
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
-from fedstage.plan.segments import LogitsSegment, Segment
+from fedstage.plan.segments import LogitsSegment, Segment, says
 from fedstage.plan.sharing import (
+    exchanges_logits,
     is_distilled,
     is_taught,
     keeps_state,
@@ -18,11 +20,13 @@ from fedstage.plan.sharing import (
     owner,
     speaks,
     students,
+    update_owner,
 )
+from fedstage.plan.staleness import base_round
 from fedstage.plan.students import models_of_teachers, student_start
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
-from fedstage.settings.groups import client_groups
+from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 
@@ -65,7 +69,10 @@ def segment_inputs(segment: Segment) -> list[str]:
     """Return `inputs` of a segment that trains."""
     line = segment.line
     rounds = range(segment.first, segment.last + 1)
-    paths = [path for group in segment.groups for path in _starts_from(segment, group)]
+    if is_stale(line):
+        paths = list(_stale_starts(segment))
+    else:
+        paths = [path for group in segment.groups for path in _starts_from(segment, group)]
     paths.extend(path for t in rounds for path in _heads_of_others(segment, t))
     if trained_by(segment, segment.first):
         paths.extend(artefacts.said_before(line, segment.first))
@@ -100,6 +107,43 @@ def _starts_from(segment: Segment, group: int) -> Iterator[str]:
     yield from (path for path in artefacts.states_before(line, trained, group) if path not in made)
 
 
+def _stale_starts(segment: Segment) -> Iterator[str]:
+    """Yield what trainings, averages and students of a stale line read from other segments.
+
+    Participants may start from models of any round before, and an average may have updates of the
+    undistilled line.
+    """
+    line, rounds = segment.line, tuple(range(segment.first, segment.last + 1))
+    made = set(segment_outputs(segment, Kept(rounds, rounds, rounds, rounds)))
+    for round in rounds:
+        paths: list[str] = []
+        for group in trained_by(segment, round):
+            bases = (base_round(line, round, slot) for slot in own_slots(line, round, group))
+            paths.extend(artefacts.global_model(line, base, group) for base in bases)
+            read = as_lists(aggregation(line, round, group))
+            for option in ("start", "updates", "bases", "state"):
+                paths.extend(read.get(option, ()))
+            made.add(artefacts.round_state(line, round, group))
+        taught = (group for group in segment.groups if is_distilled(line, round, group))
+        paths.extend(student_start(line, round, group) for group in taught)
+        yield from (path for path in paths if path not in made)
+
+
+def own_slots(line: Line, round: int, group: int) -> list[int]:
+    """Return the slots of a group whose updates belong to this line."""
+    slots = group_slots(line, group)
+    return [slot for slot in slots if update_owner(line, round, group, slot) == line]
+
+
+def _own_updates(line: Line, round: int, group: int) -> list[str]:
+    return _own(line, artefacts.updates(line, round, group))
+
+
+def _own(line: Line, paths: Iterable[str]) -> list[str]:
+    """Return the files that belong to this line."""
+    return [path for path in paths if path.startswith(f"{artefacts.line_folder(line)}/")]
+
+
 def _heads_of_others(segment: Segment, round: int) -> Iterator[str]:
     """Yield the updates whose heads the server's model takes, if other segments make them."""
     line = segment.line
@@ -120,16 +164,16 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
         own = trained_by(segment, round)
         for group in own:
             if round in kept.updates:
-                paths.extend(artefacts.updates(line, round, group))
+                paths.extend(_own_updates(line, round, group))
             if round in kept.models:
                 paths.append(artefacts.aggregated_model(line, round, group))
             if round in kept.participants:
                 paths.append(artefacts.participants_table(line, round, group))
             if keeps_state(line) and round == segment.last:
                 paths.append(artefacts.round_state(line, round, group))
-        if speaks(line) and round in kept.logits:
+        if (says(line, round) or exchanges_logits(line)) and round in kept.logits:
             for group in own:
-                paths.extend(artefacts.round_logits(line, round, group))
+                paths.extend(_own(line, artefacts.round_logits(line, round, group)))
         if round in kept.models:
             if line.head_transfer:
                 paths.append(artefacts.aggregated_model(line, round, 0))
@@ -149,7 +193,7 @@ def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
     """Yield the inputs of the distillations of rounds; successive teachers share members."""
     line = segment.line
     if line.global_trainer is not None and line.ensemble is not None:
-        past = {t for round in rounds for t in artefacts.member_rounds(round, line.ensemble)}
+        past = {t for round in rounds for t in member_rounds(round, line.ensemble)}
         for round, group in product(sorted(past), client_groups(line)):
             for kind in cached_kinds(line.ensemble, line.server):
                 yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
@@ -164,8 +208,8 @@ def _own_reads(segment: Segment, round: int) -> Iterator[str]:
     """Yield the files of a round that a distilled segment makes and teaches with."""
     for group in trained_by(segment, round):
         if segment.line.global_trainer:
-            yield from artefacts.round_logits(segment.line, round, group)
-            yield from artefacts.updates(segment.line, round, group)
+            yield from _own(segment.line, artefacts.round_logits(segment.line, round, group))
+            yield from _own_updates(segment.line, round, group)
             yield artefacts.aggregated_model(segment.line, round, group)
 
 
@@ -195,7 +239,7 @@ def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
         found = {t for t, k in places if any(path in read for path in files(segment.line, t, k))}
         return tuple(sorted(found))
 
-    updates = every if keep == "all" else rounds_of(artefacts.updates)
+    updates = every if keep == "all" else rounds_of(_own_updates)
     if keep != "needed":
         return Kept(updates, every, every, every)
     models = rounds_of(lambda *at: [artefacts.aggregated_model(*at), artefacts.global_model(*at)])
@@ -221,7 +265,7 @@ def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
         if isinstance(length.evaluate, GlobalModel):
             yield artefacts.global_model(line, round, 0)
             continue
-        places = product(artefacts.member_rounds(round, length.evaluate), client_groups(line))
+        places = product(member_rounds(round, length.evaluate), client_groups(line))
         for (past, group), kind in product(places, member_kinds(length.evaluate)):
             yield from artefacts.member_models(line, past, group, kind)
 

@@ -64,6 +64,8 @@ def segment_rules(
         part: segment_files.segment_outputs(part, kept[part]) for part in trained
     }
     outputs |= {part: segment_files.logits_outputs(part) for part in logits}
+    # A segment in whose rounds a server's model learns nothing makes nothing.
+    outputs = {part: paths for part, paths in outputs.items() if paths}
     first = segment_files.first_of_each(outputs.values())
     jobs = [
         SegmentJob(

@@ -22,12 +22,15 @@ from typing import ClassVar
 
 from fedstage.plan import artefacts
 from fedstage.plan.members import checkpoints
+from fedstage.plan.participants import is_stale
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import (
     exchanges_features,
     exchanges_logits,
     first_distillation,
     first_taught,
+    is_distilled,
+    logits_owner,
     normalised,
     shares_control,
     students,
@@ -35,8 +38,9 @@ from fedstage.plan.sharing import (
     taught_together,
     trained_together,
     undistilled,
+    update_owner,
 )
-from fedstage.settings.groups import client_groups
+from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 
 
@@ -159,19 +163,36 @@ def _add(demand: _Demand, line: Line, rounds: int) -> None:
         return  # clients that exchange logits compute them in their segments
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
     first = max(1, first_distillation(line) - checkpoints(line.ensemble) + 1)
+    spoken = [round for round in range(first, rounds + 1) if says(line, round)]
     for group, logits in product(client_groups(line), artefacts.teaching_logits(line)):
-        last = _last_undistilled(line, group, rounds)
-        demand.logits[(base, group, *logits)].update(range(first, last + 1))
+        members = logits[0]
+        demand.logits[(base, group, *logits)].update(
+            round for round in spoken if logits_owner(line, round, group, members) == base
+        )
 
 
 def _last_undistilled(line: Line, group: int, rounds: int) -> int:
-    """Return the last round of a group that nothing taught reaches: see `sharing.owner`."""
+    """Return the last round of a group in which nothing taught reaches somebody.
+
+    See `sharing.owner` and `sharing.update_owner`.
+    """
     fork = first_taught(line)
     if not fork:
         return rounds
     if group in students(line) or takes_head(line, group):
-        return min(fork, rounds)
+        last, slots = min(fork, rounds), group_slots(line, group) if is_stale(line) else ()
+        later = product(range(rounds, last, -1), slots)
+        base = undistilled(line)
+        return next((t for t, slot in later if update_owner(line, t, group, slot) == base), last)
     return min(fork + 1, rounds) if shares_control(line) else rounds
+
+
+def says(line: Line, round: int) -> bool:
+    """Whether students learn from a round's logits, in this round or, as checkpoints, later."""
+    if line.ensemble is None or round < first_distillation(line) - checkpoints(line.ensemble) + 1:
+        return False
+    later = range(round, round + checkpoints(line.ensemble))
+    return any(is_distilled(line, t, group) for t in later for group in students(line)[:1])
 
 
 def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:

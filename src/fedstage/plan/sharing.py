@@ -7,6 +7,8 @@ which share their first rounds, or their undistilled groups, share the files.
 from functools import cache
 from typing import Any
 
+from fedstage.plan.staleness import base_round, first_active, is_idle, shortest
+from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.data import HeldOut
 from fedstage.settings.groups import (
     BoundClients,
@@ -16,9 +18,8 @@ from fedstage.settings.groups import (
     models_of,
 )
 from fedstage.settings.lines import Line, re_estimates
-from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.models import has_batch_norm
 from fedstage.settings.server import Server
-from fedstage.settings.slots import Binding
 from fedstage.settings.transfers import KlTransfer
 
 
@@ -35,13 +36,15 @@ def students(line: Line) -> tuple[int, ...]:
 
 
 def first_distillation(line: Line) -> int:
-    """Return the first round that ends in a distillation."""
-    return line.global_trainer.warm_up + 1 if line.global_trainer else 0
+    """Return the first round that ends in a distillation; 0 if there is none."""
+    return first_active(line, line.global_trainer.warm_up + 1) if line.global_trainer else 0
 
 
 def is_distilled(line: Line, round: int, group: int) -> bool:
-    """Whether the group is a student of this round."""
-    return group in students(line) and round >= first_distillation(line)
+    """Whether the group is a student of this round; nobody is where all participants stay away."""
+    if group not in students(line) or is_idle(line, round):
+        return False
+    return 0 < first_distillation(line) <= round
 
 
 def takes_head(line: Line, group: int) -> bool:
@@ -61,6 +64,13 @@ def is_taught(line: Line, round: int, group: int) -> bool:
     """
     taught = takes_head(line, group) or takes_features(line, group)
     return taught or is_distilled(line, round, group)
+
+
+def was_taught(line: Line, round: int, group: int) -> bool:
+    """Whether anything taught the group in some round up to this one, so that it is in w*_{t,k}."""
+    if takes_head(line, group) or takes_features(line, group):
+        return round > 0
+    return group in students(line) and 0 < first_distillation(line) <= round
 
 
 def first_taught(line: Line) -> int:
@@ -93,9 +103,27 @@ def _is_reached(line: Line, round: int, group: int) -> bool:
     These are w*_{t-1,k} and, if shared, the control variates that all groups sent in round t-1: the
     students' were reached if they had started from a distilled model.
     """
-    if round > 1 and is_taught(line, round - 1, group):
+    if was_taught(line, round - 1, group):
         return True
     return shares_control(line) and 0 < first_distillation(line) <= round - 2
+
+
+@cache
+def update_owner(line: Line, round: int, group: int, slot: int) -> Line:
+    """Return the line that a participant's update belongs to.
+
+    Who starts from w*_{b,k} reads what the participants of round b + 1 read that are in step.
+    """
+    return owner(line, base_round(line, round, slot) + 1, group)
+
+
+def logits_owner(line: Line, round: int, group: int, members: str) -> Line:
+    """Return the line that the logits of members belong to: clients' depend on updates alone."""
+    own = owner(line, round, group)
+    if members != "clients" or line.staleness.name == "none":
+        return own
+    owners = {update_owner(line, round, group, slot) for slot in group_slots(line, group)}
+    return owners.pop() if len(owners) == 1 else own
 
 
 @cache
@@ -131,12 +159,22 @@ def normalised(line: Line) -> Line:
         unread["global_trainer"] = trainer.model_copy(update={"starts_from": "aggregated"})
     if line.start is None:
         unread["start_of"] = "all"
-    if not any(map(has_batch_norm, models_of(line))):
-        unread["aggregation"] = line.aggregation.model_copy(update={"batch_norm": "average"})
+    unread["staleness"] = staleness = shortest(line.staleness)
+    unread["aggregation"] = line.aggregation.model_copy(update=_unread_aggregation(line))
+    if staleness.name == "none":
+        unread["withdraw_stale"] = False
     if line.local.name == "scaffold" and groups == 1:
         unread["local"] = line.local.model_copy(update={"control": "per_model"})
     changed = line.model_copy(update=unread)
     return line if changed == line else changed  # the same object is soon found to be equal
+
+
+def _unread_aggregation(line: Line) -> dict[str, Any]:
+    """Return the settings of the aggregation that nothing reads, at their defaults."""
+    names = [] if any(map(has_batch_norm, models_of(line))) else ["batch_norm"]
+    if line.withdraw_stale or shortest(line.staleness).name == "none":
+        names += ["discount", "stale"]
+    return {name: Aggregation.model_fields[name].default for name in names}
 
 
 def _without_teacher(server: Server | None) -> Server | None:
@@ -192,6 +230,11 @@ def trained_together(line: Line) -> bool:
     return shares_control(line) or not weights_travel(line)
 
 
+def takes_changes(line: Line) -> bool:
+    """Whether an aggregation takes changes since the models that participants started from."""
+    return normalised(line).aggregation.stale == "changes"
+
+
 def keeps_state(line: Line) -> bool:
     """Whether clients or the server keep state between rounds beside the model."""
     return clients_keep_state(line) or optimises(line) or keeps_changes(line)
@@ -217,32 +260,3 @@ def keeps_changes(line: Line) -> bool:
 def keeps_statistics(line: Line) -> bool:
     """Whether clients keep their own running statistics of batch normalisation."""
     return normalised(line).aggregation.batch_norm == "local"
-
-
-def cohorts(line: Line, group: int, size: int | None) -> list[tuple[int, ...]]:
-    """Cut the slots of a group into cohorts of at most `size`; None: all of them in one."""
-    slots = tuple(group_slots(line, group))
-    step = size or len(slots)
-    return [slots[start : start + step] for start in range(0, len(slots), step)]
-
-
-def groups_drawn(line: Line) -> int | None:
-    """Return how many groups there are of which each client is drawn one, if so."""
-    settings = normalised(line)
-    return len(client_groups(settings)) if settings.client_groups == "drawn" else None
-
-
-@cache
-def binding(line: Line) -> Binding | None:
-    """Return which clients may be which slot of a round; None if each may be any."""
-    parts = normalised(line).client_architectures
-    if not parts:
-        return None
-    groups = client_groups(line)
-    trained = dict.fromkeys(model_of(line, group) for group in groups)
-    numbers: dict[Model | None, int | None] = {None: None}
-    numbers |= {model: number for number, model in enumerate(trained)}
-    slots = [numbers[model_of(line, k)] for k in groups for _ in group_slots(line, k)]
-    bound = [numbers[part.model] for part in parts for _ in range(part.clients)]
-    unbound = [None] * (line.clients - len(bound))
-    return Binding.model_validate({"slots": slots, "clients": bound + unbound})

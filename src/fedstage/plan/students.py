@@ -1,7 +1,7 @@
 """What students start from and learn from: files of a line, as `fedstage.plan.artefacts`."""
 
 from fedstage.plan import artefacts
-from fedstage.plan.members import checkpoints, member_kinds
+from fedstage.plan.members import checkpoints, member_kinds, member_rounds
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.server import asks_teachers, has_factors
@@ -43,7 +43,7 @@ def models_of_teachers(line: Line, round: int) -> list[str]:
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
     return [
         path
-        for past in artefacts.member_rounds(round, line.ensemble)
+        for past in member_rounds(round, line.ensemble)
         for group in client_groups(line)
         for kind in member_kinds(line.ensemble)
         for path in artefacts.member_models(line, past, group, kind)

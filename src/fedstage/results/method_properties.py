@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
-from fedstage.plan.sharing import groups_drawn
+from fedstage.plan.participants import groups_drawn
 from fedstage.plan.students import asks, models_of_teachers
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups

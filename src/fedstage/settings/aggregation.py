@@ -1,9 +1,9 @@
 """How clients' models become global models."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
 
 
 class ServerStep(Choice):
@@ -65,6 +65,30 @@ class ServerYogi(Adaptive):
 ServerOptimiser = ByName[ServerAverage | ServerMomentum | ServerAdam | ServerYogi]
 
 
+class ConstantDiscount(Settings):
+    """Every update counts in full."""
+
+    name: Literal["constant"]
+
+
+class PolynomialDiscount(Settings):
+    """s(d) = (1 + d)^-a with a = `exponent` (FedAsync, Xie et al. 2019; FedBuff: 1 / 2)."""
+
+    name: Literal["polynomial"]
+    exponent: Rate = 0.5
+
+
+class HingeDiscount(Settings):
+    """s(d) = 1 up to d = `b`, and 1 / (`a` (d - b) + 1) beyond (FedAsync)."""
+
+    name: Literal["hinge"]
+    a: Rate = 10.0
+    b: NonNegative = 4.0
+
+
+Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
+
+
 class Aggregation(Settings):
     """The average over the participants of a group.
 
@@ -73,12 +97,22 @@ class Aggregation(Settings):
     that difference as its gradient, with its own rate. `batch_norm` gives the new model's running
     statistics of batch normalisation: the clients' average; unchanged, while each client keeps its
     own (`local`); or re-estimated on the public images.
+
+    An update that is d rounds stale counts s(d) times, by `discount`. Of `stale` updates the server
+    takes the ``models`` as they are, as FedAsync does, or their ``changes`` since the model that
+    they started from, as FedBuff does.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {
+        "discount": "algorithm.aggregation.asynchronous",
+        "stale": "algorithm.aggregation.asynchronous",
+    }
     weights: Literal["samples", "uniform"] = "samples"
     learning_rate: Rate = 1.0
     server_optimizer: ServerOptimiser = ServerAverage(name="average")
     batch_norm: Literal["average", "local", "re_estimate"] = "average"
+    discount: Discount = ConstantDiscount(name="constant")
+    stale: Literal["models", "changes"] = "models"
 
     def _faults(self) -> Iterator[str]:
         if self.server_optimizer.name != "average" and self.learning_rate != 1.0:

@@ -30,6 +30,8 @@ CHOICES = frozenset(
         "local",
         "compression",
         "server_optimizer",
+        "staleness",
+        "discount",
         "ensemble",
         "global",
         "evaluate",

@@ -9,6 +9,7 @@ from pydantic import Field
 from fedstage.settings.base import Positive, Settings
 from fedstage.settings.models import Model, head_of
 from fedstage.settings.slots import slots_of, unbound_needed
+from fedstage.settings.staleness import Staleness, Synchronised
 
 
 class BoundClients(Settings):
@@ -21,7 +22,9 @@ class BoundClients(Settings):
 class Groups(Settings):
     """Who takes part in a round, and which of the global models each participant trains.
 
-    Participants are drawn `uniform`, or in proportion to their samples. `slots` of a round decide
+    Participants are drawn `uniform`, or in proportion to their samples, or come `in_turn`, in the
+    order of their numbers. By `staleness` they start from models that are several rounds old; with
+    `withdraw_stale` such participants stay away. `slots` of a round decide
     the group of a participant: equal shares and, if `global_models` does not divide `participants`,
     a `remainder` that goes to the first groups, one each, or to the main model's group. Or each
     client's group is `drawn` once, uniformly, before training, and a round's participants are
@@ -36,7 +39,9 @@ class Groups(Settings):
 
     clients: Positive
     participants: Positive
-    participation: Literal["uniform", "by_samples"] = "uniform"
+    participation: Literal["uniform", "by_samples", "in_turn"] = "uniform"
+    staleness: Staleness = Synchronised(name="none")
+    withdraw_stale: bool = False
     model: Model
     global_models: Positive = 1
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()

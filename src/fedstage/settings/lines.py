@@ -82,6 +82,8 @@ class Line(Groups):
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
                 "needs at least 1 sample"
             )
+        if self.staleness.name != "none":
+            yield from self._check_staleness(f"staleness = {self.staleness.name!r}")
         if self.local.name == "scaffold":
             yield from self._check_scaffold(self.local)
         if self.local.name == "fednova" and self.client.optimiser != "sgd":
@@ -95,6 +97,23 @@ class Line(Groups):
             yield from self._check_exchange_of_logits()
         if self.local.exchanges == "features":
             yield from self._check_exchange_of_features()
+
+    def _check_staleness(self, where: str) -> Iterator[str]:
+        """Yield what does not go with participants that start from older models."""
+        local, compression = self.local, self.compression
+        if local.exchanges != "weights":
+            yield f"{where}: not with local = {local.name}, whose clients exchange no weights"
+        if local.keeps_state:
+            yield f"{where}: not with local = {local.name}, which keeps state between rounds"
+        if compression.name == "stc" and (compression.residuals or compression.downstream):
+            yield (
+                f"{where}: not with compression.residuals or compression.downstream, which go on "
+                "from one round to the next"
+            )
+        if self.aggregation.batch_norm == "local" and any(map(has_batch_norm, models_of(self))):
+            yield f"{where}: not with aggregation.batch_norm = local, which clients keep"
+        if self.head_transfer:
+            yield f"{where}: not with head_transfer, which reaches all models in every round"
 
     def _check_moon(self) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
@@ -196,6 +215,8 @@ class Line(Groups):
             yield f"{where}: only for aggregation.learning_rate = 1"
         if self.aggregation.server_optimizer.name != "average":
             yield f"{where}: only for aggregation.server_optimizer = average"
+        if self.aggregation.discount.name != "constant" or self.aggregation.stale != "models":
+            yield f"{where}: only for aggregation.discount = constant and stale = models"
         if self.head_transfer:
             yield f"{where}: not with head_transfer, which averages the heads of all participants"
         if self.local.name == "fednova":
@@ -214,6 +235,11 @@ def re_estimates(line: Line) -> bool:
     return line.aggregation.batch_norm == "re_estimate" and any(
         map(has_batch_norm, models_of(line))
     )
+
+
+def drops_worst(line: Line) -> bool:
+    """Whether the worst client models are left out of the fusion."""
+    return line.server is not None and line.server.drop_worst != "none"
 
 
 class LocalLine(Settings):

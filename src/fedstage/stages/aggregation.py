@@ -23,6 +23,7 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.storage.yaml_files import read_line
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
+from fedstage.weights import Weights
 
 #: A row a participant of a round and group. Bytes count tensors, not file headers; a compressed
 #: change counts as encoded.
@@ -32,6 +33,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
         ("group", pa.int32()),
         ("slot", pa.int32()),
         ("client", pa.int32()),
+        ("base_round", pa.int32()),  # of the global model that it started from
         ("samples", pa.int64()),
         ("steps", pa.int64()),
         ("loss", pa.float64()),  # mean training loss; null where the update was dropped
@@ -51,6 +53,7 @@ def aggregation(
     info: Path,
     start: Path,
     updates: list[Path],
+    bases: list[Path] | None = None,
     state: Path | None = None,
     public: Path | None = None,
     output: Path,
@@ -75,6 +78,8 @@ def aggregation(
 
     Parameters
     ----------
+    bases : list of Path, optional
+        The model that each update started from, where stale ones count by their changes.
     state : Path, optional
         The group's own state of the previous round.
     public : Path, optional
@@ -92,8 +97,9 @@ def aggregation(
     said = _logits_sent(settings, public, dataset_info)
     features = _features_sent(settings, group, dataset_info)
     group_round = GroupRound(
-        settings, group, received, begun, parameters, old_state, said, features
-    )
+        settings, group, received, begun, parameters, old_state, said, features,
+        _read_bases(updates, bases or [], received),
+    )  # fmt: skip
     weights, memory = next_model(group_round)
     if group_round.answered and re_estimates(settings):
         if public is None:
@@ -111,6 +117,15 @@ def aggregation(
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, next_client_state(group_round) | memory, metadata)
+
+
+def _read_bases(
+    updates: list[Path], bases: list[Path], received: Sequence[Update]
+) -> dict[int, Weights]:
+    """Return the models that updates started from, by their rounds."""
+    paths = dict(zip(updates, bases, strict=True)) if bases else {}
+    rounds = {update.metadata["base_round"]: paths[update.path] for update in received if paths}
+    return {round: load_tensors(path)[0] for round, path in rounds.items()}
 
 
 def _logits_sent(settings: Line, public: Path | None, info: dict[str, Any]) -> int:
@@ -137,7 +152,7 @@ def _features_sent(settings: Line, group: int, info: dict[str, Any]) -> int:
 def _columns(updates: Sequence[Update]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [update.metadata.get(name) for update in updates]
-        for name in ("round", "group", "slot", "client", "samples", "loss")
+        for name in ("round", "group", "slot", "client", "base_round", "samples", "loss")
     }
     columns["steps"] = [
         update.metadata.get("steps", update.metadata.get("diverged_at")) for update in updates

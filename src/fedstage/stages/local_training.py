@@ -1,4 +1,4 @@
-"""Stage `local_training`: participants of a round train from their group's global model."""
+"""Stage `local_training`: participants of a round train from a global model of their group."""
 
 import os
 from collections.abc import Generator
@@ -47,7 +47,8 @@ def local_training(
 ) -> None:
     """Train the clients in `slots` of round `round`, and write the update of each.
 
-    That of an empty slot has no tensors.
+    That of an empty slot has no tensors. All start from the same model, that of the round before
+    unless they are stale.
 
     On a GPU up to `execution.clients_per_gpu` of them train side by side, on a CPU each in turn.
 
@@ -70,12 +71,12 @@ def local_training(
     settings, device, dataset_info = begin(line, Line, info)
 
     def work(slot: int, output: Path) -> Generator[None, None, None]:
-        client = _client_of(participation, round, slot)
+        client, base = _in_slot(participation, round, slot)
         if client is None:
             save_tensors(output, {}, {"round": round, "group": group, "slot": slot, "client": None})
             return
         samples, labels = read_labelled(data, read_samples(clients, "train", client), device)
-        participant = Participant(round, group, slot, client, samples, labels)
+        participant = Participant(round, group, slot, client, samples, labels, base)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
         lesson: Lesson | None = None
         if said and public:
@@ -114,10 +115,9 @@ def at_a_time(device: torch.device) -> int:
     return int(os.environ.get("FEDSTAGE_CLIENTS_PER_GPU") or 1)
 
 
-def _client_of(participation: Path, round: int, slot: int) -> int | None:
-    """Return the client in a slot, None if nobody is."""
-    for row in load_table(participation, ["round", "slot", "client"]).to_pylist():
+def _in_slot(participation: Path, round: int, slot: int) -> tuple[int | None, int]:
+    """Return the client in a slot, None if nobody is, and the round that it starts from."""
+    for row in load_table(participation, ["round", "slot", "client", "base_round"]).to_pylist():
         if row["round"] == round and row["slot"] == slot:
-            client: int | None = row["client"]
-            return client
+            return row["client"], row["base_round"]
     raise FedstageError(f"{participation}: has no slot {slot} in round {round}")

@@ -1,18 +1,24 @@
 """Stage `segment`: several rounds of a group, of all students or of all groups, in one process."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 from fedstage.plan import artefacts, edges
+from fedstage.plan.participants import is_stale
+from fedstage.plan.segment_files import own_slots
+from fedstage.plan.segments import says
 from fedstage.plan.sharing import (
     exchanges_features,
     exchanges_logits,
     is_distilled,
     keeps_state,
+    logits_owner,
     normalised,
     owner,
     takes_head,
 )
+from fedstage.plan.staleness import base_round
 from fedstage.plan.students import rounds_of_models
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
@@ -46,7 +52,8 @@ def segment(
         disk; all by default.
     """
     settings = normalised(read_line(line, Line))
-    read_for = rounds_of_models(settings)
+    # A later participant may start from any of a stale line's models.
+    read_for = last - first + 1 if is_stale(settings) else rounds_of_models(settings)
     for round in range(first, last + 1):
         trained = (group for group in groups if group in client_groups(settings))
         owned = [group for group in trained if owner(settings, round, group) == settings]
@@ -54,12 +61,12 @@ def segment(
             _train(settings, round, group)
         if settings.head_transfer:
             _transfer_heads(settings, round, 0, artefacts.aggregated_model(settings, round, 0))
-        students = [group for group in groups if is_distilled(settings, round, group)]
-        if students or exchanges_logits(settings):
+        if says(settings, round) or exchanges_logits(settings):
             for group in owned:
                 _compute_round_logits(settings, round, group)
-        for group in students:
-            _distil(settings, round, group)
+        for group in groups:
+            if is_distilled(settings, round, group):
+                _distil(settings, round, group)
         if exchanges_features(settings):
             _train_on_features(settings, round, 0)
         for group in groups:
@@ -81,13 +88,18 @@ def segment(
 def _train(settings: Line, round: int, group: int) -> None:
     """Train the participants of a group and aggregate their updates."""
     at = (settings, round, group)
-    call(
-        "local_training",
-        edges.local_training(*at) | {"outputs": artefacts.updates(*at)},
-        round=round,
-        group=group,
-        slots=list(group_slots(settings, group)),
-    )
+    updates = dict(zip(group_slots(settings, group), artefacts.updates(*at), strict=True))
+    by_base: dict[int, list[int]] = defaultdict(list)
+    for slot in own_slots(*at):
+        by_base[base_round(settings, round, slot)].append(slot)
+    for slots in by_base.values():
+        call(
+            "local_training",
+            edges.local_training(*at, slots[0]) | {"outputs": [updates[slot] for slot in slots]},
+            round=round,
+            group=group,
+            slots=slots,
+        )
     outputs: edges.Files = {
         "output": artefacts.aggregated_model(*at),
         "participants": artefacts.participants_table(*at),
@@ -119,8 +131,10 @@ def _transfer_heads(settings: Line, round: int, group: int, output: str) -> None
 
 
 def _compute_round_logits(settings: Line, round: int, group: int) -> None:
-    """Compute the logits of a round and group that distillations read."""
+    """Compute the logits of a round and group that distillations read, if the line owns them."""
     for members, images, _ in artefacts.teaching_logits(settings):
+        if logits_owner(settings, round, group, members) != settings:
+            continue
         at = (settings, round, group, members, images)
         files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
         call("logits", files, members=members)
@@ -149,6 +163,8 @@ def _tables(line: Line, round: int, group: int) -> list[str]:
 def _models(line: Line, round: int, group: int) -> list[str]:
     """Return the models of a round and group; without participants it may have no average."""
     at = (line, round, group)
+    models = [artefacts.global_model(*at)]
     if group in client_groups(line) or line.head_transfer:
-        return [artefacts.aggregated_model(*at), artefacts.global_model(*at)]
-    return [artefacts.global_model(*at)]
+        models.append(artefacts.aggregated_model(*at))
+    # A server's model that learns nothing in a round is that of an earlier one.
+    return [path for path in models if f"/round_{round:04d}/" in path]

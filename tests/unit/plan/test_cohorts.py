@@ -5,8 +5,9 @@ import pytest
 from fedstage.experiments.targets import cohorts_of
 from fedstage.plan.identity import line_id
 from fedstage.plan.one_shot_sharing import alone
+from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import cohorts, undistilled
+from fedstage.plan.sharing import undistilled
 from fedstage.settings.config_file import Execution
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line

@@ -18,8 +18,8 @@ from fedstage.plan.identity import (
     partition_id,
 )
 from fedstage.plan.one_shot_sharing import alone
+from fedstage.plan.participants import binding
 from fedstage.plan.sharing import (
-    binding,
     clients_keep_state,
     exchanges_logits,
     first_distillation,
@@ -322,6 +322,8 @@ REACH = {
     "core": ({"samples": "share"}, {"partition", *TRAINED, *LOCAL}),
     "participants": (7, {"participation", *TRAINED}),
     "participation": ("by_samples", {"participation", *TRAINED}),
+    "staleness": ({"cyclic": {"delays": [0, 1]}}, {"participation", *TRAINED}),
+    "withdraw_stale": (True, {"participation", *TRAINED}, {"staleness": "never"}),
     "model": ("logistic_regression", {"initial", *TRAINED, *LOCAL}),
     "start": ("results/distilled_models/a/model.safetensors", {*TRAINED, *LOCAL}),
     "start_of": (
@@ -608,6 +610,7 @@ MODULES = [
     for name in (
         "aggregation", "aggregators", "data", "ensembles", "groups", "lines", "local_training",
         "models", "numerics", "one_shot", "optimisation", "partitions", "quantisation", "server",
+        "staleness",
         "transfers",
     )
 ]  # fmt: skip
@@ -627,6 +630,8 @@ def is_kind_only(settings):
 
 REQUIRED = {
     "BoundClients": {"clients": 2},
+    "Cyclic": {"delays": [0, 1]},
+    "Random": {"probabilities": [0.5, 0.5]},
     "Pretrained": {"file": "a", "sha256": "1" * 8},
     "ParquetData": {"folder": "a"},
     "Dirichlet": {"alpha": 0.5},
@@ -784,7 +789,12 @@ OTHER = {
         "learning_rate": 0.5,
         "server_optimizer": "adam",
         "batch_norm": "local",
+        "discount": "polynomial",
+        "stale": "changes",
     },
+    "ConstantDiscount": {},
+    "PolynomialDiscount": {"exponent": 1.0},
+    "HingeDiscount": {"a": 1.0, "b": 1.0},
     "ServerAverage": {},
     "ServerMomentum": {"learning_rate": 0.5, "beta": 0.5, "form": "damped"},
     "Adaptive": ADAPTIVE,
@@ -804,6 +814,10 @@ OTHER = {
     "Basic": {"warm_up": 1, "starts_from": "previous"},
     "Designated": {"warm_up": 1, "starts_from": "previous", "main": "per_architecture"},
     "BoundClients": {"model": "cnn_small", "clients": 3},
+    "Synchronised": {},
+    "Cyclic": {"delays": [0, 2]},
+    "Never": {},
+    "Random": {"probabilities": [0.25, 0.75]},
     "Averaging": {},
     "Weighted": {"unheld": "zero"},
     "Confidence": {},
@@ -900,7 +914,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 def test_every_field_of_every_part_is_in_the_table_above():
     whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
     evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
-    parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings"}
+    parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings", "Delays"}
     expected = {
         kind: set(settings.model_fields) - {"name"}
         for kind, settings in settings_classes().items()
@@ -1091,6 +1105,11 @@ PINNED_DEFAULTS = {
     "Aggregation.learning_rate": 1.0,
     "Aggregation.server_optimizer": {"name": "average"},
     "Aggregation.batch_norm": "average",
+    "Aggregation.discount": {"name": "constant"},
+    "Aggregation.stale": "models",
+    "PolynomialDiscount.exponent": 0.5,
+    "HingeDiscount.a": 10.0,
+    "HingeDiscount.b": 4.0,
     "ServerMomentum.learning_rate": 1.0,
     "ServerMomentum.beta": 0.9,
     "ServerMomentum.form": "heavy_ball",
@@ -1129,6 +1148,10 @@ PINNED_DEFAULTS = {
     "Groups.architectures": (),
     "Groups.client_architectures": (),
     "Groups.participation": "uniform",
+    "Groups.staleness": {"name": "none"},
+    "Groups.withdraw_stale": False,
+    "Delays.staleness": {"name": "none"},
+    "Delays.withdraw_stale": False,
     "BoundClients.model": None,
     "Line.local": {"name": "fedavg"},
     "Groups.remainder": "spread",
@@ -1142,6 +1165,8 @@ PINNED_DEFAULTS = {
         "learning_rate": 1.0,
         "server_optimizer": {"name": "average"},
         "batch_norm": "average",
+        "discount": {"name": "constant"},
+        "stale": "models",
     },
     "Line.ensemble": None,
     "Line.global_trainer": None,

@@ -20,7 +20,8 @@ from fedstage.models.heads import HEAD
 from fedstage.plan import artefacts, data_files, edges
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.sharing import groups_drawn, is_distilled, keeps_state, owner, takes_head
+from fedstage.plan.participants import groups_drawn
+from fedstage.plan.sharing import is_distilled, keeps_state, owner, takes_head
 from fedstage.settings.ensembles import EachClient
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line

@@ -11,8 +11,9 @@ from fedstage.models.heads import BODY, HEAD
 from fedstage.plan import artefacts, data_files, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
+from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import groups_drawn, normalised
+from fedstage.plan.sharing import normalised
 from fedstage.settings.groups import client_groups, model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength

@@ -5,10 +5,12 @@
 and, beside it, the next round state and the bytes that travelled.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from fedstage.algorithm.aggregation.asynchronous import blend, changes_since, discounts_of
 from fedstage.algorithm.aggregation.averages import (
     average_weights,
     client_weights,
@@ -21,8 +23,8 @@ from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_bytes
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
+from fedstage.plan.participants import binding, is_stale
 from fedstage.plan.sharing import (
-    binding,
     exchanges_features,
     exchanges_logits,
     keeps_statistics,
@@ -40,13 +42,15 @@ class GroupRound:
     settings: Line
     number: int  # k
     received: list[Update]  # of all participants, with those that diverged
-    start: Weights  # w*_{t-1,k}
+    start: Weights  # w*_{t-1,k}, whatever round a participant started from
     parameters: Weights  # its part without buffers
     state: Weights  # the round state of the round before
     # Where no weights travel: how many logits a participant sends in all or, with features, of a
     # sample, and how many numbers the features of a sample are.
     logits: int = 0
     features: int = 0
+    # Where stale updates count by their changes: the models that they started from, by round.
+    bases: Mapping[int, Weights] = field(default_factory=dict)
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -89,11 +93,18 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
     average = average_weights(models, weights)
     shares = [weight / sum(weights) for weight in weights]
     scales = group.trainer.scales([update.payload for update in updates], shares)
-    if settings.server_optimizer.name == "average" and scales is None:
+    discounts = discounts_of(settings, updates) if is_stale(group.settings) else None
+    if settings.server_optimizer.name == "average" and scales is None and discounts is None:
         return move_towards(group.start, average, settings.learning_rate, group.parameters), {}
     scaled = [a * b for a, b in zip(shares, scales or [1.0] * len(shares), strict=True)]
     factors = [settings.learning_rate * factor for factor in scaled]
-    change = mean_change(group.start, models, factors, group.parameters)
+    if discounts is None:
+        change = mean_change(group.start, models, factors, group.parameters)
+    else:
+        average = blend(group.start, models, shares, discounts)
+        factors = [a * b for a, b in zip(factors, discounts, strict=True)]
+        starts = [group.bases.get(update.metadata["base_round"], group.start) for update in updates]
+        change = changes_since(starts, models, factors, group.parameters)
     before = round_state.optimiser_state(group.state)
     moved, moments = server_step(settings.server_optimizer, group.parameters, change, before)
     return average | moved, moments

@@ -19,7 +19,7 @@ class Update:
         The trained model, and what the local trainer sends beside it; empty where training
         diverged.
     metadata : dict
-        round, group, slot, client, samples; steps and loss, or diverged_at.
+        round, group, slot, client, base_round, samples; steps and loss, or diverged_at.
     residual : dict
         What compression left out, by NAME; the client keeps it, and does not send it.
     """
@@ -29,6 +29,11 @@ class Update:
     payload: Weights
     metadata: dict[str, Any]
     residual: Weights = field(default_factory=dict)
+
+    @property
+    def delay(self) -> int:
+        """How many rounds older its start was than the model of the round before."""
+        return int(self.metadata["round"] - 1 - self.metadata["base_round"])
 
     @property
     def diverged(self) -> bool:

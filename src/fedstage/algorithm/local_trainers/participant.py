@@ -33,7 +33,10 @@ Lesson = Callable[[nn.Module, Samples, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Participant:
-    """The client in a slot of group k in round t, with n samples and labels on the device."""
+    """The client in a slot of group k in round t, with n samples and labels on the device.
+
+    It starts from w*_{b,k}, where b is `base_round`: t - 1, if it is not stale.
+    """
 
     round: int
     group: int
@@ -41,17 +44,20 @@ class Participant:
     client: int
     samples: Samples
     labels: torch.Tensor
+    base_round: int
 
     @property
     def metadata(self) -> Metadata:
         """Metadata of the update's file."""
-        place = {name: getattr(self, name) for name in ("round", "group", "slot", "client")}
+        place = {
+            name: getattr(self, name) for name in ("round", "group", "slot", "client", "base_round")
+        }
         return place | {"samples": len(self.samples)}
 
 
 @dataclass(frozen=True)
 class Start:
-    """w*_{t-1,k}, its file, for messages, and the round state; the latter is empty in round 1."""
+    """w*_{b,k}, its file, for messages, and the round state; the latter is empty in round 1."""
 
     path: Path
     weights: Weights

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from fedstage.plan import artefacts, one_shot_artefacts
-from fedstage.plan.members import member_kinds, parse_sampled
+from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.one_shot_sharing import local_line, members, quantised_line
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
 from fedstage.settings.groups import client_groups, group_slots
@@ -83,7 +83,7 @@ def _of_rounds(
         first = client_groups(line).start
         yield from (artefacts.global_model(line, rounds, group) for group in (0, first))
         return
-    places = product(artefacts.member_rounds(rounds, evaluated), client_groups(line))
+    places = product(member_rounds(rounds, evaluated), client_groups(line))
     for (round, group), kind in product(places, member_kinds(evaluated)):
         drawn = parse_sampled(kind)
         slots = filled(round, group) if filled else len(group_slots(line, group))

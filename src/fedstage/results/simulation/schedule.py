@@ -9,7 +9,7 @@ from fedstage.data.participation import participants_of
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
-from fedstage.plan.sharing import binding, groups_drawn
+from fedstage.plan.participants import binding, groups_drawn
 from fedstage.randomness import Key, numpy_generator
 from fedstage.results.simulation.availability import Window, available_seconds, windows
 from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate

@@ -1,0 +1,73 @@
+"""Asynchronous aggregation: updates that started from older models (FedAsync, FedBuff).
+
+With d_n, how many rounds older the start of participant n was than w*_{t-1}, its share p_n and the
+discount s(d_n), the server's rate eta moves the parameters to
+
+    models     w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{t-1})         FedAsync
+    changes    w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{b_n})         FedBuff
+
+FedAsync (Xie et al. 2019, Algorithm 1) has one participant a round, for which the former is
+(1 - alpha_t) w_{t-1} + alpha_t w_n with alpha_t = eta s(d_n). FedBuff (Nguyen et al. 2022,
+Algorithm 1) has a buffer of M updates, p_n = 1/M and s(d) = 1 / sqrt(1 + d). Shares sum to 1 before
+the discount, as published, so that a round of stale updates moves the model less.
+
+The papers have no running statistics. Here they are blended like FedAsync's models, at rate 1, so
+that variances stay positive.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.exchange.updates import Update
+from fedstage.settings.aggregation import (
+    Aggregation,
+    Discount,
+    HingeDiscount,
+    PolynomialDiscount,
+)
+from fedstage.weights import Weights
+
+
+def discounts_of(settings: Aggregation, updates: Sequence[Update]) -> list[float] | None:
+    """Return s(d_n) of each update; None if the plain average of the models is meant.
+
+    That is where no update is stale, or where stale ones are taken as they are and count in full.
+    """
+    discounts = [discount(settings.discount, update.delay) for update in updates]
+    stale = any(update.delay for update in updates)
+    plain = settings.stale == "models" and all(one == 1.0 for one in discounts)
+    return None if plain or not stale else discounts
+
+
+def discount(settings: Discount, delay: int) -> float:
+    """Return s(d) (FedAsync, section 5.2: constant, polynomial and hinge)."""
+    if isinstance(settings, PolynomialDiscount):
+        return float((1 + delay) ** -settings.exponent)
+    if isinstance(settings, HingeDiscount):
+        return 1.0 if delay <= settings.b else 1 / (settings.a * (delay - settings.b) + 1)
+    return 1.0
+
+
+def changes_since(
+    starts: Sequence[Weights],
+    models: Sequence[Weights],
+    shares: Sequence[float],
+    parameters: Iterable[str],
+) -> Weights:
+    """Return sum_n s_n (w_n - start_n) over the parameters, by name, in float64."""
+    changes = {}
+    for name in parameters:
+        changes[name] = torch.zeros(models[0][name].shape, dtype=torch.float64)
+        for start, model, share in zip(starts, models, shares, strict=True):
+            changes[name] += share * (model[name].double() - start[name].double())
+    return changes
+
+
+def blend(
+    start: Weights, models: Sequence[Weights], shares: Sequence[float], discounts: Sequence[float]
+) -> Weights:
+    """Return start + sum_n p_n s_n (w_n - start), for the running statistics."""
+    counted = [share * factor for share, factor in zip(shares, discounts, strict=True)]
+    return average_weights([start, *models], [max(0.0, 1 - sum(counted)), *counted])

@@ -134,8 +134,8 @@ def world(tmp_path):
     owners = np.repeat(range(4), SIZES)
     rows = {"client": owners, "sample": range(len(owners)), "role": ["train"] * len(owners)}
     save_table(tmp_path / "clients", rows, CLIENTS_SCHEMA)
-    plan = [(t, slot, who) for t, row in PLAN.items() for slot, who in enumerate(row)]
-    columns = dict(zip(("round", "slot", "client"), zip(*plan, strict=True), strict=True))
+    plan = [(t, slot, who, t - 1) for t, row in PLAN.items() for slot, who in enumerate(row)]
+    columns = dict(zip(PLAN_SCHEMA.names, zip(*plan, strict=True), strict=True))
     save_table(tmp_path / "plan", columns, PLAN_SCHEMA)
     return tmp_path
 

@@ -24,6 +24,7 @@ from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
+from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.participants import binding, delays, groups_drawn
 from fedstage.plan.source import source_of, stage_fingerprint

@@ -21,13 +21,15 @@ rule evaluation:
         gpu=gpus,
     params:
         source=lambda w: source_of(line_of(w), "evaluation", w.evaluated),
+        rounds=lambda w: evaluated_rounds(int(w.rounds), int(w.every)),
     message:
         "evaluation of {wildcards.evaluated} on {wildcards.role} data, rounds 1 to"
         " {wildcards.rounds} ({wildcards.line})"
     shell:
         "fedstage evaluation --log {log} --fingerprint {params.source}"
         " --line {input.line} --evaluated {wildcards.evaluated}"
-        " --role {wildcards.role} --models {input.models} --data {input.data} --info {input.info}"
+        " --role {wildcards.role} --rounds {params.rounds}"
+        " --models {input.models} --data {input.data} --info {input.info}"
         " --clients {input.clients} --histogram {input.histogram}"
         " --participants {input.participants} --output {output}"
 

@@ -34,6 +34,7 @@ def evaluation(
     line: Path,
     evaluated: str,
     role: str,
+    rounds: list[int],
     models: list[Path],
     data: Path,
     info: Path,
@@ -52,6 +53,9 @@ def evaluation(
         ``split_model``, whose scores are a mean; `fedstage.plan.members` has the names.
     role : str
         ``test``, or ``validation``: the samples of `data` with this role in `clients`.
+    rounds : list of int
+        The evaluated rounds, those of global models in their order. In some nobody may have taken
+        part.
     participants : list of Path
         The participants of every group of the evaluated rounds.
     """
@@ -59,18 +63,18 @@ def evaluation(
     images, labels = read_evaluated(data, clients, role, device)
     counts = read_counts(histogram)
     tables = _read_participants(participants)
-    rounds = {round: _traffic(rows) for round, rows in tables.items()}
+    traffic = {round: _traffic(tables.get(round, [])) for round in rounds}
     if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
         scores = _one_by_one(evaluated, models, labels, counts, tables)
     else:
         round_logits = (
-            _global_models(settings, dataset_info, models, images)
+            zip(rounds, _global_models(settings, dataset_info, models, images), strict=True)
             if evaluated == "global_model"
-            else _ensembles(evaluated, models, sorted(rounds))
+            else _ensembles(evaluated, models, rounds)
         )
         scores = ((round, model_metrics(one, labels, counts)) for round, one in round_logits)
     rows = [
-        {"round": round, "evaluated": evaluated, "role": role} | row | rounds[round]
+        {"round": round, "evaluated": evaluated, "role": role} | row | traffic[round]
         for round, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
@@ -78,12 +82,11 @@ def evaluation(
 
 def _global_models(
     settings: Line, info: dict[str, Any], paths: list[Path], images: Samples
-) -> RoundLogits:
+) -> Iterator[torch.Tensor]:
     model = new_model(settings.model, info, images.device, settings.numerics)
     for path in paths:
-        weights, metadata = load_tensors(path)
-        fill_model(model, weights, path)
-        yield metadata["round"], compute_logits(model, images, info, settings.numerics)
+        fill_model(model, load_tensors(path)[0], path)
+        yield compute_logits(model, images, info, settings.numerics)
 
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:
@@ -129,5 +132,6 @@ def _read_participants(paths: list[Path]) -> dict[int, list[Row]]:
 
 def _traffic(rows: list[Row]) -> dict[str, int]:
     """Return the number of participants, and the most bytes that one of them moves."""
-    most = {way: max(row[way] for row in rows) for way in ("bytes_up", "bytes_down")}
+    ways = ("bytes_up", "bytes_down")
+    most = {way: max((row[way] for row in rows), default=0) for way in ways}
     return {"participants": len(rows)} | most

@@ -113,8 +113,8 @@ def world(tmp_path):
     owners = [number // PER_CLIENT for number in range(samples)]
     rows = {"client": owners, "sample": range(samples), "role": ["train"] * samples}
     save_table(tmp_path / "clients.parquet", rows, CLIENTS_SCHEMA)
-    plan = [(t, slot, who) for t, row in PLAN.items() for slot, who in enumerate(row)]
-    columns = dict(zip(("round", "slot", "client"), zip(*plan, strict=True), strict=True))
+    plan = [(t, slot, who, t - 1) for t, row in PLAN.items() for slot, who in enumerate(row)]
+    columns = dict(zip(PLAN_SCHEMA.names, zip(*plan, strict=True), strict=True))
     save_table(tmp_path / "plan.parquet", columns, PLAN_SCHEMA)
     return World(tmp_path)
 

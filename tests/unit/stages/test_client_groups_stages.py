@@ -117,7 +117,9 @@ def run(line, rounds=2):
 
 def train(line, round, group):
     at = owner(line, round, group), round, group
-    files = edges.local_training(*at) | {"outputs": artefacts.updates(*at)}
+    files = edges.local_training(*at, group_slots(line, group)[0]) | {
+        "outputs": artefacts.updates(*at)
+    }
     slots = list(group_slots(line, group))
     call("local_training", files, round=round, group=group, slots=slots)
     outputs = {
@@ -260,7 +262,9 @@ def test_a_group_of_nobody_says_nothing(at_fedet):
 
 
 def test_a_slot_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
-    files = edges.local_training(owner(at_fedet, 1, 1), 1, 1) | {"outputs": [str(tmp_path / "u")]}
+    files = edges.local_training(owner(at_fedet, 1, 1), 1, 1, 0) | {
+        "outputs": [str(tmp_path / "u")]
+    }
     with pytest.raises(FedstageError, match="has no slot 8 in round 1"):
         call("local_training", files, round=1, group=1, slots=[8])
 
@@ -403,7 +407,7 @@ def evaluated(line, what, tmp_path, **changes):
         for group in (1, 2):
             speak(line, round, group, "test")
     files = edges.evaluation(line, what, "test", 2, 1) | {"output": str(tmp_path / "m.parquet")}
-    call("evaluation", files | changes, evaluated=what, role="test")
+    call("evaluation", files | changes, evaluated=what, role="test", rounds=[1, 2])
     return load_table(files["output"]).to_pylist()
 
 

@@ -101,7 +101,8 @@ def world(request, tmp_path, monkeypatch):
 def evaluated(folder, role):
     at = folder.joinpath
     evaluation(
-        line=at("line.yaml"), evaluated="global_model", role=role, models=[at("w2.safetensors")],
+        line=at("line.yaml"), evaluated="global_model", role=role, rounds=[2],
+        models=[at("w2.safetensors")],
         data=at(f"{role}.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
         histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],
         output=at(f"metrics_{role}.parquet"),

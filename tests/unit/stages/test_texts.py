@@ -100,7 +100,8 @@ def federate(at, settings, folder):
 
 def accuracy(at):
     evaluation(
-        line=at("line.yaml"), evaluated="global_model", role="test", models=[at("w2.safetensors")],
+        line=at("line.yaml"), evaluated="global_model", role="test", rounds=[2],
+        models=[at("w2.safetensors")],
         data=at("test.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
         histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],
         output=at("metrics.parquet"),

@@ -194,9 +194,10 @@ def evaluated(world, folder, line_file, what, models, tables, role="test", **cha
         "clients": world.clients,
         "histogram": world.histogram,
     }
+    rounds = sorted({row["round"] for path in tables for row in load_table(path).to_pylist()})
     evaluation(
-        line=line_file, evaluated=what, role=role, models=models, participants=tables,
-        output=output, **(inputs | changes),
+        line=line_file, evaluated=what, role=role, rounds=rounds, models=models,
+        participants=tables, output=output, **(inputs | changes),
     )  # fmt: skip
     table = load_table(output)
     assert table.schema.remove_metadata() == METRICS_SCHEMA
@@ -323,8 +324,8 @@ def test_update_says_whose_it_is_and_what_it_did(world, tmp_path, slot):
     n = len(samples_of(world, "train", who))
     loss = notes.pop("loss")
     steps = 2 * ((n + 3) // 4 - (n % 4 == 1 and n > 1))  # a last sample joins the batch before
-    expected = {"round": 2, "group": 1, "slot": slot, "client": who, "samples": n, "steps": steps}
-    assert notes == expected
+    place = {"round": 2, "group": 1, "slot": slot, "client": who, "base_round": 1}
+    assert notes == place | {"samples": n, "steps": steps}
     assert 0 < loss < 10
     assert set(tensors) == {"model/linear.weight", "model/linear.bias"}
 
@@ -612,7 +613,8 @@ def test_dropped_update_is_empty_and_says_so(world, tmp_path):
     samples = len(samples_of(world, "train", client))
     assert tensors == {}
     assert notes == {
-        "round": 1, "group": 0, "slot": 2, "client": client, "samples": samples, "diverged_at": 2,
+        "round": 1, "group": 0, "slot": 2, "client": client, "base_round": 0, "samples": samples,
+        "diverged_at": 2,
     }  # fmt: skip
 
 

@@ -155,7 +155,7 @@ def _add(demand: _Demand, line: Line, rounds: int) -> None:
         return
     base = undistilled(line)
     for group in client_groups(line):
-        demand.stops[base, group].add(_last_undistilled(line, group, rounds))
+        demand.stops[base, group].update(_undistilled_ends(line, group, rounds))
     if not 0 < first_taught(line) <= rounds:
         return
     demand.taught[line].add(rounds)
@@ -171,20 +171,21 @@ def _add(demand: _Demand, line: Line, rounds: int) -> None:
         )
 
 
-def _last_undistilled(line: Line, group: int, rounds: int) -> int:
-    """Return the last round of a group in which nothing taught reaches somebody.
+def _undistilled_ends(line: Line, group: int, rounds: int) -> set[int]:
+    """Return the last round of a group that nothing taught reaches, as `sharing.owner` says.
 
-    See `sharing.owner` and `sharing.update_owner`.
+    After it there may be another, in which a stale participant still starts from an older model.
     """
     fork = first_taught(line)
     if not fork:
-        return rounds
-    if group in students(line) or takes_head(line, group):
-        last, slots = min(fork, rounds), group_slots(line, group) if is_stale(line) else ()
-        later = product(range(rounds, last, -1), slots)
-        base = undistilled(line)
-        return next((t for t, slot in later if update_owner(line, t, group, slot) == base), last)
-    return min(fork + 1, rounds) if shares_control(line) else rounds
+        return {rounds}
+    if group not in students(line) and not takes_head(line, group):
+        return {min(fork + 1, rounds) if shares_control(line) else rounds}
+    last = min(fork, rounds)
+    later = product(range(rounds, last, -1), group_slots(line, group) if is_stale(line) else ())
+    base = undistilled(line)
+    stale = (t for t, slot in later if update_owner(line, t, group, slot) == base)
+    return {last, next(stale, last)}
 
 
 def says(line: Line, round: int) -> bool:

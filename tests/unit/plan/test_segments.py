@@ -25,6 +25,8 @@ FACTORS = BASE["server"] | {"factor_transfer": {}}
 RELEASED = {"bayesian": {"variant": "as_released", "samples": 2}}
 SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
 SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
+RANDOM = {"random": {"probabilities": [0.4, 0.3, 0.3]}}
+FEDDF = {"ensemble": "clients", "global": "basic"}
 LINES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
@@ -78,6 +80,37 @@ LINES = {
     "previous_late": {
         "global_models": 2, "ensemble": "clients",
         "global": {"designated": {"starts_from": "previous", "warm_up": 2}},
+    },
+    "stragglers": FEDDF | {"staleness": {"cyclic": {"delays": [0, 1, 3]}}},
+    "never": FEDDF | {"staleness": "never"},
+    "withdrawn": FEDDF | {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True},
+    "late_and_withdrawn": {
+        "global_models": 2, "ensemble": AGGREGATED, "global": {"designated": {"warm_up": 1}},
+        "staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True,
+    },
+    "random": {
+        "global_models": 2, "ensemble": AGGREGATED, "global": "designated", "staleness": RANDOM,
+        "aggregation": {"server_optimizer": "adam", "stale": "changes"},
+    },
+    "random_judged": {
+        "ensemble": "clients", "global": "basic", "server": ORIGINAL, "staleness": RANDOM,
+    },
+    "random_fedbe": {"ensemble": "bayesian", "global": "basic", "staleness": RANDOM},
+    "withdrawn_before_server": SERVED | {
+        "ensemble": "clients", "global": "designated", "staleness": {"cyclic": {"delays": [1, 0]}},
+        "withdraw_stale": True,
+    },
+    "stale_kd": {
+        "ensemble": "clients", "global": {"basic": {"starts_from": "previous"}}, "server": ASKED,
+        "participation": "in_turn", "staleness": {"cyclic": {"delays": [0, 1]}},
+    },
+    "withdrawn_kd": {
+        "ensemble": "clients", "global": {"basic": {"starts_from": "previous"}},
+        "staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True,
+    },
+    "random_asked": {
+        "global_models": 2, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
+        "global": "designated", "staleness": RANDOM,
     },
     "fedmd": {
         "global_models": 2, "client_groups": "drawn", "local": "digest", "ensemble": "clients",

@@ -4,7 +4,6 @@ Numbers are of the mean client: the bytes of all participants, divided by the nu
 With full participation each client moves as much. Beside them stand the bytes of all participants.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,9 +49,9 @@ def phases_of(parts: Sequence[Part]) -> list[Phase]:
 
 
 def bytes_by_round(part: Part) -> dict[int, Moved]:
-    """Return the bytes that are moved in each round of a federated line."""
+    """Return the bytes that are moved in each round of a federated line, none if nobody comes."""
     line = part.line
-    moved: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    moved = {round: [0, 0] for round in range(1, part.length.rounds + 1)}
     for path in traffic_files(line, part.length.rounds):
         columns = load_table(path, ["round", "bytes_up", "bytes_down"]).to_pydict()
         for round, up, down in zip(*columns.values(), strict=True):

@@ -10,6 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import binding, groups_drawn
+from fedstage.plan.staleness import is_withdrawn
 from fedstage.randomness import Key, numpy_generator
 from fedstage.results.simulation.availability import Window, available_seconds, windows
 from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate
@@ -44,8 +45,9 @@ def schedule(line: Line, rounds: int, settings: Simulation) -> Schedule:
     edges = _held_back(line, jobs_of(line, rounds), settings.rounds_ahead)
     clients = _clients(line, edges, rounds)
     seconds = seconds_of(line, edges, clients, settings)
+    at_once = ("aggregation", "local_training")  # the latter without a client
     places = {
-        job: AGGREGATOR if job.stage == "aggregation" else clients.get(job, SERVER) for job in edges
+        job: clients.get(job, AGGREGATOR if job.stage in at_once else SERVER) for job in edges
     }
 
     def intervals(place: int) -> Iterator[Window]:
@@ -85,23 +87,25 @@ def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
 
 
 def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
-    """Return the client of each local training."""
-    if line.participation != "uniform":
+    """Return the client of each local training, but for slots that are withdrawn."""
+    if line.participation == "by_samples":
         raise FedstageError(
-            f"simulation: participation = {line.participation!r}: must be uniform, because the "
-            "partition is not known before it is made"
+            f"simulation: participation = {line.participation!r}: must be uniform or in_turn, "
+            "because the partition is not known before it is made"
         )
     if groups_drawn(line):
         raise FedstageError(
             "simulation: client_groups = 'drawn': must be 'slots', because most slots of groups "
             "that are drawn stay empty"
         )
-    drawn = {
-        t: participants_of(line.clients, line.participants, line.seed, t, binding(line))
-        for t in range(1, rounds + 1)
-    }
+    numbers, turns = (line.clients, line.participants, line.seed), line.participation == "in_turn"
+    drawn = {t: participants_of(*numbers, t, binding(line), turns) for t in range(1, rounds + 1)}
     trains = (job for job in edges if job.stage == "local_training")
-    return {job: int(drawn[job.round][job.slot]) for job in trains}
+    return {
+        job: int(drawn[job.round][job.slot])
+        for job in trains
+        if not is_withdrawn(line, job.round, job.slot)
+    }
 
 
 def seconds_of(
@@ -118,6 +122,8 @@ def seconds_of(
 
 def _seconds(line: Line, job: Job, clients: Mapping[Job, int], settings: Simulation) -> float:
     if job.stage == "local_training":
+        if job not in clients:  # nobody is in its slot
+            return 0.0
         client = clients[job]
         variation = settings.clients_differ
         around_one = Varying(mean=1.0, variation=variation) if variation else 1.0

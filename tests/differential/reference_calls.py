@@ -1,5 +1,6 @@
 """How each reference is called with the settings of a line."""
 
+from reference.asynchronous import asynchronous
 from reference.bkd import bkd
 from reference.dsfl import dsfl
 from reference.fedadam_fedyogi import adaptive
@@ -53,6 +54,17 @@ def moments(line):
 def momenta(line):
     own = {"momentum": line.client.momentum}
     return rounds(line) | own | {"server_momentum": line.aggregation.server_optimizer.beta}
+
+
+def asynchronously(line):
+    chosen = line.aggregation
+    return rounds(line) | {
+        "mu": getattr(line.local, "mu", 0.0),
+        "exponent": getattr(chosen.discount, "exponent", 0.0),
+        "server_rate": chosen.learning_rate,
+        "uniform": chosen.weights == "uniform",
+        "changes": chosen.stale == "changes",
+    }
 
 
 def sampled(line):
@@ -135,6 +147,7 @@ FEDERATED = {
     "moon": lambda world, line: [
         moon(world, **rounds(line), mu=line.local.mu, temperature=line.local.temperature)
     ],
+    "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
     "fedsdd": lambda world, line: fedsdd(world, **several(line)),
@@ -146,6 +159,7 @@ FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
 FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
+FEDERATED["fedasync"] = FEDERATED["fedbuff"] = FEDERATED["fedavg_stale"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]
 FEDERATED["fedbe_dirichlet"] = FEDERATED["fedbe_gaussian"]
 for variant in ("bkd", "melting", "ema", "bkd_of_two"):

@@ -42,6 +42,8 @@ DRAWS = {
 }
 
 
+#: By this seed some participants of three rounds are a round late, and some two.
+LATE = {"staleness": {"random": {"probabilities": [0.3, 0.4, 0.3]}}}
 SMALL = {"cnn_small": {"width": 4, "hidden": 16}}
 HEAD = {"head": {"hidden": 16, "width": 12, "relu": False}}
 HEADED = {"model": {"cnn_small": SMALL["cnn_small"] | HEAD}}
@@ -122,6 +124,9 @@ METHODS = {
     "fedyogi": {},
     "fednova": {"client": {"batch_size": 32, "learning_rate": 0.02}},
     "moon": HEADED,
+    "fedavg_stale": {"local": "fedavg"} | LATE,
+    "fedasync": {"local": {"fedprox": {"mu": 0.1}}} | LATE,
+    "fedbuff": LATE,
     "feddf": {},
     "fedbe_gaussian": DRAWS,
     "fedbe_dirichlet": DRAWS,

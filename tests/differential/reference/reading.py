@@ -63,6 +63,11 @@ class Recorded(Samples):
         slots = [row for row in self.slots if row["round"] == round and row["client"] is not None]
         return [row["client"] for row in sorted(slots, key=lambda row: row["slot"])]
 
+    def base_rounds(self, round):
+        """Return the rounds whose models the participants of a round start from, in their order."""
+        slots = [row for row in self.slots if row["round"] == round and row["client"] is not None]
+        return [row["base_round"] for row in sorted(slots, key=lambda row: row["slot"])]
+
     def group(self, client):
         """Return which of the clients' groups a client is in; each has a block of a round's slots.
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.participation import SCHEMA, draw, draw_by_samples, table
+from fedstage.data.participation import SCHEMA, draw, draw_by_samples, in_turn, table
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import block_of
 
@@ -104,6 +104,14 @@ def test_fewer_participants_by_samples_are_the_first_of_more():
 def test_clients_without_samples_cannot_take_part():
     with pytest.raises(FedstageError, match="participants = 5: only 4 clients have samples"):
         draw_by_samples(SAMPLES, 5, 0, 1)
+
+
+def test_clients_in_turn_come_in_the_order_of_their_numbers():
+    assert [in_turn(5, 2, t).tolist() for t in (1, 2, 3, 4)] == [[0, 1], [2, 3], [4, 0], [1, 2]]
+    assert [in_turn(3, 1, t).tolist() for t in (1, 2, 3, 4)] == [[0], [1], [2], [0]]
+    assert in_turn(4, 4, 7).tolist() == [0, 1, 2, 3]
+    rows = table(5, 2, 0, 1, 4, turns=True)
+    assert rows["client"].tolist() == [0, 1, 2, 3, 4, 0, 1, 2]
 
 
 def test_table_lists_every_slot_of_every_round():

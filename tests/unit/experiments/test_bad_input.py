@@ -623,7 +623,95 @@ BAD_CONFIGURATIONS = {
         "b:compression", {"stc": {"residual": True}}, "compression.residual = True", "unknown key"
     ),
     "compression as a number": at("b:compression", 4, "compression = 4", "name"),
+    "delay of a model that is still to come": at(
+        "b:staleness", {"cyclic": {"delays": [0, -1]}}, "staleness.delays.1 = -1", "equal to 0"
+    ),
+    "no delays": at("b:staleness", {"cyclic": {"delays": []}}, "staleness.delays", "at least 1"),
+    "half a delay": at(
+        "b:staleness", {"cyclic": {"delays": [0.5]}}, "staleness.delays.0 = 0.5", "integer"
+    ),
+    "probabilities that are too small": at(
+        "b:staleness",
+        {"random": {"probabilities": [0.5, 0.4]}},
+        "staleness: probabilities: sum to 0.9: must sum to 1",
+    ),
+    "probability below 0": at(
+        "b:staleness",
+        {"random": {"probabilities": [1.5, -0.5]}},
+        "staleness.probabilities.0 = 1.5",
+        "less than or equal to 1",
+        lines=2,
+    ),
+    "unknown staleness": at("b:staleness", "late", "staleness = 'late'", "'cyclic'", "'never'"),
+    "withdrawal as a number": at("b:withdraw_stale", 1, "withdraw_stale = 1", "boolean"),
+    "more participants than there are edges": at(
+        "b:participants", 11, "participants = 11: at most clients = 10"
+    ),
+    "unknown discount": at(
+        "b:aggregation", {"discount": "linear"}, "aggregation.discount = 'linear'", "'hinge'"
+    ),
+    "discount that grows": at(
+        "b:aggregation",
+        {"discount": {"polynomial": {"exponent": -1.0}}},
+        "aggregation.discount.exponent = -1.0",
+        "greater than 0",
+    ),
+    "neither models nor changes": at(
+        "b:aggregation", {"stale": "both"}, "aggregation.stale = 'both'", "'models' or 'changes'"
+    ),
     # what does not fit together
+    "stale scaffold": method(
+        {"local": "scaffold", "staleness": "never"},
+        "staleness = 'never': not with local = scaffold, which keeps state",
+    ),
+    "stale moon": method(
+        {"local": "moon", "staleness": "never", "model": {"cnn_small": {"head": {}}}},
+        "staleness = 'never': not with local = moon",
+    ),
+    "stale clients that exchange logits": method(
+        {"local": "digest", "ensemble": "clients", "staleness": "never"},
+        "staleness = 'never': not with local = digest, whose clients exchange no weights",
+    ),
+    "stale clients that keep residuals": method(
+        {"local": "fedavg", "compression": {"stc": {"downstream": False}}, "staleness": "never"},
+        "staleness = 'never': not with compression.residuals or compression.downstream",
+    ),
+    "stale clients that keep statistics": method(
+        {
+            "local": "fedavg",
+            "staleness": "never",
+            "model": {"cnn_small": {"norm": "batch"}},
+            "aggregation": {"batch_norm": "local"},
+        },
+        "staleness = 'never': not with aggregation.batch_norm = local",
+    ),
+    "stale clients whose heads are transferred": method(
+        {
+            "local": "fedavg",
+            "staleness": "never",
+            "model": {"cnn_small": {"head": {}}},
+            "global_models": 2,
+            "server_model": True,
+            "head_transfer": True,
+        },
+        "staleness = 'never': not with head_transfer",
+    ),
+    "drop-worst with a discount": Bad(
+        ("server.drop_worst = 'as_released'", "only for aggregation.discount = constant"),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": {"digits": {"server_validation": 9}},
+            "b:aggregation": {"discount": "polynomial"},
+        },
+    ),
+    "bound clients in turn": method(
+        {
+            "local": "fedavg",
+            "participation": "in_turn",
+            "client_architectures": [{"model": "cnn_small", "clients": 2}],
+        },
+        "participation = 'in_turn': not with client_architectures",
+    ),
     "two rates of the server": at(
         "b:aggregation",
         {"server_optimizer": "adam", "learning_rate": 0.5},

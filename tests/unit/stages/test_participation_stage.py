@@ -48,6 +48,49 @@ def test_participants_by_samples_are_read_from_the_label_counts(tmp_path):
     assert set(rows["client"]) == {0, 1, 3}
 
 
+STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
+
+
+def test_everybody_starts_from_the_round_before_unless_the_plan_has_delays(tmp_path):
+    rows = written(tmp_path).to_pydict()
+    assert rows["base_round"] == [t - 1 for t in rows["round"]]
+    assert written(tmp_path, delays="{}").to_pydict() == rows
+
+
+def test_stragglers_start_from_an_older_round(tmp_path):
+    rows = written(tmp_path, last=5, delays=json.dumps(STRAGGLERS)).to_pydict()
+    assert rows["base_round"] == [base for base in (0, 0, 2, 2, 4) for _ in range(5)]
+    assert rows["client"] == written(tmp_path, "other.parquet", last=5).to_pydict()["client"]
+
+
+def test_slots_of_those_who_would_be_late_stay_empty(tmp_path):
+    away = json.dumps(STRAGGLERS | {"withdraw_stale": True})
+    rows = written(tmp_path, last=4, delays=away).to_pydict()
+    everyone = written(tmp_path, "other.parquet", last=4).to_pydict()["client"]
+    assert rows["client"] == [
+        None if t in (2, 4) else client for t, client in zip(rows["round"], everyone, strict=True)
+    ]
+
+
+def test_drawn_groups_keep_the_delays_of_their_participants(tmp_path):
+    late = json.dumps({"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}})
+    single = written(tmp_path, delays=late).to_pydict()
+    groups = written(tmp_path, "groups.parquet", groups=3, delays=late).to_pylist()
+    found = [
+        (row["round"], row["slot"] % 5, row["client"], row["base_round"])
+        for row in groups
+        if row["client"] is not None
+    ]
+    names = ("round", "slot", "client", "base_round")
+    expected = zip(*(single[name] for name in names), strict=True)
+    assert sorted(found) == sorted(expected)
+
+
+def test_clients_come_in_turn(tmp_path):
+    rows = written(tmp_path, last=8, order="in_turn").to_pydict()
+    assert rows["client"] == [*range(20), *range(20)]
+
+
 def test_same_arguments_same_bytes(tmp_path):
     written(tmp_path, "a.parquet")
     written(tmp_path, "b.parquet")
@@ -60,6 +103,7 @@ def test_same_arguments_same_bytes(tmp_path):
         ({"binding": "{"}, "--binding = '{': must be a JSON object"),
         ({"binding": '{"slots": [0, 0]}'}, "--binding: clients: missing"),
         ({"binding": '{"slots": [0, 0], "clients": [0, 1]}'}, "must be of participants = 5"),
+        ({"delays": '{"staleness": "late"}'}, "--delays: staleness = 'late'"),
         ({"participants": 21}, "participants = 21: from 1 to clients = 20"),
         ({"first": 0}, "round = 0: at least 1"),
         ({"first": 5, "last": 4}, "last = 4: at least first = 5"),

@@ -50,6 +50,36 @@ def round_seconds(method, settings, rounds=ROUNDS, **changes):
 # --- seconds a round, by hand ---------------------------------------------------------------------
 
 
+STRAGGLERS = {"cyclic": {"delays": [0, 1]}}
+
+
+def test_who_is_never_synchronised_trains_at_once_and_stragglers_every_other_round():
+    settings = {"local_training": 10.0, "aggregation": 1.0}
+    assert round_seconds("fedavg", settings) == 11
+    # All begin at 0, and the average of a round waits for that of the round before.
+    assert round_seconds("fedavg", settings, staleness="never") == pytest.approx((10 + 5) / 5)
+    # Rounds 1 and 2 begin at 0, 3 and 4 when 2 is there (12 s), 5 when 4 is (24 s), which ends it.
+    assert round_seconds("fedavg", settings, staleness=STRAGGLERS) == pytest.approx(35 / 5)
+
+
+def test_who_stays_away_takes_no_time_and_no_client():
+    settings = {"local_training": 10.0, "aggregation": 1.0, "logits": 2.0, "distillation": 30.0}
+    changes = {"staleness": STRAGGLERS, "withdraw_stale": True}
+    one = made("feddf", settings, rounds=4, **changes)
+    for job, span in one.spans.items():
+        trains = job.stage == "local_training"
+        assert (span.end - span.start == 10) == (trains and job.round in (1, 3))
+        if trains:
+            assert (span.place == AGGREGATOR) == (job.round in (2, 4))
+    assert one.measures.round_seconds == pytest.approx(2 * (10 + 8 * 2 + 30 + 1) / 4)
+
+
+def test_clients_that_come_in_turn_are_known_before():
+    one = made("fedavg", {"local_training": 10.0}, rounds=2, participation="in_turn")
+    places = [span.place for job, span in one.spans.items() if job.stage == "local_training"]
+    assert sorted(places) == list(range(16))
+
+
 def test_a_round_of_fedavg_is_its_slowest_participant_and_the_aggregation():
     settings = {"local_training": {"mean": 10.0, "variation": 0.7}, "aggregation": 2.0}
     one = made("fedavg", settings, rounds=3)

@@ -1,9 +1,13 @@
 """Participants that start from older models: the same files in every granularity, and no others."""
 
 import pytest
+from safetensors.torch import load_file
+
+from fedstage.storage.tables import load_table
 
 pytestmark = pytest.mark.workflow
 
+ROUND = {"granularity": "round"}
 SEGMENT = {"granularity": "segment", "segment_rounds": 2}
 STRAGGLERS = {"cyclic": {"delays": [0, 1, 2]}}
 RANDOM = {"random": {"probabilities": [0.4, 0.3, 0.3]}}
@@ -35,3 +39,39 @@ def test_segments_of_stale_participants_give_the_same_bytes(project, tmp_path, m
     expected = results(project)
     found = results(made_in_segments(project, tmp_path / "segments", **settings))
     assert {path: found.get(path) for path in expected} == expected
+
+
+def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(project, tmp_path):
+    """In even rounds everybody would be late, so that nobody comes."""
+    settings = {"methods": METHODS, "rounds": 5, "withdraw_stale": True}
+    settings["staleness"] = {"cyclic": {"delays": [0, 1]}}
+    run = project.configure(**settings).make()
+    assert run.jobs["distillation"] == 2 * 3
+    for table in project.files("results/training/*/round_*/group_*/participants.parquet"):
+        even = int(table.parts[3].removeprefix("round_")) % 2 == 0
+        participants = 1 if "-K2-" in table.parts[2] else 2
+        assert load_table(project.path / table).num_rows == (0 if even else participants)
+    folder = project.line(method="fedavg-basic")
+    before, after = (
+        load_file(folder / name)
+        for name in ("round_0001/group_0/distilled.safetensors",
+                     "round_0002/group_0/aggregated.safetensors")
+    )  # fmt: skip
+    assert all(before[name].equal(after[name]) for name in before)
+    expected = results(project)
+    for name, execution in {"rounds": ROUND, "segments": SEGMENT}.items():
+        other = type(project)(tmp_path / name)
+        other.path.mkdir()
+        other.configure(execution=execution, **settings).make()
+        found = results(other)
+        assert {path: found.get(path) for path in expected} == expected
+
+
+def test_methods_share_what_starts_from_no_distilled_model(project):
+    """Never synchronised, FedDF trains what FedAvg trains, and its servers differ."""
+    settings = {"rounds": 3, "staleness": "never"}
+    alone = project.configure(methods=["fedavg"], **settings).make()
+    assert alone.jobs["local_training"] == 2 * 3
+    more = project.configure(methods=["fedavg", "feddf"], **settings).make()
+    assert more.jobs["local_training"] == 0
+    assert (more.jobs["distillation"], more.jobs["logits"]) == (3, 3)

@@ -194,10 +194,11 @@ def evaluated(world, folder, line_file, what, models, tables, role="test", **cha
         "clients": world.clients,
         "histogram": world.histogram,
     }
-    rounds = sorted({row["round"] for path in tables for row in load_table(path).to_pylist()})
+    rounds = {row["round"] for path in tables for row in load_table(path).to_pylist()}
+    inputs["rounds"] = sorted(rounds)
     evaluation(
-        line=line_file, evaluated=what, role=role, rounds=rounds, models=models,
-        participants=tables, output=output, **(inputs | changes),
+        line=line_file, evaluated=what, role=role, models=models, participants=tables,
+        output=output, **(inputs | changes),
     )  # fmt: skip
     table = load_table(output)
     assert table.schema.remove_metadata() == METRICS_SCHEMA
@@ -1101,6 +1102,23 @@ def test_evaluation_of_some_rounds_books_their_participants(world, three_rounds,
     assert row["round"] == 2
 
 
+def test_a_round_to_which_nobody_came_is_scored_without_participants(world, three_rounds, tmp_path):
+    folder, made = three_rounds
+    empty = tmp_path / "empty.parquet"
+    save_table(empty, {name: [] for name in PARTICIPANTS_SCHEMA.names}, PARTICIPANTS_SCHEMA)
+    models, tables = [made[0].model, made[0].model], [made[0].participants, empty]
+    rows = evaluated(
+        world, tmp_path, folder / "line.yaml", "global_model", models, tables, rounds=[1, 2]
+    )
+    assert [row["round"] for row in rows] == [1, 2]
+    traffic = ("participants", "bytes_up", "bytes_down")
+    assert [[row[name] for name in traffic] for row in rows] == [
+        [PARTICIPANTS, 2600, 2600],
+        [0] * 3,
+    ]
+    assert rows[0]["top1_accuracy"] == rows[1]["top1_accuracy"]
+
+
 def test_participants_of_all_groups_are_added_up(world, tmp_path):
     line_file = written_line(tmp_path, **DISTILLED)
     tables, models = [], []
@@ -1493,12 +1511,12 @@ def calls(world, tmp_path_factory):
         ),
         "evaluation": (
             evaluation,
-            {"line": made.line, "evaluated": "global_model", "role": "validation"}
+            {"line": made.line, "evaluated": "global_model", "role": "validation", "rounds": [1]}
             | labelled | models | {"data": world.train},
         ),
         "ensemble": (
             evaluation,
-            {"line": made.line, "evaluated": "aggregated_1", "role": "test"}
+            {"line": made.line, "evaluated": "aggregated_1", "role": "test", "rounds": [1]}
             | labelled | models | {"models": [scored]},
         ),
         "local_model": (

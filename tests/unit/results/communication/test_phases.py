@@ -96,6 +96,15 @@ def test_rounds_are_sums_over_participants_per_client():
     }
 
 
+def test_in_a_round_to_which_nobody_comes_nothing_travels():
+    write_rounds(LINE, [MOVED[0], [], MOVED[2]])
+    assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
+        1: (7.5, 15.0, 90),
+        2: (7.5, 15.0, 90),
+        3: (9.5, 17.0, 106),
+    }
+
+
 def test_phases_of_an_aggregator_count_who_takes_part():
     write_phases(ENSEMBLE, PHASES)
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from fedstage.plan import artefacts, edges
+from fedstage.plan import artefacts, data_files, edges
 from fedstage.plan.identity import line_id, participation_id
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.participants import cohorts, delays, is_stale
@@ -265,7 +265,7 @@ def test_participants_read_what_was_there_after_their_base_round():
     starts = [edges.local_training(one, t, 0, 1)["start"] for t in ROUNDS]
     assert starts == [artefacts.global_model(one, base, 0) for base in (0, 0, 2, 2, 4, 4)]
     plan = edges.local_training(one, 2, 0, 1)["participation"]
-    assert plan == artefacts.participation_table(one, 2)
+    assert plan == data_files.participation_table(one, 2)
 
 
 def test_changes_are_since_the_models_that_an_aggregation_reads():

@@ -170,7 +170,7 @@ def evaluate():
     call(
         "evaluation", f"evaluation/{line_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
         source_of(LINE, "evaluation", "aggregated_2"), line=artefacts.line_file(LINE), info=INFO,
-        evaluated="aggregated_2", role="test", models=members,
+        evaluated="aggregated_2", role="test", rounds=1, models=members,
         data=data_files.data_file(LINE.data, "test"), clients=data_files.clients_table(LINE),
         histogram=data_files.label_histogram(LINE),
         participants=[artefacts.participants_table(LINE, 1, group) for group in (0, 1)],
@@ -360,7 +360,10 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
         (
             public_logits(2, 0), "logits", canonical(LINE), {"members": "aggregated"},
         ),
-        (METRICS, "evaluation", canonical(LINE), {"evaluated": "aggregated_2", "role": "test"}),
+        (
+            METRICS, "evaluation", canonical(LINE),
+            {"evaluated": "aggregated_2", "role": "test", "rounds": [1]},
+        ),
         (one_shot_artefacts.local_models(ALONE)[1], "local_model", canonical(ALONE), {"client": 1}),
     ],
 )  # fmt: skip

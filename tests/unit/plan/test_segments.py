@@ -502,6 +502,8 @@ def test_a_segment_of_stale_participants_names_all_that_its_stages_read(name, le
                 for path in segment_files.segment_outputs(part, everything(part))
                 if f"/round_{round:04d}/" in path
             )
-            read = {path for step in steps for paths in edges.as_lists(step).values()
-                    for path in paths if "/round_" in path or "/initial_models/" in path}  # fmt: skip
+            paths = {
+                path for step in steps for some in edges.as_lists(step).values() for path in some
+            }
+            read = {path for path in paths if "/round_" in path or "/initial_models/" in path}
             assert read <= known, sorted(read - known)

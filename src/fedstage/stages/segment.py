@@ -52,7 +52,7 @@ def segment(
         disk; all by default.
     """
     settings = normalised(read_line(line, Line))
-    # A later participant of a stale line may start from any model.
+    # A later participant may start from any of a stale line's models.
     read_for = last - first + 1 if is_stale(settings) else rounds_of_models(settings)
     for round in range(first, last + 1):
         trained = (group for group in groups if group in client_groups(settings))

@@ -1,9 +1,9 @@
 import pytest
 
-from fedstage.plan import artefacts, segment_files, segments
+from fedstage.plan import artefacts, edges, segment_files, segments
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import owner, undistilled
+from fedstage.plan.sharing import is_distilled, owner, undistilled
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
@@ -99,6 +99,18 @@ LINES = {
     "withdrawn_before_server": SERVED | {
         "ensemble": "clients", "global": "designated", "staleness": {"cyclic": {"delays": [1, 0]}},
         "withdraw_stale": True,
+    },
+    "stale_kd": {
+        "ensemble": "clients", "global": {"basic": {"starts_from": "previous"}}, "server": ASKED,
+        "participation": "in_turn", "staleness": {"cyclic": {"delays": [0, 1]}},
+    },
+    "withdrawn_kd": {
+        "ensemble": "clients", "global": {"basic": {"starts_from": "previous"}},
+        "staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True,
+    },
+    "random_asked": {
+        "global_models": 2, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
+        "global": "designated", "staleness": RANDOM,
     },
     "fedmd": {
         "global_models": 2, "client_groups": "drawn", "local": "digest", "ensemble": "clients",
@@ -462,3 +474,36 @@ def test_extractors_that_are_scored_with_the_servers_model_are_kept_with_it():
     kept = segment_files.rounds_kept(part, "needed", read)
     assert kept.updates == kept.participants == (2, 4)
     assert {2, 4} <= set(kept.models)
+
+
+STALE = [name for name in LINES if "staleness" in LINES[name]]
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 25])
+@pytest.mark.parametrize("name", STALE)
+def test_a_segment_of_stale_participants_names_all_that_its_stages_read(name, length):
+    """Each reads what it has made before, or what is among the inputs."""
+    trained, _ = segments.plan([run(name, 7)], length)
+    for part in trained:
+        line, known = part.line, set(segment_files.inputs(part))
+        for round in range(part.first, part.last + 1):
+            own = segment_files.trained_by(part, round)
+            steps = [
+                edges.local_training(line, round, group, slot)
+                for group in own
+                for slot in segment_files.own_slots(line, round, group)
+            ]
+            steps += [edges.aggregation(line, round, group) for group in own]
+            known.update(artefacts.round_state(line, round, group) for group in own)
+            taught = [group for group in part.groups if is_distilled(line, round, group)]
+            steps += [edges.distillation(line, round, group) for group in taught]
+            known.update(
+                path
+                for path in segment_files.segment_outputs(part, everything(part))
+                if f"/round_{round:04d}/" in path
+            )
+            paths = {
+                path for step in steps for some in edges.as_lists(step).values() for path in some
+            }
+            read = {path for path in paths if "/round_" in path or "/initial_models/" in path}
+            assert read <= known, sorted(read - known)

@@ -141,3 +141,33 @@ def test_clients_that_exchange_logits_train_their_first_round_for_each_line(conf
     assert run.jobs["participation"] == run.jobs["partition"] == 1
     assert run.jobs["initial_model"] == 3
     assert run.jobs["distillation"] == 2  # of DS-FL's server
+
+
+CORE = {
+    "model": {"resnet8": {}}, "core": {"classes": "some"}, "participants": 1, "rounds": 3,
+    "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05, "augmentation": "crop"},
+}  # fmt: skip
+
+
+def test_a_buffer_shares_the_core_and_the_first_edge_with_none(configured):
+    """KD and BKD train phase 0 and the first edge once; then each has edges of its own."""
+    run = configured({name: {} for name in ("kd", "bkd", "melting")}, **CORE).plan()
+    assert run.jobs["core"] == run.jobs["local_model"] == 1
+    assert sorted(round for round, _, _ in run.trained()) == [1, 2, 2, 2, 3, 3, 3]
+    assert run.jobs["distillation"] == 3 * 3
+    assert run.jobs["logits"] == 0  # teachers speak about the augmented images
+
+
+def test_unsynchronised_edges_are_trained_once_for_all_methods(configured):
+    rows = {name: {"staleness": "never"} for name in ("kd", "bkd", "melting")}
+    run = configured(rows, **CORE).plan()
+    assert sorted(round for round, _, _ in run.trained()) == [1, 2, 3]
+    assert run.jobs["distillation"] == 3 * 3
+
+
+def test_withdrawn_edges_train_nothing(configured):
+    """A late edge of round 2 is an empty slot, and nothing is distilled."""
+    late = {"staleness": {"cyclic": {"delays": [0, 1]}}}
+    rows = {"kd": late, "without": {"like": "kd", "withdraw_stale": True}}
+    run = configured(rows, **CORE).plan()
+    assert run.jobs["distillation"] == 3 + 2

@@ -112,7 +112,8 @@ OF_CORE = CORE | {
 
 def taught_core(**server):
     """Return a method whose student learns labels and, by `server`, more than its edges say."""
-    return OF_CORE | {"server": {"labels": 1.0, "temperature": 2.0} | server}
+    settings = {"labels": 1.0, "temperature": 2.0, "teacher_images": "original"} | server
+    return OF_CORE | {"server": settings}
 
 
 METHODS = {

@@ -27,7 +27,7 @@ from fedstage.settings.ensembles import (
     OneByOne,
     SplitModel,
 )
-from fedstage.settings.server import Server, asks_teachers
+from fedstage.settings.server import Server, has_live_teachers
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
@@ -44,7 +44,7 @@ def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
 
 def cached_kinds(ensemble: EnsembleTrainer, server: Server | None) -> tuple[str, ...]:
     """Return the kinds of members whose logits students read: none if they ask the models."""
-    return () if server is not None and asks_teachers(server) else member_kinds(ensemble)
+    return () if server is not None and has_live_teachers(server) else member_kinds(ensemble)
 
 
 def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:

@@ -4,7 +4,7 @@ from fedstage.plan import artefacts
 from fedstage.plan.members import checkpoints, member_kinds, member_rounds
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
-from fedstage.settings.server import asks_teachers, has_factors
+from fedstage.settings.server import has_factors, has_live_teachers
 
 
 def student_start(line: Line, round: int, group: int) -> str:
@@ -19,21 +19,21 @@ def student_start(line: Line, round: int, group: int) -> str:
     return artefacts.aggregated_model(line, round, group)
 
 
-def asks(line: Line) -> bool:
-    """Whether students ask the teachers' models about the images that they see."""
-    return line.server is not None and asks_teachers(line.server)
+def teaches_live(line: Line) -> bool:
+    """Whether teachers' models compute logits of the images that students see."""
+    return line.server is not None and has_live_teachers(line.server)
 
 
 def reads_teachers(line: Line) -> bool:
     """Whether distillations read the models of the ensemble's members themselves."""
     if line.global_trainer is None or line.server is None:
         return False
-    return asks_teachers(line.server) or has_factors(line.server)
+    return has_live_teachers(line.server) or has_factors(line.server)
 
 
 def logits_of_teachers(line: Line, round: int) -> list[str]:
-    """Return the logits of the teacher after a round, unless its models are asked themselves."""
-    return [] if asks(line) else artefacts.teacher_logits(line, round)
+    """Return the logits of the teacher after a round, unless its models compute them live."""
+    return [] if teaches_live(line) else artefacts.teacher_logits(line, round)
 
 
 def models_of_teachers(line: Line, round: int) -> list[str]:

@@ -13,7 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import groups_drawn
-from fedstage.plan.students import asks, models_of_teachers
+from fedstage.plan.students import models_of_teachers, teaches_live
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
@@ -59,9 +59,9 @@ def properties(line: Line, length: RunLength) -> Properties:
     round = length.rounds
     edges = jobs_of(line, round + 1, first=round)
     return Properties(
-        ensemble=_cost(line, lambda one: _models(one, _teacher(one, round)) + _asked(one, round)),
+        ensemble=_cost(line, lambda one: _models(one, _teacher(one, round)) + _live(one, round)),
         passes=_cost(
-            line, lambda one: _models(one, _teacher(one, round), since=round) + _asked(one, round)
+            line, lambda one: _models(one, _teacher(one, round), since=round) + _live(one, round)
         ),
         students=len(_distillations(edges, round)),
         sees_clients=_sees_clients(edges),
@@ -87,9 +87,9 @@ def _teacher(line: Line, round: int) -> list[Job]:
     return list(logits)
 
 
-def _asked(line: Line, round: int) -> int:
+def _live(line: Line, round: int) -> int:
     """Return the number of models that students ask themselves: all of them, in each round."""
-    return len(models_of_teachers(line, round)) if asks(line) else 0
+    return len(models_of_teachers(line, round)) if teaches_live(line) else 0
 
 
 def _models(line: Line, logits: Iterable[Job], since: int = 1) -> int:

@@ -125,7 +125,7 @@ def needs_validation(server: Server) -> bool:
     return server.early_stopping is not None or server.drop_worst != "none"
 
 
-def asks_teachers(server: Server) -> bool:
+def has_live_teachers(server: Server) -> bool:
     """Whether the teacher's logits are of the images that the student sees, so not cached."""
     return server.teacher_images == "augmented"
 
@@ -138,7 +138,7 @@ def has_factors(server: Server) -> bool:
 def adds_terms(server: Server) -> bool:
     """Whether students minimise more than a loss of their logits against targets."""
     buffered = server.buffer is not None and server.buffer.weight > 0
-    return bool(server.labels) or buffered or has_factors(server) or asks_teachers(server)
+    return bool(server.labels) or buffered or has_factors(server) or has_live_teachers(server)
 
 
 def in_round(server: Server, round: int) -> Server:

@@ -6,7 +6,7 @@ from fedstage.settings.data import Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.server import Server, adds_terms, asks_teachers, has_factors
+from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
 
 #: What only students of a round's ensemble can learn from.
 OF_ROUNDS = ("teacher_images", "factor_transfer")
@@ -37,8 +37,8 @@ def check_teaching(
 ) -> Iterator[str]:
     """Yield what students cannot learn from the teachers and public samples of a line."""
     yield from check_labels(server, public)
-    if asks_teachers(server) or has_factors(server):
-        where = "teacher_images = 'augmented'" if asks_teachers(server) else "factor_transfer"
+    if has_live_teachers(server) or has_factors(server):
+        where = "teacher_images = 'augmented'" if has_live_teachers(server) else "factor_transfer"
         if ensemble is not None and ensemble.name == "bayesian":
             yield f"server.{where}: not for ensemble = bayesian, whose members are drawn as logits"
         if server.drop_worst != "none":
@@ -52,7 +52,7 @@ def check_teaching(
             "numerics.compile = true: not with server.labels, buffer, factor_transfer or "
             "teacher_images, whose sum of losses is not compiled"
         )
-    if asks_teachers(server) and numerics.cuda_graphs:
+    if has_live_teachers(server) and numerics.cuda_graphs:
         yield (
             "numerics.cuda_graphs = true: not with server.teacher_images = 'augmented', whose "
             "ensemble is weighted on the CPU"

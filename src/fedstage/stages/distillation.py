@@ -8,7 +8,7 @@ import torch
 from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
-from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
+from fedstage.algorithm.global_trainers.lesson import lesson, live_targets, of_round
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
@@ -16,7 +16,7 @@ from fedstage.data.samples import read_labelled, read_public
 from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
-from fedstage.settings.server import asks_teachers, in_round
+from fedstage.settings.server import has_live_teachers, in_round
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
@@ -45,7 +45,7 @@ def distillation(
     ----------
     logits, members : list of Path, optional
         The members' logits on the public images; their models, where the student learns from their
-        feature maps, or asks them about the images that it sees.
+        feature maps, or they compute logits of the images that it sees.
     judged, updates : list of Path, optional
         Where the worst clients are left out: the logits of all clients on the server's validation
         set, and the updates of the student's group, of which its start is averaged anew.
@@ -67,11 +67,11 @@ def distillation(
             settings, weights, metadata, said, judged or [], updates or [], server_validation
         )
         metadata = metadata | {"dropped": dropped}
-    asked = read_teachers(settings, members, dataset_info, device) if members else []
+    live = read_teachers(settings, members, dataset_info, device) if members else []
     images = read_public(public, dataset_info, device)
     labels = read_labelled(public, None, device)[1] if settings.server.labels else None
-    if asks_teachers(settings.server):
-        whole = Taught(images, None, labels, answers(settings, asked))
+    if has_live_teachers(settings.server):
+        whole = Taught(images, None, labels, live_targets(settings, live))
         taught = of_round(settings, whole, round)
     else:
         taught = lesson(settings, said, images, round, labels)
@@ -86,7 +86,7 @@ def distillation(
         dataset_info,
         (settings.seed, "distillation", round, group),
         f"distillation, round {round}, group {group}",
-        teachers=asked,
+        teachers=live,
         server_validation=server_validation,
     )
     save_tensors(output, trained, metadata | learnt)

@@ -101,9 +101,15 @@ HEADED = {"cnn_small": {"head": {}}}  # which MOON and Fed-ET need
 DRAWN = [name for name in FEDERATED if find(name, "client_groups") == "drawn"]
 
 
+OF_CORE = {  # what distillation on the server's own samples needs
+    "model": "resnet8", "core": {}, "server": BASE["server"] | {"augmentation": "crop"},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", sorted({*FEDERATED} - {*DRAWN}))
 def test_every_method_of_the_library_has_properties(name):
-    found = of_method(name, model=HEADED)
+    needed = OF_CORE if find(name, "public") == "core" else {"model": HEADED}
+    found = of_method(name, **needed)
     assert (found.free is None) == (found.students == 0) == (found.ensemble.models == 0)
 
 

@@ -39,18 +39,18 @@ def cached_buffer(
     """Return the term with logits of F_0 of all `images`, looked up by index."""
     loss = distillation_loss(server)
 
-    def said() -> torch.Tensor:
+    def current() -> torch.Tensor:
         logits = compute_logits(model, images, info, numerics).to(images.device)
         model.train()
         return logits
 
-    before = said()
+    before = current()
 
     def term(seen: Seen) -> torch.Tensor:
         return settings.weight * loss(seen.logits, before[seen.index])
 
     def refresh() -> None:
-        before.copy_(said())
+        before.copy_(current())
 
     return term, refresh
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, stack, teacher_logits
-from fedstage.algorithm.global_trainers.objective import Ask
+from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import transfer
@@ -54,22 +54,22 @@ def of_round(line: Line, whole: Taught, round: int) -> Taught:
     )
 
 
-def answers(line: Line, teachers: Sequence[Teacher]) -> Ask:
+def live_targets(line: Line, teachers: Sequence[Teacher]) -> LiveTargets:
     """Return the function from pixels to the targets of the line's ensemble and `distillation`."""
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
     ensemble, how = line.ensemble, transfer(line.distillation)
     (kind,) = ensemble.members  # nobody is drawn
 
     @torch.no_grad()
-    def ask(pixels: torch.Tensor) -> torch.Tensor:
-        members = in_order(said(teachers, kind, pixels, line.numerics))
+    def targets_of(pixels: torch.Tensor) -> torch.Tensor:
+        members = in_order(logits_of(teachers, kind, pixels, line.numerics))
         logits = teacher_logits(ensemble, members)
         return how.targets(line.distillation, logits, stack(members).float())
 
-    return ask
+    return targets_of
 
 
-def said(
+def logits_of(
     teachers: Sequence[Teacher], kind: str, pixels: torch.Tensor, numerics: Numerics
 ) -> list[Members]:
     """Return the members' logits of a batch, each by itself and in the order of `teachers`."""

@@ -42,7 +42,7 @@ class Seen:
 
 Term = Callable[[Seen], torch.Tensor]
 #: Returns the targets [b, ...] of pixels [b, C, H, W], with the teachers' models.
-Ask = Callable[[torch.Tensor], torch.Tensor]
+LiveTargets = Callable[[torch.Tensor], torch.Tensor]
 
 
 def sum_of(terms: Sequence[Term], numerics: Numerics) -> ModelLoss:
@@ -80,10 +80,10 @@ def to_targets(targets: torch.Tensor, loss: Loss) -> Term:
     return term
 
 
-def to_answers(ask: Ask, loss: Loss) -> Term:
+def to_live_targets(targets_of: LiveTargets, loss: Loss) -> Term:
     """Return a loss of logits against the teachers' targets of the images that are seen."""
 
     def term(seen: Seen) -> torch.Tensor:
-        return loss(seen.logits, ask(seen.pixels))
+        return loss(seen.logits, targets_of(seen.pixels))
 
     return term

@@ -13,11 +13,11 @@ from fedstage.algorithm.global_trainers.early_stopping import Best, early_stoppi
 from fedstage.algorithm.global_trainers.ema import moving_average
 from fedstage.algorithm.global_trainers.factor_transfer import factors
 from fedstage.algorithm.global_trainers.objective import (
-    Ask,
+    LiveTargets,
     Term,
     sum_of,
-    to_answers,
     to_labels,
+    to_live_targets,
     to_targets,
 )
 from fedstage.algorithm.global_trainers.swa import take, weight_average
@@ -44,17 +44,17 @@ class Taught:
     images : Samples
         Such as uint8 [n, C, H, W], on the student's device.
     targets : torch.Tensor, optional
-        [n, ...] for the student's loss; None where teachers are asked.
+        [n, ...] for the student's loss; None where teachers are live.
     labels : torch.Tensor, optional
         [n], where public samples have some.
-    ask : callable, optional
+    live : callable, optional
         Returns targets of the images that the student sees.
     """
 
     images: Samples
     targets: torch.Tensor | None
     labels: torch.Tensor | None = None
-    ask: Ask | None = None
+    live: LiveTargets | None = None
 
 
 def teach(
@@ -185,10 +185,10 @@ def _terms(
     if server.labels:
         assert lesson.labels is not None, "checked by Line: public samples are labelled"
         terms.append(to_labels(lesson.labels, server.labels))
-    if lesson.ask is not None:
-        terms.append(to_answers(lesson.ask, loss))
+    if lesson.live is not None:
+        terms.append(to_live_targets(lesson.live, loss))
     else:
-        assert lesson.targets is not None, "who is not asked has said it before"
+        assert lesson.targets is not None, "what is not live is cached"
         terms.append(to_targets(lesson.targets, loss))
     buffer = server.buffer
     if buffer is not None and buffer.weight:

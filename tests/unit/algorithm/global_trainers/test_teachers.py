@@ -5,7 +5,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.global_trainers.lesson import answers, lesson, of_round
+from fedstage.algorithm.global_trainers.lesson import lesson, live_targets, of_round
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
@@ -85,7 +85,7 @@ def test_of_images_as_they_are_teachers_say_what_was_cached(way):
     line = a_line(**WAYS[way])
     teachers, cached = told(line)
     expected = lesson(line, cached, images(), 2).targets
-    found = answers(line, teachers)(normalise(images(), INFO))
+    found = live_targets(line, teachers)(normalise(images(), INFO))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -95,7 +95,7 @@ def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillat
     teachers, cached = told(line)
     from_files = lesson(line, cached, images(), 2)
     # What `teacher_images` = augmented does, which is refused where nothing is augmented.
-    asked = Taught(images(), None, ask=answers(line, teachers))
+    asked = Taught(images(), None, live=live_targets(line, teachers))
     server = line.server.model_copy(update={"teacher_images": "augmented"})
     loss = transfer(line.distillation).loss(line.distillation, server)
     learnt = [
@@ -112,14 +112,14 @@ def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillat
 def test_teachers_see_the_images_that_the_student_sees():
     line = a_line()
     teachers, _ = told(line)
-    ask, seen = answers(line, teachers), []
+    ask, seen = live_targets(line, teachers), []
 
     def watched(pixels):
         seen.append(pixels)
         return ask(pixels)
 
     key = ("key",)
-    whole = Taught(images(), None, ask=watched)
+    whole = Taught(images(), None, live=watched)
     teach(
         a_model(line, 9).requires_grad_(True), whole, distillation_loss(line.server), line.server,
         line.numerics, INFO, key, "a student",

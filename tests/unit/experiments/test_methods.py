@@ -51,14 +51,37 @@ FEDET = ("fedet", "fedet_uniform", "fedet_without_heads", "fedet_over_dissenters
 SPLIT = {
     "model": "resnet_upper", "architectures": ["resnet_upper", "resnet_lower"], "global_models": 2,
 }  # fmt: skip
+#: What an experiment gives to methods in which the server has samples of its own.
+CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
+ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ft_kd")
 HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "fedmd")
 
 
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
     needed = {"moon": {"model.head": {"width": 8}}, "fedgkt": SPLIT}
-    needed |= dict.fromkeys(HETEROGENEOUS, SEVERAL)
+    needed |= dict.fromkeys(HETEROGENEOUS, SEVERAL) | dict.fromkeys(ON_CORE, CORE)
     assert run(method, **needed.get(method, {})).axes["method"] == method
+
+
+def test_distillation_on_the_core_is_that_of_its_paper_and_each_rival_changes_one_thing():
+    """All terms weigh 1, tau = 2 and tau^2 as a factor; clients' models are teachers only."""
+    kd = run("kd", **CORE)
+    server = kd.line.server
+    assert (server.labels, server.temperature, server.tau_squared) == (1.0, 2.0, True)
+    assert (kd.line.global_trainer.starts_from, kd.line.public.name) == ("previous", "core")
+    assert kd.before.line.on_core
+    for method, key in (("bkd", "buffer"), ("melting", "buffer"), ("ema", "moving_average"),
+                        ("ft_kd", "factor_transfer")):  # fmt: skip
+        other = run(method, **CORE)
+        assert getattr(server, key) is None
+        same = other.line.server.model_copy(update={key: None})
+        assert other.line.model_copy(update={"server": same}) == kd.line, method
+        assert other.before == kd.before
+    buffers = [run(method, **CORE).line.server.buffer for method in ("bkd", "melting")]
+    assert [(one.weight, one.refresh, one.after) for one in buffers] == [
+        (1.0, "round", 0), (1.0, "epoch", 0),
+    ]  # fmt: skip
 
 
 def served(method, **changes):

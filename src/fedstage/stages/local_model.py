@@ -5,7 +5,6 @@ from pathlib import Path
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
-from fedstage.plan.one_shot_artefacts import trained_on
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import LocalLine
@@ -43,8 +42,8 @@ def local_model(
     images, labels = read_labelled(data, samples, device)
     architecture = settings.model if client is None else client_model(settings, client)
     model = load_model(start, architecture, dataset_info, device, settings.numerics)
-    who = trained_on(settings) if client is None else client
-    assert who is not None, "a single model is trained on the pooled data or on the core"
+    single = "core" if settings.on_core else "pooled"
+    who = single if client is None else client
     key = (settings.seed, "local_model", who)
     outcome = train(
         model,

@@ -338,7 +338,7 @@ KD = ONE_SHOT | {"aggregator": "weighted", "distillation": "l1"}
 
 def started(start, *told, kd=None, **own):
     """Methods of which `own` starts from what another, such as `kd`, has ended in."""
-    methods = {"kd": KD | (kd or {}), "own": {"start": start, **own}}
+    methods = {"tutor": KD | (kd or {}), "own": {"start": start, **own}}
     return Bad(("method own", *told), {"e:methods": methods, "e:grid": {"method": ["own"]}})
 
 
@@ -349,27 +349,32 @@ START_FAULTS = {
     "start without a method": started({"rounds": 3}, "start = {'rounds': 3}", "{method: NAME"),
     "start from itself": started("own", "start: method = 'own': starts from itself"),
     "start in a circle": started(
-        "kd", "start kd", "start: method = 'own': starts from itself", kd={"start": "own"}
+        "tutor", "start tutor", "start: method = 'own': starts from itself", kd={"start": "own"}
     ),
     "start from an ensemble": started("fedens", "one_shot without distillation", "one model"),
     "start from clients": started("local_only", "alone or pooled", "must be federated"),
     "start from a choice": started(
-        {"method": "kd", "choose": {"among": {"client.epochs": [1, 2]}}}, "start kd: choose: only"
+        {"method": "tutor", "choose": {"among": {"client.epochs": [1, 2]}}},
+        "start tutor: choose: only",
     ),
     "start of other data": started(
-        {"method": "kd", "data": {"digits": {"test": 99}}}, "start: data = 'digits'", "of the run"
+        {"method": "tutor", "data": {"digits": {"test": 99}}},
+        "start: data = 'digits'",
+        "of the run",
     ),
-    "start of other clients": started({"method": "kd", "clients": 9}, "clients = 9", "run, 10"),
+    "start of other clients": started({"method": "tutor", "clients": 9}, "clients = 9", "run, 10"),
     "start that validates on less": started(
-        {"method": "kd", "validation": 0.0}, "validation = 0.0", "run, 0.1"
+        {"method": "tutor", "validation": 0.0}, "validation = 0.0", "run, 0.1"
     ),
-    "start of another seed": started({"method": "kd", "seed": 1}, "seed = 1", "run, 0"),
+    "start of another seed": started({"method": "tutor", "seed": 1}, "seed = 1", "run, 0"),
     "start of another architecture": started(
-        {"method": "kd", "student": "resnet8"}, "model = 'resnet8'", "the run's, 'cnn_small'"
+        {"method": "tutor", "student": "resnet8"}, "model = 'resnet8'", "the run's, 'cnn_small'"
     ),
-    "start with an unknown key": started({"method": "kd", "klient": {}}, "start kd", "klient"),
+    "start with an unknown key": started(
+        {"method": "tutor", "klient": {}}, "start tutor", "klient"
+    ),
     "start with a fault": started(
-        {"method": "kd", "client": {"epochs": 0}}, "start kd", "client.epochs = 0"
+        {"method": "tutor", "client": {"epochs": 0}}, "start tutor", "client.epochs = 0"
     ),
     "two starts of a client": started(
         {"method": "fedavg", "rounds": 2}, "initialisation = 'own'", **KD, initialisation="own"

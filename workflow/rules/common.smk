@@ -12,6 +12,7 @@ from snakemake.io import _IOFile
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 
+from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
@@ -29,6 +30,8 @@ from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.participants import binding, delays, groups_drawn
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
+from fedstage.storage.provenance import SUFFIX as RECORD
+from fedstage.storage.raw_contents import raw_digest
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -152,6 +155,16 @@ def quantisation(wildcards):
 def in_order(line):
     """Return the order in which clients take part, or nothing where they are drawn."""
     return line.participation if line.participation == "in_turn" else ""
+
+
+def raw(name):
+    """Return the digest of the raw files of a data set.
+
+    Snakemake compares params as a set. A data set without raw files repeats its settings there, so
+    that its results of before this param stay.
+    """
+    data, record = found("data", name), Path(f"results/logs/dataset/{name}{RECORD}")
+    return explained(raw_digest, data, default_folder(), record) or as_option(data)
 
 
 # --- inputs and outputs of results ----------------------------------------------------------------

@@ -13,6 +13,7 @@ rule dataset:
         "results/logs/dataset/{data}.log",
     params:
         source=lambda w: source_of(found("data", w.data), "dataset"),
+        raw=lambda w: raw(w.data),
         settings=lambda w: as_option(found("data", w.data)),
     message:
         "data set {wildcards.data}"

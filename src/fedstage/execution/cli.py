@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
+from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import process_age
 from fedstage.execution.out_of_memory import explain_out_of_memory
@@ -20,6 +21,7 @@ from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
 from fedstage.storage.provenance import write_record
+from fedstage.storage.raw_contents import raw_of_job
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
@@ -58,7 +60,8 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         return 1
     if log is not None:
         log.write_text(f"fedstage {name} {' '.join(arguments)}\n{timings.finish()}\n")
-        write_record(log, name, options, source, timings.figures())
+        raw = raw_of_job(name, options, default_folder())
+        write_record(log, name, options, source, timings.figures(), raw)
     return 0
 
 
@@ -68,7 +71,7 @@ def run_why(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="fedstage why", description=why.__doc__)
     parser.add_argument("file", type=Path, help="a file below results")
-    return _print("why", lambda: why(parser.parse_args(arguments).file))
+    return _print("why", lambda: why(parser.parse_args(arguments).file, default_folder()))
 
 
 def run_check(arguments: Sequence[str]) -> int:

@@ -25,13 +25,17 @@ class DataSet(Choice):
     """A data set of `samples` that are images, features, bags or tokens.
 
     `has_own_test`: the test samples also exist as each client would prepare them. `in_folder`: the
-    set is read from the data folder.
+    set is read from the data folder. `raw`: the parts of it that the loader reads, as patterns
+    below the data folder, by default all of `folder`; {braces} stand for the value of a setting,
+    and the first pattern that matches any files counts. Their content determines the data set
+    (`fedstage.storage.raw_files`); files that the loader verifies by checksums need not be named.
     """
 
     room: ClassVar[str] = "data.datasets"
     samples: ClassVar[str] = "images"
     has_own_test: ClassVar[bool] = False
     in_folder: ClassVar[bool] = True
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
 
     @property
     def holds_out(self) -> bool:
@@ -61,6 +65,7 @@ class Digits(ImageSet):
     """
 
     in_folder: ClassVar[bool] = False
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["digits"]
     test: Positive = 360
     held_out: Count = 360
@@ -110,6 +115,7 @@ class TorchvisionData(Sized, ImageSet):
     """
 
     module: ClassVar[str] = "torchvision_data"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["cifar10", "cifar100", "svhn"]
     extra: bool = False
 
@@ -126,6 +132,10 @@ class ParquetData(Sized, ImageSet):
     and an integer column `label`. The natural partition follows `client_column`.
     """
 
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "train": ("{folder}/train*.parquet",),
+        "test": ("{folder}/test*.parquet", "{folder}/valid*.parquet"),
+    }
     name: Literal["parquet"]
     folder: str
     label: str = "label"
@@ -143,6 +153,7 @@ class HeartDisease(DataSet):
 
     samples: ClassVar[str] = "features"
     has_own_test: ClassVar[bool] = True
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["heart_disease"]
     folder: str = "heart_disease"
     held_out: ClassVar[int] = 0
@@ -156,6 +167,10 @@ class Isic2019(Sized, ImageSet):
     pixels of each are used. The centres are the natural partition.
     """
 
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "table": ("{folder}/train_test_split",),
+        "pictures": ("{folder}/ISIC_2019_Training_Input_preprocessed/*.jpg",),
+    }
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
     crop: Positive = 200
@@ -169,6 +184,10 @@ class Camelyon16(DataSet):
     """
 
     samples: ClassVar[str] = "bags"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "table": ("{folder}/metadata.csv",),
+        "slides": ("{folder}/*.npy",),
+    }
     name: Literal["camelyon16"]
     folder: str = "fed_camelyon16"
     max_tiles: Positive = 10_000
@@ -184,6 +203,11 @@ class AgNews(Sized):
     """
 
     samples: ClassVar[str] = "tokens"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "train": ("{folder}/train.csv",),
+        "test": ("{folder}/test.csv",),
+        "vocabulary": ("{vocabulary}",),
+    }
     name: Literal["ag_news"]
     folder: str = "ag_news"
     length: Length = 128
@@ -201,6 +225,10 @@ class Sent140(DataSet):
     """
 
     samples: ClassVar[str] = "tokens"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "tweets": ("{folder}/training.1600000.processed.noemoticon.csv",),
+        "vocabulary": ("{vocabulary}",),
+    }
     name: Literal["sent140"]
     folder: str = "sent140"
     min_samples: Count = 100

@@ -31,11 +31,13 @@ def write_record(
     options: Mapping[str, Any],
     source: str | None,
     figures: Mapping[str, float],
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the record of a job that has succeeded, beside its log.
 
     `options` are the keyword arguments of the stage function, `source` is the fingerprint that the
-    rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`.
+    rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`. `more`
+    is what else stands in it: raw files, which no option names.
     """
     written = STAGES[stage].outputs
     files = {name: _files(value) for name, value in options.items()}
@@ -53,6 +55,7 @@ def write_record(
         },
         "inputs": {name: read for name, read in files.items() if read and name not in written},
         "outputs": {name: files[name] for name in written if files.get(name)},
+        **(more or {}),
     }
     save_json(log.with_suffix(SUFFIX), record)
 

@@ -1,7 +1,7 @@
 """``fedstage why FILE``: from which settings, files and source an artefact was made."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,12 @@ from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import content_digest
+from fedstage.storage.raw_changes import UNCHANGED, raw_changes
 from fedstage.storage.records import Artefact, by_path, find_artefact, read_settings
 from fedstage.storage.yaml_files import load_yaml
 
 #: How many unchanged files of an option are listed.
 SHOWN = 8
-UNCHANGED = ", unchanged"
 
 #: The settings of a line, by the kind that the registry of stages names.
 _KINDS: dict[LineKind | None, type[Line | LocalLine | OneShotLine]] = {
@@ -43,8 +43,11 @@ _OPTIONS: dict[str, type[Settings]] = {
 }
 
 
-def why(path: Path) -> str:
-    """Describe where a file below `results` came from; FedstageError if there is no record."""
+def why(path: Path, folder: Path | None = None) -> str:
+    """Describe where a file below `results` came from; FedstageError if there is no record.
+
+    `folder` is the data folder, unless the working folder's configuration names one.
+    """
     artefact = find_artefact(path)
     options = {name: v for name, v in artefact.job["options"].items() if name != "settings"}
     lines = [
@@ -54,6 +57,7 @@ def why(path: Path) -> str:
         *_section("options", options),
         "inputs",
         *_inputs(artefact),
+        *_raw_files(artefact, folder),
     ]
     return "\n".join(lines)
 
@@ -124,11 +128,23 @@ def _inputs(artefact: Artefact) -> Iterator[str]:
     recorded = by_path(artefact.job["inputs"])
     for option, files in _read(artefact).items():
         yield f"  {option}"
-        rows = [(_compare(artefact, file, recorded), file) for file in files]
-        hidden = set([row for row in rows if row[0].endswith(UNCHANGED)][SHOWN:])
-        yield from _table((row for row in rows if row not in hidden), indent=4)
-        if hidden:
-            yield f"    and {len(hidden)} more{UNCHANGED}"
+        yield from _some([(_compare(artefact, file, recorded), file) for file in files])
+
+
+def _raw_files(artefact: Artefact, folder: Path | None) -> Iterator[str]:
+    """Yield the raw files of the data sets that the file is part of, or was made from."""
+    read = (file for files in _read(artefact).values() for file in files)
+    for data, place, files in raw_changes(artefact.root, [artefact.name, *read], folder):
+        yield f"raw files of {data}, in {place}"
+        yield from _some(files)
+
+
+def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a line a file, of the unchanged ones only the first."""
+    hidden = set([row for row in rows if row[0].endswith(UNCHANGED)][SHOWN:])
+    yield from _table((row for row in rows if row not in hidden), indent=4)
+    if hidden:
+        yield f"    and {len(hidden)} more{UNCHANGED}"
 
 
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:

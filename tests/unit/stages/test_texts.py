@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.data.datasets.sent140 import FILE
 from fedstage.stages.aggregation import aggregation
 from fedstage.stages.dataset import dataset
 from fedstage.stages.distillation import distillation
@@ -25,6 +24,7 @@ from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
+FILE = "training.1600000.processed.noemoticon.csv"
 REAL = Path(os.environ.get("FEDSTAGE_DATA", "nowhere"), "ag_news", "test.csv")
 CLIENTS, HEAD, VOCABULARY = 4, {"hidden": 8, "width": 8}, 60
 MODELS = {

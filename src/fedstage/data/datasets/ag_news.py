@@ -15,6 +15,7 @@ from fedstage.data.datasets.splits import Rows, choose_rows
 from fedstage.data.datasets.texts import read_cells, tokens_of, vocabulary_of
 from fedstage.errors import FedstageError
 from fedstage.settings.data import AgNews
+from fedstage.storage.raw_files import place_of
 
 CLASSES = ("World", "Sports", "Business", "Sci/Tech")
 _COLUMNS = ("class", "title", "description")
@@ -35,8 +36,7 @@ def load(settings: AgNews, folder: Path) -> Dataset:
     FedstageError
         If a file is missing or invalid, or there are fewer texts than a size.
     """
-    place = folder / settings.folder
-    train, test = _read(place / "train.csv"), _read(place / "test.csv")
+    train, test = (_read(place_of(settings, folder, part)) for part in ("train", "test"))
     rows, every = choose_rows(settings, len(train), len(test)), [*train, *test]
     vocabulary = vocabulary_of(settings, folder, (every[row].text for row in rows.train.tolist()))
 

@@ -20,8 +20,8 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Camelyon16
+from fedstage.storage.raw_files import place_of, raw_files
 
-TABLE = "metadata.csv"
 CLASSES = ("normal", "tumor")
 WITHDRAWN = ("normal_086", "test_049")
 _SUFFIX = ".tif"
@@ -44,7 +44,9 @@ def load(settings: Camelyon16, folder: Path) -> Dataset:
         If a file is missing or invalid.
     """
     place = folder / settings.folder
-    slides = _find(place)
+    if not place.is_dir():
+        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    slides = _find(place_of(settings, folder, "table"), raw_files(settings, folder)["slides"])
     test = [slide for slide in slides if slide.name.startswith("test")]
     train = [slide for slide in slides if not slide.name.startswith("test")]
     for name, part in (("test_*", test), ("normal_* or tumor_*", train)):
@@ -60,21 +62,19 @@ def load(settings: Camelyon16, folder: Path) -> Dataset:
     )
 
 
-def _find(place: Path) -> list[_Slide]:
+def _find(table: Path, paths: Sequence[Path]) -> list[_Slide]:
     """Return the slides that have a file; the table may have more."""
-    if not place.is_dir():
-        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
     rows = {
-        row["slide_name"].removesuffix(_SUFFIX).lower(): _label_and_centre(place / TABLE, line, row)
-        for line, row in read_rows(place / TABLE, _COLUMNS, "the features")
+        row["slide_name"].removesuffix(_SUFFIX).lower(): _label_and_centre(table, line, row)
+        for line, row in read_rows(table, _COLUMNS, "the features")
     }
     slides = []
-    for path in sorted(place.glob("*.npy")):
+    for path in paths:
         name = path.name.split(".")[0].lower()
         if name in WITHDRAWN:
             continue
         if name not in rows:
-            raise FedstageError(f"{place / TABLE}: slide_name: has no {name}{_SUFFIX}")
+            raise FedstageError(f"{table}: slide_name: has no {name}{_SUFFIX}")
         slides.append(_Slide(name, path, *rows[name]))
     return slides
 

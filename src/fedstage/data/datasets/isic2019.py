@@ -22,9 +22,8 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Isic2019
+from fedstage.storage.raw_files import place_of
 
-PICTURES = "ISIC_2019_Training_Input_preprocessed"
-TABLE = "train_test_split"
 CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")
 _COLUMNS = ("image", "target", "center", "fold")
 _AT_ONCE = 64  # pictures decoded at a time, or all would be in memory twice
@@ -45,7 +44,8 @@ def load(settings: Isic2019, folder: Path) -> Dataset:
         If a file is missing or invalid, a picture is smaller than the crop, or there are fewer
         samples than a size.
     """
-    train, test = _read_table(folder / settings.folder).values()
+    table, pictures = (place_of(settings, folder, part) for part in ("table", "pictures"))
+    train, test = _read_table(table, pictures.parent).values()
     rows, every = choose_rows(settings, len(train), len(test)), [*train, *test]
     return Dataset(
         train=_images(every, rows.train, settings.crop),
@@ -56,11 +56,10 @@ def load(settings: Isic2019, folder: Path) -> Dataset:
     )
 
 
-def _read_table(place: Path) -> dict[str, list[_Picture]]:
-    """Return the pictures of each fold, in the order of the table."""
-    path = place / TABLE
+def _read_table(path: Path, place: Path) -> dict[str, list[_Picture]]:
+    """Return the pictures of each fold, which lie in a folder `place`, in the table's order."""
     folds: dict[str, list[_Picture]] = {"train": [], "test": []}
-    for line, row in read_rows(path, _COLUMNS, PICTURES):
+    for line, row in read_rows(path, _COLUMNS, place.name):
         where, fold = f"{path}: line {line}", row["fold"]
         if fold not in folds:
             raise FedstageError(f"{where}: fold = {fold!r}: must be train or test")
@@ -78,7 +77,7 @@ def _picture(place: Path, where: str, row: dict[str, str]) -> _Picture:
         raise FedstageError(f"{where}: target and center: must be integers") from None
     if not 0 <= label < len(CLASSES):
         raise FedstageError(f"{where}: target = {label}: must be 0..{len(CLASSES) - 1}")
-    return _Picture(place / PICTURES / f"{row['image']}.jpg", label, centre)
+    return _Picture(place / f"{row['image']}.jpg", label, centre)
 
 
 def _images(pictures: Sequence[_Picture], rows: Rows, crop: int) -> Images:

@@ -22,6 +22,7 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ParquetData
+from fedstage.storage.raw_files import find_part
 from fedstage.storage.tables import load_table
 
 _IMAGE_COLUMNS = ("img", "image")
@@ -61,9 +62,8 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     place = folder / settings.folder
     if not place.is_dir():
         raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
-    train_paths, test_paths = _find(place, "train"), _find(place, "test", "valid")
-    train = [_open(path, settings.label) for path in train_paths]
-    test = [_open(path, settings.label) for path in test_paths]
+    train = [_open(path, settings.label) for path in find_part(settings, folder, "train")]
+    test = [_open(path, settings.label) for path in find_part(settings, folder, "test")]
     every = [*train, *test]
     names = _class_names(every, settings.label)
     counts = (sum(len(file.labels) for file in files) for files in (train, test))
@@ -82,15 +82,6 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
         server_validation=part(rows.server_validation),
         class_names=names,
     )
-
-
-def _find(folder: Path, *prefixes: str) -> list[Path]:
-    """Return the files with the first prefix that has any, by name."""
-    patterns = [f"{prefix}*.parquet" for prefix in prefixes]
-    for pattern in patterns:
-        if paths := sorted(folder.glob(pattern)):
-            return paths
-    raise FedstageError(f"{folder}: has no {' or '.join(patterns)}")
 
 
 # --- columns --------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from fedstage.data.datasets.splits import Rows, Split, permutation
 from fedstage.data.datasets.texts import read_cells, tokens_of, vocabulary_of
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Sent140
+from fedstage.storage.raw_files import place_of
 
-FILE = "training.1600000.processed.noemoticon.csv"
 CLASSES = ("negative", "positive")
 _COLUMNS = ("polarity", "id", "date", "query", "user", "text")
 _LABELS = {"0": 0, "4": 1}
@@ -42,7 +42,7 @@ def load(settings: Sent140, folder: Path) -> Dataset:
     FedstageError
         If the file is missing or invalid, or has too few users with enough tweets for each group.
     """
-    path = folder / settings.folder / FILE
+    path = place_of(settings, folder, "tweets")
     tweets = _by_user(path, settings.min_samples)
     groups = divide_users(settings, len(tweets), path)
     train = _of_users(tweets, groups.train)

@@ -10,6 +10,7 @@ import torch
 from fedstage.data.datasets.wordpiece import SPECIAL, Vocabulary, build_vocabulary, encode
 from fedstage.errors import FedstageError
 from fedstage.settings.data import AgNews, Sent140
+from fedstage.storage.raw_files import place_of
 
 
 def read_cells(
@@ -54,7 +55,7 @@ def vocabulary_of(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]
 def _pieces(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]) -> list[str]:
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
-    path = folder / settings.vocabulary
+    path = place_of(settings, folder, "vocabulary")
     try:
         pieces = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -8,11 +8,12 @@ import torch
 from PIL import Image
 
 from fedstage.data.datasets import load
-from fedstage.data.datasets.isic2019 import CLASSES, PICTURES, TABLE
+from fedstage.data.datasets.isic2019 import CLASSES
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Isic2019
 
+PICTURES, TABLE = "ISIC_2019_Training_Input_preprocessed", "train_test_split"
 HEAD = "image,MEL,NV,BCC,AK,BKL,DF,VASC,SCC,UNK,target,center,fold,fold2"
 #: Name, class, centre, fold, width and height.
 ROWS = [

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedstage.data.datasets import load
-from fedstage.data.datasets.sent140 import CLASSES, FILE
+from fedstage.data.datasets.sent140 import CLASSES
 from fedstage.data.datasets.wordpiece import build_vocabulary, encode
 from fedstage.data.partitions import divide
 from fedstage.errors import FedstageError
@@ -14,6 +14,7 @@ from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Sent140
 from fedstage.settings.partitions import Natural
 
+FILE = "training.1600000.processed.noemoticon.csv"
 USERS = [f"user{number:02}" for number in range(10)]
 
 

@@ -1,0 +1,64 @@
+"""What has changed in the raw files behind a result, for ``fedstage why``."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedstage.errors import FedstageError
+from fedstage.plan.digests import RESULTS
+from fedstage.storage.files import load_json
+from fedstage.storage.provenance import SUFFIX
+from fedstage.storage.raw_contents import raw_of_job
+from fedstage.storage.yaml_files import load_yaml
+
+UNCHANGED = ", unchanged"
+
+
+class Changes(NamedTuple):
+    """The raw files of a data set: the folder, and (what became of it, name) of each of them."""
+
+    data: str
+    folder: Path
+    files: list[tuple[str, str]]
+
+
+def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterator[Changes]:
+    """Yield the raw files of each data set that `files` below a working folder belong to.
+
+    They are looked for in the data folder that a run would read: that of ``config.yaml``, or
+    `folder`, or where the job has read them.
+    """
+    found = (re.match(rf"{RESULTS}/data/([^/]+)/", file) for file in files)
+    for data in dict.fromkeys(match[1] for match in found if match):
+        path = root / RESULTS / "logs" / "dataset" / f"{data}{SUFFIX}"
+        job = load_json(path) if path.is_file() else {}
+        if "raw" in job:
+            place = _configured(root) or folder or Path(job["raw"]["folder"])
+            yield Changes(data, place, list(_compare(job, place)))
+
+
+def _compare(job: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    then = job["raw"]["files"]
+    now = raw_of_job(job["stage"], {"settings": job["options"]["settings"]}, folder)
+    if not now:
+        yield "not there now, so the result stays", f"all {len(then)}"
+        return
+    files = now["raw"]["files"]
+    for name in sorted({*then, *files}):
+        digest = files.get(name, "gone")
+        if name not in then:
+            yield f"{digest}, added", name
+        else:
+            same = digest == then[name]
+            yield (f"{digest}{UNCHANGED}" if same else f"{digest}, was {then[name]}"), name
+
+
+def _configured(root: Path) -> Path | None:
+    """Return the data folder of a working folder's configuration, if it names one."""
+    path = root / "config.yaml"
+    try:
+        folder = load_yaml(path).get("data_folder") if path.is_file() else None
+    except FedstageError:
+        return None
+    return root / folder if isinstance(folder, str) else None

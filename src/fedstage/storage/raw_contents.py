@@ -1,0 +1,131 @@
+"""Digests of the content of raw files, so that other data is another result.
+
+The rule `dataset` has one of them among its params. It follows from names and bytes alone, so that
+it is the same for a copy of the data in another place or on another machine.
+
+Reading the data at every call would take as long as using it. So digests are kept in the user's
+cache, a file a data folder, each with the size and times of the file that was read. A file that has
+just been written is read again: within the resolution of its times it may still change.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fedstage.plan.remembered import cache_folder
+from fedstage.settings.data import DataOption, DataSet
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json, save_json
+from fedstage.storage.raw_files import raw_files
+
+_DIGITS = 16
+_SETTLED = 2.0  # seconds after which a change changes a file's times, on every file system
+_LARGE = 10**9  # bytes that take long enough to say so
+
+Contents = dict[str, str]
+#: Size, times of the last change of content and of anything (ns), digest.
+Known = dict[str, list[Any]]
+
+
+def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
+    """Return the digest of each raw file by its name below the data folder.
+
+    None if the set names no raw files, or a part of them has no file that can be read: data that
+    has been put away is not other data.
+    """
+    parts = raw_files(settings, folder) if folder is not None and settings.raw else {}
+    if folder is None or not parts or not all(parts.values()):
+        return None
+    files = {os.path.relpath(path, folder): path for paths in parts.values() for path in paths}
+    try:
+        return digests(files, cache_folder() / "raw" / _name_of(folder))
+    except OSError:
+        return None
+
+
+def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | None:
+    """Return a digest of the content of a set's raw files, None if it names none.
+
+    Where they are not there, they count as what the `record` of the job says that it has read.
+    """
+    contents = raw_contents(settings, folder) or (recorded(record) if settings.raw else None)
+    if not contents:
+        return None
+    return hashlib.sha256(json.dumps(sorted(contents.items())).encode()).hexdigest()[:_DIGITS]
+
+
+def recorded(record: Path) -> Contents | None:
+    """Return the raw files in a job's record with their digests, None if it has none."""
+    if not record.is_file():
+        return None
+    contents: Contents | None = load_json(record).get("raw", {}).get("files")
+    return contents
+
+
+def raw_of_job(stage: str, options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+    """Return what a job's record says of raw files: the data folder and their digests, if any."""
+    if stage != "dataset":
+        return {}
+    raw = json.loads(options["settings"])
+    settings = validate(DataOption, {"data": raw}, "--settings").data
+    folder = options.get("folder") or folder
+    contents = raw_contents(settings, folder)
+    return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
+
+
+def digests(files: Mapping[str, Path], cache: Path) -> Contents:
+    """Return the digest of each file, read only where `cache` does not know it.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read.
+    """
+    known = _load(cache)
+    marks = {name: _mark(path) for name, path in files.items()}
+    new = {name: mark for name, mark in marks.items() if known.get(name, [])[:-1] != mark}
+    _announce(sum(mark[0] for mark in new.values()), cache)
+    read = {name: _digest(files[name]) for name in new}
+    before = time.time() - _SETTLED
+    kept = {name: [*mark, read[name]] for name, mark in new.items() if mark[-1] < before * 1e9}
+    if kept:
+        with suppress(OSError):  # where nothing can be kept, files are read every time
+            save_json(cache, known | kept)
+    return {name: read.get(name) or known[name][-1] for name in files}
+
+
+def _load(cache: Path) -> Known:
+    """Return what is known; a cache that is damaged knows nothing."""
+    try:
+        known = json.loads(cache.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    lists = isinstance(known, dict) and all(isinstance(one, list) for one in known.values())
+    return known if lists else {}
+
+
+def _mark(path: Path) -> list[int]:
+    """Return what changes with a file's content; the last time does so even if the other is set."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+
+
+def _name_of(folder: Path) -> str:
+    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:_DIGITS] + ".json"
+
+
+def _announce(size: int, cache: Path) -> None:
+    if size >= _LARGE:
+        text = f"reading {size / 1e9:.0f} GB of raw data, whose digests are then kept in {cache}"
+        print(text, file=sys.stderr)

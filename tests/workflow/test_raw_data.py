@@ -1,0 +1,147 @@
+"""Raw data is part of the graph: other content is another result, the same elsewhere is not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from fedstage.randomness import numpy_generator
+
+pytestmark = pytest.mark.workflow
+
+DATA = {"parquet": {"folder": "mine"}}
+METRICS = "results/training/*/metrics/*/*.parquet"
+NOTHING = "Nothing to be done"
+
+
+def write_part(path, size, flipped=False):
+    """Write images of two classes, the light and the dark, as PNG in Parquet."""
+    draws = numpy_generator(0, "dataset", path.stem)
+    labels = np.arange(size) % 2
+    rows = []
+    for label in labels.tolist():
+        pixels = draws.integers(100, 120, (6, 6, 3)) + 100 * label
+        file = BytesIO()
+        Image.fromarray(pixels.astype(np.uint8)).save(file, "png")
+        rows.append({"bytes": file.getvalue(), "path": None})
+    shown = 1 - labels if flipped else labels
+    pq.write_table(pa.table({"img": rows, "label": pa.array(shown)}), path)
+
+
+@pytest.fixture(scope="module")
+def once(new_project, tmp_path_factory):
+    """A finished run on images of one's own, in a folder `data` beside the results."""
+    project = new_project().configure(
+        data=DATA, clients=2, participants=2, rounds=1, validation=0.0, methods=["fedavg"]
+    )
+    folder = project.path / "data" / "mine"
+    folder.mkdir(parents=True)
+    write_part(folder / "train.parquet", 60)
+    write_part(folder / "test.parquet", 20)
+    project.make("--rerun-triggers", "mtime", "params", FEDSTAGE_DATA="data")
+    return project
+
+
+@pytest.fixture
+def mine(once, tmp_path):
+    """A copy of the finished run, its raw data included."""
+    shutil.copytree(once.path, tmp_path / "copy")
+    return type(once)(tmp_path / "copy")
+
+
+def plan(project, folder="data", *arguments):
+    return project.make("--dry-run", *arguments, FEDSTAGE_DATA=folder)
+
+
+def accuracy(project):
+    (metrics,) = project.files(METRICS)
+    return pq.read_table(project.path / metrics).to_pylist()[-1]
+
+
+def why(project, file, folder="data"):
+    command = [sys.executable, "-m", "fedstage.execution.cli", "why", str(file)]
+    answer = subprocess.run(
+        command, cwd=project.path, env=os.environ | {"FEDSTAGE_DATA": folder}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return answer.stdout
+
+
+def test_flipped_labels_are_another_result(mine):
+    before = accuracy(mine)
+    (train,) = mine.files("results/data/*/train.safetensors")
+    assert "was" not in why(mine, train)
+    write_part(mine.path / "data/mine/train.parquet", 60, flipped=True)
+    said = why(mine, train).splitlines()
+    assert any(line.endswith("mine/train.parquet") and ", was " in line for line in said)
+    assert any(line.endswith("mine/test.parquet") and ", unchanged" in line for line in said)
+    run = mine.make(FEDSTAGE_DATA="data")
+    assert run.jobs["dataset"] == run.jobs["partition"] == run.jobs["evaluation"] == 1
+    assert run.jobs["local_training"] == 2
+    assert accuracy(mine) != before
+    assert ", was " not in why(mine, train)
+    assert NOTHING in plan(mine).output
+
+
+def test_an_added_file_is_another_result(mine):
+    write_part(mine.path / "data/mine/train-2.parquet", 20)
+    (metrics,) = mine.files(METRICS)
+    assert any(
+        line.endswith("mine/train-2.parquet") and ", added" in line
+        for line in why(mine, metrics).splitlines()
+    )
+    run = mine.make(FEDSTAGE_DATA="data")
+    assert run.jobs["dataset"] == run.jobs["partition"] == run.jobs["tables"] == 1
+    (info,) = mine.files("results/data/*/info.json")
+    assert json.loads((mine.path / info).read_text())["train"] == 80
+
+
+def test_another_data_folder_counts_by_its_content(mine):
+    shutil.copytree(mine.path / "data", mine.path / "elsewhere", copy_function=shutil.copyfile)
+    assert NOTHING in plan(mine, "elsewhere").output
+    write_part(mine.path / "elsewhere/mine/test.parquet", 20, flipped=True)
+    assert plan(mine, "elsewhere").jobs["dataset"] == 1
+    assert NOTHING in plan(mine).output
+    (train,) = mine.files("results/data/*/train.safetensors")
+    assert ", was " in why(mine, train, "elsewhere")
+
+
+def test_files_that_are_touched_or_not_read_change_nothing(mine):
+    (mine.path / "data/mine/train.parquet").touch()
+    (mine.path / "data/mine/README.md").write_text("Mine.")
+    write_part(mine.path / "data/mine/validation.parquet", 20)  # read only where there is no test
+    assert NOTHING in plan(mine).output
+
+
+@pytest.mark.parametrize("folder", ["nowhere", ""])
+def test_data_that_has_been_put_away_is_not_other_data(mine, folder):
+    assert NOTHING in plan(mine, folder).output
+    shutil.rmtree(mine.path / "data/mine")
+    assert NOTHING in plan(mine).output
+    (train,) = mine.files("results/data/*/train.safetensors")
+    assert "not there now" in why(mine, train)
+
+
+def test_a_missing_folder_is_one_line_of_the_job_and_no_fault_of_the_plan(project):
+    project.configure(data=DATA, methods=["fedavg"])
+    assert plan(project, "nowhere").jobs["dataset"] == 1
+    run = project.call(FEDSTAGE_DATA="nowhere")
+    assert run.code
+    assert "fedstage dataset: data = parquet: data folder nowhere: no such folder" in run.output
+
+
+def test_results_of_data_without_raw_files_outlive_the_param(copy):
+    params = [repr("as before")]
+    for path in (copy.path / ".snakemake" / "metadata").rglob("*"):
+        if path.is_file() and (record := json.loads(path.read_text())).get("rule") == "dataset":
+            params = record["params"]
+    assert len(params) == 3
+    assert len(set(params)) == 2  # source and settings, as before there was a param for raw files

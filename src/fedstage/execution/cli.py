@@ -8,7 +8,7 @@ import argparse
 import inspect
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
@@ -21,7 +21,6 @@ from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
 from fedstage.storage.provenance import write_record
-from fedstage.storage.raw_contents import raw_of_job
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
@@ -60,9 +59,17 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         return 1
     if log is not None:
         log.write_text(f"fedstage {name} {' '.join(arguments)}\n{timings.finish()}\n")
-        raw = raw_of_job(name, options, default_folder())
-        write_record(log, name, options, source, timings.figures(), raw)
+        write_record(log, name, options, source, timings.figures(), _raw_files(name, options))
     return 0
+
+
+def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a record says of the raw files that a job has read."""
+    if name != "dataset":
+        return {}
+    from fedstage.storage.raw_contents import raw_of_job
+
+    return raw_of_job(options["settings"], options["folder"] or default_folder())
 
 
 def run_why(arguments: Sequence[str]) -> int:
@@ -86,8 +93,23 @@ def run_check(arguments: Sequence[str]) -> int:
     return _print("check", lambda: check(options.config, options.workflow))
 
 
+def run_missing(arguments: Sequence[str]) -> int:
+    """Print the files that are gone."""
+    from fedstage.execution.missing import list_missing
+
+    about = "List the files of finished jobs that are gone. No run needs them: name them."
+    usage = "fedstage missing [TARGET ...] [options of snakemake]"
+    parser = argparse.ArgumentParser(usage=usage, description=about, allow_abbrev=False)
+    given = parser.parse_known_args(arguments)[1]
+    return _print("missing", lambda: list_missing(given))
+
+
 #: Commands that are no stages.
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"why": run_why, "check": run_check}
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "why": run_why,
+    "check": run_check,
+    "missing": run_missing,
+}
 
 
 def _print(command: str, answer: Callable[[], str]) -> int:
@@ -133,6 +155,7 @@ def _usage(command: str) -> int:
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")
     print("fedstage check: whether config.yaml and all experiments are valid")
+    print("fedstage missing [TARGET]: which files of finished jobs are gone")
     return 0 if command in ("--help", "-h") else 2
 
 

@@ -40,7 +40,7 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
 
 def _compare(job: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
     then = job["raw"]["files"]
-    now = raw_of_job(job["stage"], {"settings": job["options"]["settings"]}, folder)
+    now = raw_of_job(job["options"]["settings"], folder)
     if not now:
         yield "not there now, so the result stays", f"all {len(then)}"
         return

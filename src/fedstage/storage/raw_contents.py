@@ -68,13 +68,12 @@ def recorded(record: Path) -> Contents | None:
     return contents
 
 
-def raw_of_job(stage: str, options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Return what a job's record says of raw files: the data folder and their digests, if any."""
-    if stage != "dataset":
-        return {}
-    raw = json.loads(options["settings"])
-    settings = validate(DataOption, {"data": raw}, "--settings").data
-    folder = options.get("folder") or folder
+def raw_of_job(option: str, folder: Path | None) -> dict[str, Any]:
+    """Return what the record of a job `dataset` says of raw files, if its set names any.
+
+    `option` are the set's settings as JSON.
+    """
+    settings = validate(DataOption, {"data": json.loads(option)}, "--settings").data
     contents = raw_contents(settings, folder)
     return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
 

@@ -1,0 +1,205 @@
+"""Digests of raw files, and when a file is read again."""
+
+import json
+import os
+
+import pytest
+
+from fedstage.settings.base import subclasses
+from fedstage.settings.data import (
+    AgNews,
+    DataSet,
+    Digits,
+    HeartDisease,
+    ParquetData,
+    TorchvisionData,
+)
+from fedstage.storage import raw_contents as module
+from fedstage.storage.raw_contents import digests, raw_contents, raw_digest, raw_of_job, recorded
+from fedstage.storage.raw_files import find_part, place_of, raw_files
+
+MINE = ParquetData(name="parquet", folder="mine")
+ALICE = "2bd806c97f0e00af"  # SHA-256 of "alice", by sha256sum
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "data" / "mine"
+    place.mkdir(parents=True)
+    for name, text in {"train-1": "alice", "train-0": "bob", "test": "carol"}.items():
+        (place / f"{name}.parquet").write_text(text)
+    return place.parent
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The names of the files that are read."""
+    names, digest = [], module._digest
+
+    def note(path):
+        names.append(path.name)
+        return digest(path)
+
+    monkeypatch.setattr(module, "_digest", note)
+    return names
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """Files that were written long ago."""
+    monkeypatch.setattr(module, "_SETTLED", -1.0)
+
+
+def of(folder, settings=MINE):
+    return raw_digest(settings, folder, folder / "no.record.json")
+
+
+def test_files_have_names_and_digests(folder):
+    contents = raw_contents(MINE, folder)
+    assert list(contents) == ["mine/train-0.parquet", "mine/train-1.parquet", "mine/test.parquet"]
+    assert contents["mine/train-1.parquet"] == ALICE
+
+
+def test_content_and_names_decide(folder):
+    before = of(folder)
+    (folder / "mine/train-1.parquet").write_text("alicf")
+    changed = of(folder)
+    (folder / "mine/train-2.parquet").write_text("dave")
+    assert len({before, changed, of(folder)}) == 3
+
+
+def test_place_and_times_do_not(folder, tmp_path):
+    before = of(folder)
+    for path in (folder / "mine").iterdir():
+        os.utime(path, (1, 1))
+    assert of(folder) == before
+    assert of(folder.rename(tmp_path / "elsewhere")) == before
+
+
+def test_files_that_the_loader_does_not_read_do_not_count(folder):
+    before = of(folder)
+    for name in ("README.md", "valid.parquet", "other.parquet"):
+        (folder / "mine" / name).write_text("new")
+    assert of(folder) == before
+
+
+def test_validation_files_count_where_there_is_no_test(folder):
+    (folder / "mine/test.parquet").rename(folder / "mine/validation.parquet")
+    assert "mine/validation.parquet" in raw_contents(MINE, folder)
+
+
+def test_a_file_is_read_once(folder, read, settled):
+    first = raw_contents(MINE, folder)
+    assert sorted(read) == ["test.parquet", "train-0.parquet", "train-1.parquet"]
+    read.clear()
+    assert raw_contents(MINE, folder) == first
+    assert read == []
+
+
+def test_only_what_has_changed_is_read_again(folder, read, settled):
+    raw_contents(MINE, folder)
+    path, times = folder / "mine/test.parquet", (folder / "mine/test.parquet").stat()
+    read.clear()
+    path.write_text("CAROL")  # as many bytes
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # of the same time
+    assert raw_contents(MINE, folder)["mine/test.parquet"] != ALICE
+    assert read == ["test.parquet"]
+
+
+def test_a_file_that_was_just_written_is_read_again(folder, read):
+    for _ in range(2):
+        raw_contents(MINE, folder)
+    assert len(read) == 2 * 3
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"a.txt": 3}', "\0"])
+def test_a_damaged_cache_knows_nothing(tmp_path, content):
+    cache = tmp_path / "cache.json"
+    cache.write_text(content)
+    (tmp_path / "a.txt").write_text("alice")
+    assert digests({"a.txt": tmp_path / "a.txt"}, cache) == {"a.txt": ALICE}
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, settled):
+    (tmp_path / "a.txt").write_text("alice")
+    cache = tmp_path / "a.txt" / "cache.json"
+    assert digests({"a.txt": tmp_path / "a.txt"}, cache) == {"a.txt": ALICE}
+
+
+def test_data_that_is_not_there_is_what_the_job_has_read(folder, tmp_path):
+    before = of(folder)
+    record = tmp_path / "a.record.json"
+    said = raw_of_job(json.dumps(MINE.model_dump(mode="json")), folder)
+    record.write_text(json.dumps({"stage": "dataset", **said}))
+    assert recorded(record) == raw_contents(MINE, folder)
+    (folder / "mine/test.parquet").unlink()
+    for place in (folder, folder / "nowhere", None):
+        assert raw_digest(MINE, place, record) == before
+        assert raw_digest(MINE, place, tmp_path / "none.json") is None
+
+
+def test_a_record_says_where_the_files_were(folder):
+    option = json.dumps({"name": "parquet", "folder": "mine"})
+    assert raw_of_job(option, folder)["raw"]["folder"] == str(folder)
+    assert raw_of_job('"digits"', folder) == {}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Digits(name="digits"),
+        TorchvisionData(name="svhn"),
+        HeartDisease(name="heart_disease"),
+    ],
+)
+def test_verified_data_has_no_raw_files(folder, settings):
+    assert raw_files(settings, folder) == {}
+    assert of(folder, settings) is None
+
+
+def test_a_file_of_a_setting_counts_where_it_is_set(folder):
+    for name in ("train.csv", "test.csv"):
+        (folder / "mine" / name).write_text(name)
+    (folder / "pieces [1].txt").write_text("[PAD]")
+    without = AgNews(name="ag_news", folder="mine")
+    given = without.model_copy(update={"vocabulary": "pieces [1].txt"})
+    assert list(raw_contents(without, folder)) == ["mine/train.csv", "mine/test.csv"]
+    assert "pieces [1].txt" in raw_contents(given, folder)
+    assert place_of(given, folder, "vocabulary") == folder / "pieces [1].txt"
+
+
+def test_a_folder_is_taken_literally_and_may_lie_elsewhere(folder):
+    odd = (folder / "mine").rename(folder / "my [data]*")
+    for name in ("my [data]*", str(odd)):
+        settings = ParquetData(name="parquet", folder=name)
+        assert [path.name for path in find_part(settings, folder, "test")] == ["test.parquet"]
+        assert len(raw_contents(settings, folder)) == 3
+
+
+def test_a_data_set_that_names_no_files_reads_its_whole_folder(folder):
+    class New(DataSet):
+        name: str = "new"
+        folder: str = "mine"
+
+    (folder / "mine/below").mkdir()
+    (folder / "mine/below/more.txt").write_text("more")
+    assert len(raw_contents(New(), folder)) == 4
+
+
+def test_every_data_set_in_the_folder_says_what_it_reads():
+    kinds = [kind for kind in subclasses(DataSet) if kind.__module__ == DataSet.__module__]
+    for kind in kinds:
+        for patterns in kind.raw.values() if kind.names() else ():
+            keys = {pattern.partition("/")[0].strip("{}") for pattern in patterns}
+            assert keys <= set(kind.model_fields), kind
+
+
+def test_much_to_read_is_said(folder, capsys, monkeypatch):
+    monkeypatch.setattr(module, "_LARGE", 1)
+    raw_contents(MINE, folder)
+    assert "of raw data" in capsys.readouterr().err

@@ -1,0 +1,48 @@
+"""Files between those that are there: nothing needs them, so they are named to be made again."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+def missing(project, *arguments):
+    """Return the files that are gone, of the command as a user gives it."""
+    snakefile = project.command()[4]
+    command = [sys.executable, "-m", "fedstage.execution.cli", "missing", *arguments]
+    done = subprocess.run(
+        [*command, "--snakefile", snakefile], cwd=project.path, check=True, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+def test_files_that_are_gone_are_named_and_made_again(copy):
+    assert missing(copy) == []  # a state that was temporary is gone, and not missing
+    before = copy.results()
+    line = copy.line()
+    gone = [
+        *(copy.path / "results/partitions").glob("*/clients.parquet"),
+        *line.glob("round_0001/group_0/aggregated.safetensors"),
+        min(line.glob("round_0002/**/slot_*.safetensors")),
+    ]
+    for path in gone:
+        path.unlink()
+    assert "Nothing to be done" in copy.plan().output
+    names = [str(path.relative_to(copy.path)) for path in gone]
+    assert sorted(missing(copy)) == sorted(names)
+    copy.make(*names)
+    assert copy.results() == before
+    assert missing(copy) == []
+
+
+@pytest.mark.parametrize("keep", ["models", "needed"])
+def test_files_that_are_not_kept_are_not_missing(project, keep):
+    execution = {"granularity": "segment", "segment_rounds": 2}
+    project.configure(keep=keep, execution=execution, methods=["fedavg"], rounds=3).make()
+    assert missing(project) == []
+    (model,) = project.line().glob("round_0003/group_0/aggregated.safetensors")
+    model.unlink()
+    assert len(missing(project)) == 1 or project.plan().jobs

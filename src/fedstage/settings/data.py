@@ -65,7 +65,6 @@ class Digits(ImageSet):
     """
 
     in_folder: ClassVar[bool] = False
-    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["digits"]
     test: Positive = 360
     held_out: Count = 360

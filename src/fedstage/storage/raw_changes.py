@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.digests import RESULTS
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
-from fedstage.storage.raw_contents import raw_of_job
+from fedstage.storage.raw_contents import Contents, raw_of_job
 from fedstage.storage.yaml_files import load_yaml
 
 UNCHANGED = ", unchanged"
@@ -33,18 +33,20 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
     for data in dict.fromkeys(match[1] for match in found if match):
         path = root / RESULTS / "logs" / "dataset" / f"{data}{SUFFIX}"
         job = load_json(path) if path.is_file() else {}
-        if "raw" in job:
-            place = _configured(root) or folder or Path(job["raw"]["folder"])
-            yield Changes(data, place, list(_compare(job, place)))
+        then = job.get("raw", {"folder": None, "files": {}})
+        place = _configured(root) or folder or then["folder"]
+        if job and place is not None:
+            yield Changes(data, Path(place), list(_compare(job, then["files"], Path(place))))
 
 
-def _compare(job: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
-    then = job["raw"]["files"]
-    now = raw_of_job(job["options"]["settings"], folder)
-    if not now:
+def _compare(job: dict[str, Any], then: Contents, folder: Path) -> Iterator[tuple[str, str]]:
+    files = raw_of_job(job["options"]["settings"], folder).get("raw", {}).get("files", {})
+    if then and not files:
         yield "not there now, so the result stays", f"all {len(then)}"
         return
-    files = now["raw"]["files"]
+    if files and not then:
+        yield "not recorded: made before the records named raw files", f"all {len(files)}"
+        return
     for name in sorted({*then, *files}):
         digest = files.get(name, "gone")
         if name not in then:

@@ -39,8 +39,10 @@ def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
     None if the set names no raw files, or a part of them has no file that can be read: data that
     has been put away is not other data.
     """
-    parts = raw_files(settings, folder) if folder is not None and settings.raw else {}
-    if folder is None or not parts or not all(parts.values()):
+    if folder is None:
+        return None
+    parts = raw_files(settings, folder)
+    if not parts or not all(parts.values()):
         return None
     files = {os.path.relpath(path, folder): path for paths in parts.values() for path in paths}
     try:
@@ -54,7 +56,7 @@ def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | No
 
     Where they are not there, they count as what the `record` of the job says that it has read.
     """
-    contents = raw_contents(settings, folder) or (recorded(record) if settings.raw else None)
+    contents = raw_contents(settings, folder) or recorded(record)
     if not contents:
         return None
     return hashlib.sha256(json.dumps(sorted(contents.items())).encode()).hexdigest()[:_DIGITS]

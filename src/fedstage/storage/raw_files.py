@@ -11,7 +11,13 @@ from fedstage.settings.data import DataSet
 
 
 def raw_files(settings: DataSet, folder: Path) -> dict[str, list[Path]]:
-    """Return the files of each part by name, below a data folder; a part may have none."""
+    """Return the files of each part by name, below a data folder; a part may have none.
+
+    Raises
+    ------
+    FedstageError
+        If a pattern names a setting that there is not.
+    """
     return {part: _first(settings, folder, part) for part in _parts(settings)}
 
 
@@ -32,6 +38,8 @@ def place_of(settings: DataSet, folder: Path, part: str) -> Path:
 
 def _parts(settings: DataSet) -> list[str]:
     """Return the parts without those whose setting is left out, such as a vocabulary."""
+    if not settings.in_folder:
+        return []
     return [part for part, patterns in settings.raw.items() if _value(settings, patterns[0])]
 
 
@@ -51,5 +59,11 @@ def _split(settings: DataSet, folder: Path, pattern: str) -> tuple[Path, str]:
 
 
 def _value(settings: DataSet, pattern: str) -> str | None:
-    value: str | None = getattr(settings, pattern.partition("/")[0].strip("{}"))
+    key = pattern.partition("/")[0].strip("{}")
+    if key not in type(settings).model_fields:
+        raise FedstageError(
+            f"data = {settings.name}: raw: {pattern!r}: there is no setting {key!r}; the settings "
+            "class must name in `raw` the files that its loader reads"
+        )
+    value: str | None = getattr(settings, key)
     return value

@@ -135,6 +135,8 @@ def _raw_files(artefact: Artefact, folder: Path | None) -> Iterator[str]:
     """Yield the raw files of the data sets that the file is part of, or was made from."""
     read = (file for files in _read(artefact).values() for file in files)
     for data, place, files in raw_changes(artefact.root, [artefact.name, *read], folder):
+        if not files:
+            continue
         yield f"raw files of {data}, in {place}"
         yield from _some(files)
 

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from fedstage.errors import FedstageError
 from fedstage.settings.base import subclasses
 from fedstage.settings.data import (
     AgNews,
@@ -191,10 +192,23 @@ def test_a_data_set_that_names_no_files_reads_its_whole_folder(folder):
     assert len(raw_contents(New(), folder)) == 4
 
 
+def test_a_data_set_without_a_folder_must_name_its_files(folder):
+    class Elsewhere(DataSet):
+        name: str = "elsewhere"
+
+    fault = r"data = elsewhere: raw: '\{folder\}/\*\*/\*': there is no setting 'folder'"
+    with pytest.raises(FedstageError, match=fault):
+        of(folder, Elsewhere())
+
+
 def test_every_data_set_in_the_folder_says_what_it_reads():
-    kinds = [kind for kind in subclasses(DataSet) if kind.__module__ == DataSet.__module__]
+    kinds = [
+        kind
+        for kind in subclasses(DataSet)
+        if kind.__module__ == DataSet.__module__ and "name" in kind.__annotations__
+    ]
     for kind in kinds:
-        for patterns in kind.raw.values() if kind.names() else ():
+        for patterns in kind.raw.values() if kind.in_folder else ():
             keys = {pattern.partition("/")[0].strip("{}") for pattern in patterns}
             assert keys <= set(kind.model_fields), kind
 

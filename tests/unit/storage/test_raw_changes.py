@@ -1,0 +1,81 @@
+"""What `fedstage why` says of raw files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedstage.storage.raw_changes import raw_changes
+from fedstage.storage.raw_contents import raw_of_job
+
+OPTION = json.dumps({"name": "parquet", "folder": "mine"})
+FILES = ["results/data/mine-0/train.safetensors", "results/data/mine-0/info.json", "results/x/y"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A working folder with the record of a data set that was read from its folder `data`."""
+    for name in ("train", "test"):
+        path = tmp_path / "data" / "mine" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    write_record(tmp_path, **raw_of_job(OPTION, tmp_path / "data"))
+    return tmp_path
+
+
+def write_record(root, **raw):
+    path = root / "results/logs/dataset/mine-0.record.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"stage": "dataset", "options": {"settings": OPTION}, **raw}))
+
+
+def said(root, folder=None):
+    """Return what became of each file, without its digests of now."""
+    (one,) = raw_changes(root, FILES, folder)
+    assert one.data == "mine-0"
+    return {name: how.partition(", ")[2] or how for how, name in one.files}
+
+
+def test_nothing_has_changed(root):
+    assert said(root) == {"mine/train.parquet": "unchanged", "mine/test.parquet": "unchanged"}
+
+
+def test_what_has_changed_is_named(root):
+    (root / "data/mine/train.parquet").write_text("TRAIN")
+    (root / "data/mine/train-1.parquet").write_text("more")
+    (root / "data/mine/test.parquet").rename(root / "data/mine/test-1.parquet")
+    found = said(root)
+    assert found["mine/train.parquet"].startswith("was ")
+    assert found["mine/train-1.parquet"] == found["mine/test-1.parquet"] == "added"
+    assert found["mine/test.parquet"].startswith("was ")
+
+
+def test_the_folder_is_that_of_a_run(root):
+    (root / "data").rename(root / "moved")
+    assert said(root) == {"all 2": "so the result stays"}
+    assert said(root, root / "moved")["mine/test.parquet"] == "unchanged"
+    (root / "config.yaml").write_text("data_folder: moved\n")
+    assert said(root, Path("nowhere"))["mine/test.parquet"] == "unchanged"
+
+
+@pytest.mark.parametrize("text", ["targets: [a]\n", "a: [\n"])
+def test_a_configuration_that_names_no_folder_is_passed_over(root, text):
+    (root / "config.yaml").write_text(text)
+    assert said(root)["mine/test.parquet"] == "unchanged"
+
+
+def test_a_record_of_before_says_so(root):
+    write_record(root)
+    assert said(root, root / "data") == {
+        "all 2": "not recorded: made before the records named raw files"
+    }
+
+
+def test_without_records_there_is_nothing_to_say(root):
+    (root / "results/logs/dataset/mine-0.record.json").unlink()
+    assert list(raw_changes(root, FILES, root / "data")) == []

@@ -56,6 +56,8 @@ def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | No
 
     Where they are not there, they count as what the `record` of the job says that it has read.
     """
+    if not (settings.in_folder and settings.raw):
+        return None
     contents = raw_contents(settings, folder) or recorded(record)
     if not contents:
         return None

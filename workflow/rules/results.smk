@@ -48,6 +48,7 @@ rule figures:
         runs=f"results/descriptions/{AT}.runs.json",
         metrics=of_runs("metrics", "over_rounds"),
         partitions=of_runs("partition"),
+        infos=of_runs("info"),
     output:
         accuracy=shown(f"results/figures/{AT}_accuracy.png", "accuracy", "accuracy over rounds"),
         partition=shown(f"results/figures/{AT}_partition.png", "partition", "partition"),

@@ -14,6 +14,7 @@ from fedstage.settings.base import (
     Positive,
     Settings,
 )
+from fedstage.settings.tables import TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
 Length = Annotated[int, Field(ge=3)]
@@ -25,19 +26,25 @@ class DataSet(Choice):
     """A data set of `samples` that are images, features, bags or tokens.
 
     `has_own_test`: the test samples also exist as each client would prepare them. `in_folder`: the
-    set is read from the data folder.
+    set is read from the data folder. `centres`: how many natural clients the set has by definition.
     """
 
     room: ClassVar[str] = "data.datasets"
     samples: ClassVar[str] = "images"
     has_own_test: ClassVar[bool] = False
     in_folder: ClassVar[bool] = True
+    centres: ClassVar[int | None] = None
 
     @property
     def holds_out(self) -> bool:
         """Whether samples are set aside as public ones."""
         share: float = getattr(self, "held_out", 0)
         return share > 0
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether it is known whose each sample is, as the natural partition needs."""
+        return self.centres is not None or getattr(self, "client_column", None) is not None
 
 
 class ImageSet(DataSet):
@@ -133,6 +140,25 @@ class ParquetData(Sized, ImageSet):
     image_size: Positive | None = None
 
 
+class TableData(Sized, TableColumns):
+    """Tables of features, CSV or Parquet, in `folder` below the data folder: a row a sample.
+
+    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``. Without test
+    files `test_fraction` sets a share of all rows aside, drawn with `split_seed`, as evenly over
+    clients and labels as can be. What the columns mean: `TableColumns`.
+    """
+
+    samples: ClassVar[str] = "features"
+    name: Literal["table"]
+    folder: str
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.test_fraction is not None and self.division is not None:
+            yield "test_fraction and division: give one of them"
+
+
 class HeartDisease(DataSet):
     """Fed-Heart-Disease: the four centres of the UCI Heart Disease files, 13 features a patient.
 
@@ -143,6 +169,7 @@ class HeartDisease(DataSet):
 
     samples: ClassVar[str] = "features"
     has_own_test: ClassVar[bool] = True
+    centres: ClassVar[int] = 4
     name: Literal["heart_disease"]
     folder: str = "heart_disease"
     held_out: ClassVar[int] = 0
@@ -156,6 +183,7 @@ class Isic2019(Sized, ImageSet):
     pixels of each are used. The centres are the natural partition.
     """
 
+    centres: ClassVar[int] = 6
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
     crop: Positive = 200
@@ -169,6 +197,7 @@ class Camelyon16(DataSet):
     """
 
     samples: ClassVar[str] = "bags"
+    centres: ClassVar[int] = 2
     name: Literal["camelyon16"]
     folder: str = "fed_camelyon16"
     max_tiles: Positive = 10_000
@@ -212,6 +241,11 @@ class Sent140(DataSet):
     vocabulary: str | None = None
     vocabulary_size: VocabularySize = 30_522
 
+    @property
+    def has_clients(self) -> bool:
+        """Users are the clients."""
+        return True
+
     def _faults(self) -> Iterator[str]:
         if self.held_out + self.server_validation >= 1:
             yield (
@@ -221,7 +255,15 @@ class Sent140(DataSet):
 
 
 Data = ByName[
-    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
+    Digits
+    | TorchvisionData
+    | ParquetData
+    | TableData
+    | HeartDisease
+    | Isic2019
+    | Camelyon16
+    | AgNews
+    | Sent140
 ]
 
 

@@ -3,7 +3,12 @@
 from pathlib import Path
 
 from fedstage.results.figures.accuracy import draw_accuracy
-from fedstage.results.figures.partition import draw_partition, find_partitions, read_histogram
+from fedstage.results.figures.partition import (
+    draw_partition,
+    find_partitions,
+    read_histogram,
+    read_names,
+)
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import for_people, frame_for_people
@@ -20,4 +25,5 @@ def figures(*, runs: Path, accuracy: Path, partition: Path) -> None:
     files = find_partitions(experiment.runs)
     histograms = {label: read_histogram(file) for label, file in files.items()}
     seed = experiment.runs[0].settings[SEED]
-    save_figure(draw_partition(histograms, title, seed), partition)
+    names = read_names(experiment.runs)
+    save_figure(draw_partition(histograms, title, seed, names), partition)

@@ -52,6 +52,7 @@ rule figures:
     output:
         accuracy=shown(f"results/figures/{AT}_accuracy.png", "accuracy", "accuracy over rounds"),
         partition=shown(f"results/figures/{AT}_partition.png", "partition", "partition"),
+        samples=f"results/figures/{AT}_partition.csv",
     log:
         f"results/logs/figures/{AT}.log",
     params:
@@ -61,6 +62,7 @@ rule figures:
     shell:
         "fedstage figures --log {log} --fingerprint {params.source}"
         " --runs {input.runs} --accuracy {output.accuracy} --partition {output.partition}"
+        " --samples {output.samples}"
 
 
 rule comparison:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -91,7 +91,7 @@ def named_column(key: str, name: str, files: Files) -> Named:
     FedstageError
         If a file has no such column, or one of another type, or a value is missing.
     """
-    values: list[int | str] = []
+    values: list[Any] = []
     for path, table in files:
         require(path, key, name, table.column_names)
         column, where = table.column(name), f"{path}: {key} = {name!r}"
@@ -100,11 +100,13 @@ def named_column(key: str, name: str, files: Files) -> Named:
             raise FedstageError(f"{path}: row {row}: {name}: missing; a value is required")
         kind = kind_of(column.type)
         if kind not in ("integer", "text", "boolean"):
-            raise FedstageError(f"{where}: column is {column.type}; must be integer, text or boolean")
+            raise FedstageError(
+                f"{where}: column is {column.type}; must be integer, text or boolean"
+            )
         values += column.to_pylist() if kind == "integer" else _texts(column)
         if isinstance(values[-1], int) != isinstance(values[0], int):
             raise FedstageError(f"{where}: column is {column.type}, unlike that of {files[0][0]}")
-    names = sorted(set(values))  # type: ignore[type-var]  # all of one type
+    names = sorted(set(values))
     numbers = {value: number for number, value in enumerate(names)}
     found = np.array([numbers[value] for value in values], np.int64)
     return Named(found, tuple(map(str, names)))
@@ -190,7 +192,8 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
         parts.append(found[0])
         names += found[1]
     if not parts:
-        raise FedstageError(f"{where}: all features are constant in the training rows: {constant}")
+        listed = ", ".join(constant)
+        raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
     return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
 
 

@@ -95,9 +95,10 @@ def _read(settings: TableData, folder: Path) -> _Rows:
 def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) -> list[str]:
     """Return the columns of features, which all files have, in the order of the first file."""
     (first, table), *others = files
+    every = dict.fromkeys(name for _, one in files for name in one.column_names)
     for key in ("features", "drop", "categorical"):
         for column in getattr(settings, key):
-            require(first, f"data.{key}", column, table.column_names)
+            require(first, f"data.{key}", column, every)
     no_features = {settings.label, settings.client_column, *settings.drop}
     names = list(settings.features) or [n for n in table.column_names if n not in no_features]
     for path, other in others:
@@ -106,7 +107,7 @@ def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) 
                 raise FedstageError(f"{path}: has no column {name!r}, which {first} has")
         more = [n for n in other.column_names if n not in {*names, *no_features}]
         if more and not settings.features:
-            raise FedstageError(f"{path}: column {more[0]!r}: {first} has none; data.drop it")
+            raise FedstageError(f"{path}: column {more[0]!r}: {first} has none; put it in data.drop")
     if not names:
         raise FedstageError(f"{first}: has no column of features beside {settings.label!r}")
     return names
@@ -120,11 +121,11 @@ def _divided(settings: TableData, fraction: float, rows: _Rows) -> _Rows:
     labels, clients = rows.labels.numbers, rows.clients
     owners = np.zeros_like(labels) if clients is None else clients.numbers
     shuffled = permutation(settings.split_seed, "table", len(labels))
-    tested = tested_rows(fraction, shuffled, labels, owners)
+    tested = rows_for_testing(fraction, shuffled, labels, owners)
     train, test = np.flatnonzero(~tested), np.flatnonzero(tested)
     if not len(test):
         raise FedstageError(
-            f"data.test_fraction = {fraction:g}: of {len(labels)} rows none is for testing; raise it"
+            f"data.test_fraction = {fraction:g}: none of {len(labels)} rows is for testing"
         )
     order = np.concatenate([train, test])
     return _Rows(
@@ -135,7 +136,7 @@ def _divided(settings: TableData, fraction: float, rows: _Rows) -> _Rows:
     )
 
 
-def tested_rows(fraction: float, shuffled: Rows, labels: Rows, clients: Rows) -> np.ndarray:
+def rows_for_testing(fraction: float, shuffled: Rows, labels: Rows, clients: Rows) -> np.ndarray:
     """Return which rows are for testing, bool [n], a share of each class of each client.
 
     The rows are put in the order of clients, then classes, then `shuffled`, and evenly spaced ones

@@ -13,18 +13,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
 from fedstage.errors import FedstageError
+from fedstage.results.figures.names import NUMBERS, Names, name_of, shorten
 from fedstage.results.figures.style import Facets, facet_columns, style
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.labels import join_labels
 from fedstage.settings.scores import Axis
-from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
 _MOST_TICKS = 20
-_LEVEL, _LONGEST = 3, 18  # characters of a name that is written level, or at all
-_CORE = "server"
+_LEVEL = 3  # characters of a client's name that is not turned
 # In inches: a cell at most, the room around bubbles, and the size of one partition.
 _CELL, _MARGIN = 0.4, 0.08
 _NARROWEST, _LOWEST = 2.6, 1.8
@@ -56,32 +55,6 @@ def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, Axis]]]) -> b
     return all(len(value) == 1 for value in values) and any(a != b for a, b in pairwise(values))
 
 
-@dataclass(frozen=True)
-class Names:
-    """The names of clients and classes by their numbers; None where numbers are shown."""
-
-    clients: tuple[str, ...] | None = None
-    classes: tuple[str, ...] | None = None
-
-
-def read_names(runs: Sequence[ExperimentRun]) -> Names:
-    """Return the names in the infos of the runs' data sets, which several must have in common.
-
-    Clients have the names in the data where the partition is natural.
-    """
-    infos = {run.info: load_json(run.info) for run in runs if run.info}
-    clients = {
-        tuple(infos[run.info].get("client_names", ())) if run.info and run.is_natural else ()
-        for run in runs
-    }
-    classes = {tuple(info.get("class_names", ())) for info in infos.values()}
-    return Names(_common(clients), _common(classes))
-
-
-def _common(names: set[tuple[str, ...]]) -> tuple[str, ...] | None:
-    return next(iter(names)) or None if len(names) == 1 else None
-
-
 def read_histogram(path: str | Path) -> pd.DataFrame:
     """Read the samples of each client and class, of all roles together.
 
@@ -98,7 +71,7 @@ def draw_partition(
     histograms: Mapping[str, pd.DataFrame],
     title: str,
     seed: Axis,
-    names: Names = Names(),  # noqa: B008
+    names: Names = NUMBERS,
 ) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
 
@@ -189,19 +162,14 @@ def _set_scales(axes: Axes, layout: _Layout) -> None:
 
 
 def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
-    """Show names instead of numbers, those of clients upright if they would not fit."""
+    """Show names instead of numbers, those of clients turned if they may not fit."""
     for axis, count, known in zip("xy", layout.counts, (names.clients, names.classes), strict=True):
         if known is None or count > _MOST_TICKS:
             continue
-        # The server's own samples are the share after those of the clients.
-        shown = [*map(_shortened, known), _CORE][:count]
+        shown = [shorten(name_of(number, known)) for number in range(count)]
         getattr(axes, f"{axis}axis").set_major_formatter(FixedFormatter(shown))
         if axis == "x" and max(map(len, shown)) > _LEVEL:
             axes.tick_params(axis="x", labelrotation=90)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:

@@ -107,7 +107,9 @@ def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) 
                 raise FedstageError(f"{path}: has no column {name!r}, which {first} has")
         more = [n for n in other.column_names if n not in {*names, *no_features}]
         if more and not settings.features:
-            raise FedstageError(f"{path}: column {more[0]!r}: {first} has none; put it in data.drop")
+            raise FedstageError(
+                f"{path}: column {more[0]!r}: {first} has none; put it in data.drop"
+            )
     if not names:
         raise FedstageError(f"{first}: has no column of features beside {settings.label!r}")
     return names

@@ -6,6 +6,8 @@ from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Data, DataOption, ParquetData, TableData
 from fedstage.settings.merging import Raw
+from fedstage.settings.partitions import Natural
+from fedstage.settings.samples import check_clients
 from fedstage.settings.validation import validate
 
 KEY = "clients"
@@ -26,8 +28,8 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     if KEY in settings or not natural or data is None:
         return settings
     chosen = validate(DataOption, {"data": data}, where).data
-    if not chosen.has_clients:
-        return settings  # refused with the line, in its words
+    for fault in check_clients(chosen, Natural(name="natural")):
+        raise FedstageError(f"{where}: {fault}")
     return {**settings, KEY: _count(where, chosen, folder or default_folder())}
 
 

@@ -242,6 +242,14 @@ def test_all_rows_may_be_divided(tmp_path):
     assert sizes == (84, 12, 24)
 
 
+def test_files_for_training_and_testing_may_be_divided_anew(folder):
+    write(folder / "mine/train.csv", rows(clients=2))
+    write(folder / "mine/test.csv", rows(clients=3))
+    data = load(folder, division=[1, 0, 1])
+    assert len(data.train.labels) == len(data.train.clients) == 100
+    assert data.client_names == ("c0", "c1", "c2")
+
+
 # --- clients are counted --------------------------------------------------------------------------
 
 
@@ -361,6 +369,15 @@ def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
     for part in ("train", "test"):
         write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
     assert f"column 'age': {MOST_CATEGORIES + 1} categories" in refused(tmp_path)
+
+
+def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
+    lines = "\n".join(f"{n},{'ab'[n % 2]}" for n in range(200_000))
+    for part in ("train", "test"):
+        write(tmp_path / f"mine/{part}.csv", [], ["x", "outcome"])
+        with (tmp_path / f"mine/{part}.csv").open("a") as file:
+            file.write(f"{lines}\nfew,a\n")
+    assert "column 'x': 200001 categories" in refused(tmp_path, client_column=None)
 
 
 def test_constant_features_only(folder):

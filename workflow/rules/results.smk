@@ -48,9 +48,11 @@ rule figures:
         runs=f"results/descriptions/{AT}.runs.json",
         metrics=of_runs("metrics", "over_rounds"),
         partitions=of_runs("partition"),
+        infos=of_runs("info"),
     output:
         accuracy=shown(f"results/figures/{AT}_accuracy.png", "accuracy", "accuracy over rounds"),
         partition=shown(f"results/figures/{AT}_partition.png", "partition", "partition"),
+        samples=f"results/figures/{AT}_partition.csv",
     log:
         f"results/logs/figures/{AT}.log",
     params:
@@ -60,6 +62,7 @@ rule figures:
     shell:
         "fedstage figures --log {log} --fingerprint {params.source}"
         " --runs {input.runs} --accuracy {output.accuracy} --partition {output.partition}"
+        " --samples {output.samples}"
 
 
 rule comparison:

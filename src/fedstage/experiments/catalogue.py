@@ -123,8 +123,9 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     """Return the catalogue of some experiments, by default all; see `load_catalogue`."""
     experiments = load_experiments(config, folder, names)
     methods = load_methods(folder / "methods.yaml")
+    data_folder = Path(config.data_folder) if config.data_folder else None
     runs = {
-        (name, scale): resolve(name, experiment, scale, methods)
+        (name, scale): resolve(name, experiment, scale, methods, data_folder)
         for name, experiment in experiments.items()
         for scale in experiment.scales
     }

@@ -116,6 +116,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         "settings": run.axes,
         "metrics": metrics_of(run),
         "partition": data_files.label_histogram(one_shot_artefacts.partition_line(run.line)),
+        "info": data_files.data_file(run.line.data, "info"),
         "candidates": [
             {"values": one.axes if run.candidates else {}, "parts": [_part(p) for p in one.chain()]}
             for one in run.candidates or (run,)

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.evaluated import check_evaluated, why_untrained
 from fedstage.experiments.grid import Point, label, points, short_name
+from fedstage.experiments.natural import with_clients
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
@@ -32,11 +34,17 @@ SettingsOf = Callable[[str, str], Raw]
 Implied = Mapping[str, Mapping[Any, Raw]]
 
 
-def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str, Raw]) -> list[Run]:
+def resolve(
+    name: str,
+    experiment: Experiment,
+    scale: str,
+    library: Mapping[str, Raw],
+    data_folder: Path | None = None,
+) -> list[Run]:
     """Return the runs of an experiment at a scale, in the order of its grid.
 
     Settings are merged in the order base, scale, method, settings that the grid point implies, its
-    cell, grid point.
+    cell, grid point. Natural clients that are not given are counted in the `data_folder`.
 
     Raises
     ------
@@ -58,6 +66,7 @@ def resolve(name: str, experiment: Experiment, scale: str, library: Mapping[str,
             for axis, implied in experiment.implies.items()
         },
         [one.model_copy(update={"settings": in_full(one.settings)}) for one in change.cells],
+        data_folder,
     )
     runs = [_run(where, layers, point) for point in points(grid)]
     _check_results(where, experiment.results, runs)
@@ -72,6 +81,7 @@ class _Layers:
     methods: Mapping[str, Raw]
     implies: Implied
     cells: Sequence[CellSettings]
+    data_folder: Path | None
 
     def merged(self, where: str, point: Point, method: str) -> Raw:
         """Return the settings of a method at a point."""
@@ -79,7 +89,7 @@ class _Layers:
         for path, value in point.values.items():
             settings = assign(settings, path, value)
         settings.pop("method", None)
-        return settings
+        return with_clients(f"{where}, method {method}", settings, self.data_folder)
 
     def _below(self, where: str, point: Point, method: str, *heirs: str) -> Raw:
         """Return the settings on which those of the grid's axes are laid.

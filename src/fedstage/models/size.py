@@ -14,6 +14,7 @@ from fedstage.settings.models import (
     Lstm,
     Model,
     Norm,
+    Perceptron,
     ResNet,
     ResNet18,
     ResNetLower,
@@ -44,6 +45,9 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
     match settings:
         case LogisticRegression():
             return _linear(prod(shape), settings.outputs or classes)
+        case Perceptron():
+            widths = (prod(shape), *settings.hidden, classes)
+            return sum(_linear(inputs, outputs) for inputs, outputs in pairwise(widths))
         case CnnSmall():
             return _cnn_small(settings, shape, classes)
         case ResNet():

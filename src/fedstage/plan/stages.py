@@ -108,7 +108,9 @@ STAGES: dict[str, Stage] = {
     ),
     # results
     "tables": _result("put the metrics of an experiment into a table", (*_TABLE, "latex")),
-    "figures": _result("draw accuracy over rounds, and the partition", ("accuracy", "partition")),
+    "figures": _result(
+        "draw accuracy over rounds, and the partition", ("accuracy", "partition", "samples")
+    ),
     "comparison": _result("draw measured against published accuracy", ("figure",)),
     "sweep": _result("draw accuracy over the values of an axis", ("figure",)),
     "claims": _result("judge a paper's claims by the metrics of an experiment", _TABLE),

@@ -56,7 +56,7 @@ class Candidate(Settings):
 
 
 class ExperimentRun(Settings):
-    """A run: its value on every axis, its files, and its candidates.
+    """A run: its value on every axis, its files, its data set's info, and its candidates.
 
     Of several `candidates` the file `chosen` names one. `validation` are each candidate's metrics
     on validation samples, of a federated run that has any, and `over_rounds` the metrics of what
@@ -68,6 +68,7 @@ class ExperimentRun(Settings):
     settings: dict[str, Axis]
     metrics: str
     partition: str
+    info: str | None = None
     candidates: Annotated[list[Candidate], Field(min_length=1)]
     chosen: str | None = None
     validation: Annotated[list[str], Field(min_length=1)] | None = None
@@ -88,6 +89,11 @@ class ExperimentRun(Settings):
     def length(self) -> RunLength:
         """The length of the run, or of its first candidate."""
         return self.candidates[0].parts[-1].length
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether the clients are those of the data."""
+        return self.candidates[0].parts[-1].line.partition.name == "natural"
 
     @property
     def line(self) -> Line:

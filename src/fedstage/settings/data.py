@@ -6,55 +6,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import (
-    Augmentation,
     ByName,
-    Choice,
     Count,
     Fraction,
     Positive,
     Settings,
 )
+from fedstage.settings.data_sets import DataSet, ImageSet, Sized
+from fedstage.settings.tables import TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
 Length = Annotated[int, Field(ge=3)]
 #: Pieces: the special tokens and what else there is room for.
 VocabularySize = Annotated[int, Field(ge=5)]
-
-
-class DataSet(Choice):
-    """A data set of `samples` that are images, features, bags or tokens.
-
-    `has_own_test`: the test samples also exist as each client would prepare them. `in_folder`: the
-    set is read from the data folder. `raw`: the parts of it that the loader reads, as patterns
-    below the data folder, by default all of `folder`; {braces} stand for the value of a setting,
-    and the first pattern that matches any files counts. Their content determines the data set
-    (`fedstage.storage.raw_files`); files that the loader verifies by checksums need not be named.
-    """
-
-    room: ClassVar[str] = "data.datasets"
-    samples: ClassVar[str] = "images"
-    has_own_test: ClassVar[bool] = False
-    in_folder: ClassVar[bool] = True
-    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether samples are set aside as public ones."""
-        share: float = getattr(self, "held_out", 0)
-        return share > 0
-
-
-class ImageSet(DataSet):
-    """A data set of images, some of which may be held out as public ones.
-
-    `held_out_augmentation` changes the held-out images once and for all, by a draw with
-    `split_seed`, before a teacher or a student sees them: the public data with a transformation of
-    its own of Fed-ET (Cho et al. 2022).
-    """
-
-    uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
-    held_out_augmentation: Augmentation = "none"
-    split_seed: int = 0
 
 
 class Digits(ImageSet):
@@ -69,42 +33,6 @@ class Digits(ImageSet):
     test: Positive = 360
     held_out: Count = 360
     server_validation: Count = 0
-
-
-class Sized(DataSet):
-    """How much of a data set is used, and which training samples clients do not have.
-
-    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
-    `train_fraction` is the share of training samples to use. `held_out` training samples become an
-    unlabelled public set, `server_validation` others the server's labelled set.
-
-    `division` divides all samples, official training and test samples together, anew: the shares of
-    training, held-out and test samples, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then
-    count the samples of these parts; by default the official division stays.
-    """
-
-    division: Annotated[tuple[Positive, Count, Positive], Field(strict=False)] | None = None
-    train_size: Positive | None = None
-    train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
-    test_size: Positive | None = None
-    held_out: Count = 0
-    server_validation: Count = 0
-    split_seed: int = 0
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether samples are set aside as public ones."""
-        return self.held_out > 0 if self.division is None else self.division[1] > 0
-
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        if self.train_size is not None and self.train_fraction is not None:
-            yield "train_size and train_fraction: give one of them"
-        if self.division is not None and self.held_out:
-            yield (
-                f"held_out = {self.held_out}: not with division, whose second share is held out; "
-                "leave it out"
-            )
 
 
 class TorchvisionData(Sized, ImageSet):
@@ -142,6 +70,25 @@ class ParquetData(Sized, ImageSet):
     image_size: Positive | None = None
 
 
+class TableData(Sized, TableColumns):
+    """Tables of features, CSV or Parquet, in `folder` below the data folder: a row a sample.
+
+    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``. Without test
+    files `test_fraction` sets a share of all rows aside, drawn with `split_seed`, as evenly over
+    clients and labels as can be. What the columns mean: `TableColumns`.
+    """
+
+    samples: ClassVar[str] = "features"
+    name: Literal["table"]
+    folder: str
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.test_fraction is not None and self.division is not None:
+            yield "test_fraction and division: give one of them"
+
+
 class HeartDisease(DataSet):
     """Fed-Heart-Disease: the four centres of the UCI Heart Disease files, 13 features a patient.
 
@@ -153,6 +100,7 @@ class HeartDisease(DataSet):
     samples: ClassVar[str] = "features"
     has_own_test: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    centres: ClassVar[int] = 4
     name: Literal["heart_disease"]
     folder: str = "heart_disease"
     held_out: ClassVar[int] = 0
@@ -170,6 +118,7 @@ class Isic2019(Sized, ImageSet):
         "table": ("{folder}/train_test_split",),
         "pictures": ("{folder}/ISIC_2019_Training_Input_preprocessed/*.jpg",),
     }
+    centres: ClassVar[int] = 6
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
     crop: Positive = 200
@@ -187,6 +136,7 @@ class Camelyon16(DataSet):
         "table": ("{folder}/metadata.csv",),
         "slides": ("{folder}/*.npy",),
     }
+    centres: ClassVar[int] = 2
     name: Literal["camelyon16"]
     folder: str = "fed_camelyon16"
     max_tiles: Positive = 10_000
@@ -239,6 +189,11 @@ class Sent140(DataSet):
     vocabulary: str | None = None
     vocabulary_size: VocabularySize = 30_522
 
+    @property
+    def has_clients(self) -> bool:
+        """Users are the clients."""
+        return True
+
     def _faults(self) -> Iterator[str]:
         if self.held_out + self.server_validation >= 1:
             yield (
@@ -248,7 +203,15 @@ class Sent140(DataSet):
 
 
 Data = ByName[
-    Digits | TorchvisionData | ParquetData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
+    Digits
+    | TorchvisionData
+    | ParquetData
+    | TableData
+    | HeartDisease
+    | Isic2019
+    | Camelyon16
+    | AgNews
+    | Sent140
 ]
 
 

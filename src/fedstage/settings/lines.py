@@ -22,7 +22,7 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
-from fedstage.settings.samples import check_parts, check_public, check_samples
+from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
 from fedstage.settings.server import Server, needs_validation
 from fedstage.settings.teaching import OF_ROUNDS, changed, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
@@ -66,6 +66,7 @@ class Line(Groups):
             )
         if self.start_of == "server" and not self.server_model:
             yield "start_of = 'server': needs server_model = true, a model that no client trains"
+        yield from check_clients(self.data, self.partition)
         # A server's model that takes features sees no samples.
         models = _of_clients(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)

@@ -6,23 +6,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
+from fedstage.settings.heads import Head
 
 Norm = Literal["batch", "group", "none"]
 #: Of residual blocks that change the number of channels: without (A) or with a projection (B).
 Shortcut = Literal["A", "B"]
-
-
-class Head(Settings):
-    """Layers that end a model of any architecture, the same in all: x -> z -> logits.
-
-    The architecture gives `hidden` numbers in place of classes; ReLU, a linear layer and, with
-    `relu`, another ReLU make the representation z of `width` numbers of them, and one more linear
-    layer the logits.
-    """
-
-    hidden: Positive = 128
-    width: Positive = 128
-    relu: bool = True
 
 
 class Architecture(Choice):
@@ -65,6 +53,14 @@ class LogisticRegression(Architecture):
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["logistic_regression"]
     outputs: Literal[1] | None = None
+
+
+class Perceptron(Headed):
+    """Linear layers on the flattened input, with `hidden` units each and ReLU between them."""
+
+    samples: ClassVar[tuple[str, ...]] = ("images", "features")
+    name: Literal["mlp"]
+    hidden: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = (64, 64)
 
 
 class ResNet(Headed):
@@ -279,6 +275,7 @@ Model = ByName[
     | DistilBert
     | Lstm
     | Bert
+    | Perceptron
 ]
 
 

@@ -25,7 +25,7 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
-from fedstage.settings.samples import check_public, check_samples
+from fedstage.settings.samples import check_clients, check_public, check_samples
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import Transfer
@@ -71,6 +71,7 @@ class OneShotLine(OneShot):
     seed: int
 
     def _faults(self) -> Iterator[str]:
+        yield from check_clients(self.data, self.partition)
         yield from check_samples(
             self.data,
             (*(self.architectures or (self.model,)), self.student or self.model),

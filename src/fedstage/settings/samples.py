@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from fedstage.settings.data import AgNews, Data, ImageSet, Public, Sent140
+from fedstage.settings.data import AgNews, Data, Public, Sent140
+from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
-from fedstage.settings.partitions import Core
+from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.server import Server
 
 
@@ -24,6 +25,14 @@ def check_public(data: Data, public: Public, core: Core | None) -> Iterator[str]
                 f"{key}.held_out_augmentation = {images.held_out_augmentation!r}: only in data, "
                 f"with public = held_out; public = {public.name} gives its training images"
             )
+
+
+def check_clients(data: Data, partition: Partition) -> Iterator[str]:
+    """Yield that a natural partition has no clients."""
+    if partition.name == "natural" and not data.has_clients:
+        named = hasattr(data, "client_column")
+        hint = "name one in data.client_column" if named else "choose another partition"
+        yield f"partition = natural: data = {data.name} has no column of clients; {hint}"
 
 
 def check_samples(

@@ -10,7 +10,8 @@ from fedstage.data.datasets import load
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.settings.data import Data, DataOption, ImageSet
+from fedstage.settings.data import Data, DataOption
+from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.validation import validate
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
@@ -48,7 +49,8 @@ def dataset(
     info : Path
         Output: name, number and names of classes, shape of a sample (of images [C, H, W]), mean and
         standard deviation [C] of the training pixels scaled to 0..1 (empty if samples are not
-        images), and the number of samples of each part.
+        images), and the number of samples of each part. Where the data set has them: the names of
+        clients, the features, and the columns that were left out because they are constant.
     """
     try:
         raw = json.loads(settings)
@@ -70,6 +72,7 @@ def describe(name: str, data: Dataset) -> dict[str, Any]:
     """Return the info of a data set."""
     pixels = data.train.images.dtype == torch.uint8
     mean, deviation = pixel_statistics(data.train.images) if pixels else ([], [])
+    named = {key: getattr(data, key) for key in ("client_names", "feature_names", "constant")}
     return {
         "name": name,
         "classes": len(data.class_names),
@@ -81,6 +84,7 @@ def describe(name: str, data: Dataset) -> dict[str, Any]:
         "test": len(data.test.labels),
         "held_out": len(data.held_out),
         "server_validation": len(data.server_validation.labels),
+        **{key: list(names) for key, names in named.items() if names is not None},
     }
 
 

@@ -3,15 +3,21 @@
 from pathlib import Path
 
 from fedstage.results.figures.accuracy import draw_accuracy
+from fedstage.results.figures.names import name_partitions, read_names
 from fedstage.results.figures.partition import draw_partition, find_partitions, read_histogram
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.runs import read_runs
+from fedstage.storage.files import save_text
 
 
-def figures(*, runs: Path, accuracy: Path, partition: Path) -> None:
-    """Draw an experiment's accuracy over rounds, and its partitions for the first seed."""
+def figures(*, runs: Path, accuracy: Path, partition: Path, samples: Path | None = None) -> None:
+    """Draw an experiment's accuracy over rounds, and its partitions for the first seed.
+
+    `samples` is an output, too: CSV of the numbers in the figure of partitions, a row a client and
+    class, with their names.
+    """
     read, frame = read_runs(runs)
     experiment, frame = for_people(read), frame_for_people(frame, read)
     title = experiment.title
@@ -19,5 +25,8 @@ def figures(*, runs: Path, accuracy: Path, partition: Path) -> None:
     save_figure(draw_accuracy(frame, rows, columns, title, metric), accuracy)
     files = find_partitions(experiment.runs)
     histograms = {label: read_histogram(file) for label, file in files.items()}
+    names = read_names(experiment.runs)
     seed = experiment.runs[0].settings[SEED]
-    save_figure(draw_partition(histograms, title, seed), partition)
+    save_figure(draw_partition(histograms, title, seed, names), partition)
+    if samples is not None:
+        save_text(samples, name_partitions(histograms, names).to_csv(index=False))

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.remembered import cache_folder
-from fedstage.settings.data import DataOption, DataSet
+from fedstage.settings.data import DataOption
+from fedstage.settings.data_sets import DataSet
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.raw_files import raw_files

@@ -7,7 +7,7 @@
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.settings.data import DataSet
+from fedstage.settings.data_sets import DataSet
 
 
 def raw_files(settings: DataSet, folder: Path) -> dict[str, list[Path]]:

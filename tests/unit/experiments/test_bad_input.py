@@ -958,6 +958,36 @@ BAD_CONFIGURATIONS = {
     "a network of images for patients": at(
         "b:data", "heart_disease", "model = 'cnn_small': takes images", "are features"
     ),
+    "a natural partition of images without clients": at(
+        "b:partition", "natural", "partition = natural: data = digits has no column of clients"
+    ),
+    "a natural partition of a table without clients": at_all(
+        {
+            "b:data": {"table": {"folder": "mine"}},
+            "b:model": "mlp",
+            "b:partition": "natural",
+            "b:clients": REMOVED,
+        },
+        "partition = natural: data = table has no column of clients",
+        "data.client_column",
+    ),
+    "a table that is not there and whose clients are to be counted": at_all(
+        {
+            "b:data": {"table": {"folder": "not_there", "client_column": "a"}},
+            "b:model": "mlp",
+            "b:partition": "natural",
+            "b:clients": REMOVED,
+        },
+        "clients: missing",
+    ),
+    "features that are chosen and dropped": at(
+        "b:data",
+        {"table": {"folder": "mine", "features": ["a"], "drop": ["b"]}},
+        "features and drop: give one of them",
+    ),
+    "a network of images for a table": at(
+        "b:data", {"table": {"folder": "mine"}}, "model = 'cnn_small': takes images", "are features"
+    ),
     "patients that are set aside": at(
         "b:data", {"heart_disease": {"held_out": 9}}, "data.held_out = 9", "unknown key"
     ),

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from fedstage.models.build import build
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnSmall, LogisticRegression, ResNet, WideResNet
+from fedstage.settings.models import CnnSmall, LogisticRegression, Perceptron, ResNet, WideResNet
 
 SHAPE = (3, 12, 10)
 
@@ -131,3 +131,11 @@ def test_logistic_regression_is_linear_in_the_pixels():
         LogisticRegression(name="logistic_regression"),
         lambda state, x: linear(state, "linear", x.flatten(1)),
     )
+
+
+def test_a_perceptron_has_a_relu_between_its_layers():
+    def by_hand(state, x):
+        hidden = linear(state, "linear1", x.flatten(1)).clamp(min=0)
+        return linear(state, "linear3", linear(state, "linear2", hidden).clamp(min=0))
+
+    compare(Perceptron(name="mlp", hidden=(7, 5)), by_hand)

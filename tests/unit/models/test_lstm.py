@@ -6,7 +6,8 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import Head, Lstm
+from fedstage.settings.heads import Head
+from fedstage.settings.models import Lstm
 
 TINY = Lstm(name="lstm", vocabulary=50, embedding=6, hidden=8)
 

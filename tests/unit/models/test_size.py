@@ -11,6 +11,7 @@ from fedstage.settings.models import (
     DeepMil,
     EfficientNet,
     LogisticRegression,
+    Perceptron,
     ResNet,
     ResNet18,
     ResNetLower,
@@ -34,6 +35,8 @@ MODELS = [
     *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
     *(ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5) for norm in NORMS),
     ResNetLower(name="resnet_lower", blocks=0),
+    Perceptron(name="mlp"),
+    Perceptron(name="mlp", hidden=(5,)),
     *(
         ResNetUpper(name="resnet_upper", norm=norm, shortcut=shortcut, blocks=2, width=5)
         for norm in NORMS

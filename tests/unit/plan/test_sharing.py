@@ -608,10 +608,10 @@ def test_settings_count_where_they_can_reach_anything(settings, changed, reaches
 MODULES = [
     f"fedstage.settings.{name}"
     for name in (
-        "aggregation", "aggregators", "data", "ensembles", "groups", "lines", "local_training",
-        "models", "numerics", "one_shot", "optimisation", "partitions", "quantisation", "server",
-        "staleness",
-        "transfers",
+        "aggregation", "aggregators", "data", "data_sets", "ensembles", "groups", "heads", "lines",
+        "local_training", "models", "numerics", "one_shot", "optimisation", "partitions",
+        "quantisation", "server",
+        "staleness", "tables", "transfers",
     )
 ]  # fmt: skip
 
@@ -634,6 +634,7 @@ REQUIRED = {
     "Random": {"probabilities": [0.5, 0.5]},
     "Pretrained": {"file": "a", "sha256": "1" * 8},
     "ParquetData": {"folder": "a"},
+    "TableData": {"folder": "a"},
     "Dirichlet": {"alpha": 0.5},
     "DirichletByClient": {"alpha": 0.5},
     "DirichletEqual": {"alpha": 0.5},
@@ -661,6 +662,10 @@ IMAGES = {"held_out_augmentation": "flip", "split_seed": 1}
 SIZES = {
     "train_size": 50, "train_fraction": 0.5, "test_size": 50, "held_out": 50,
     "server_validation": 5, "split_seed": 1, "division": [7, 1, 2],
+}  # fmt: skip
+COLUMNS = {
+    "label": "outcome", "client_column": "centre", "features": ["age"], "drop": ["id"],
+    "categorical": ["age"], "missing": "mean",
 }  # fmt: skip
 ADAPTIVE = {
     "learning_rate": 0.5,
@@ -690,6 +695,8 @@ OTHER = {
     "ParquetData": SIZES
     | IMAGES
     | {"folder": "b", "label": "fine_label", "client_column": "writer", "image_size": 32},
+    "TableColumns": COLUMNS,
+    "TableData": SIZES | COLUMNS | {"folder": "b", "test_fraction": 0.2},
     "HeartDisease": {"folder": "b"},
     "Isic2019": SIZES | IMAGES | {"folder": "b", "crop": 64},
     "Camelyon16": {"folder": "b", "max_tiles": 10},
@@ -737,6 +744,7 @@ OTHER = {
     "WideResNet": {"norm": "group", "head": {}},
     "ResNetWide": {"norm": "group", "width": 28, "head": {}},
     "CnnFedEt": {"channels": [32, 96], "head": {}},
+    "Perceptron": {"hidden": [32], "head": {}},
     "ResNet18": {"norm": "none", "head": {}},
     "Vgg19": {"head": {}},
     "Constant": {},
@@ -928,7 +936,7 @@ def test_every_field_of_every_part_is_in_the_table_above():
     [
         ("model", "resnet20", "resnet32"),
         ("data", "cifar10", "cifar100"),
-        ("partition", "iid", "natural"),
+        ("partition", "iid", "shards"),
         ("local", "fedavg", "scaffold"),
         ("local", "fedavg", "fednova"),
         ("distillation", "kl", "entropy_reduction"),
@@ -984,6 +992,19 @@ PINNED_DEFAULTS = {
     "ParquetData.label": "label",
     "ParquetData.client_column": None,
     "ParquetData.image_size": None,
+    "TableColumns.label": "label",
+    "TableData.label": "label",
+    "TableColumns.client_column": None,
+    "TableData.client_column": None,
+    "TableColumns.features": (),
+    "TableData.features": (),
+    "TableColumns.drop": (),
+    "TableData.drop": (),
+    "TableColumns.categorical": (),
+    "TableData.categorical": (),
+    "TableColumns.missing": "refuse",
+    "TableData.missing": "refuse",
+    "TableData.test_fraction": None,
     "HeartDisease.folder": "heart_disease",
     "Isic2019.folder": "fed_isic2019",
     "Isic2019.crop": 200,
@@ -1048,6 +1069,7 @@ PINNED_DEFAULTS = {
     "ResNetWide.norm": "batch",
     "ResNetWide.width": 128,
     "CnnFedEt.channels": (64, 64),
+    "Perceptron.hidden": (64, 64),
     "ResNet18.norm": "batch",
     "Step.factor": 0.1,
     "Cosine.final": 0.0,

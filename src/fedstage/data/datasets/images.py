@@ -40,6 +40,11 @@ class Dataset:
     class_names: tuple[str, ...]  #: by class index
     #: The test samples as each client would prepare its own, where that differs from `test`.
     test_own: Images | None = None
+    #: By the client's number in `train`, where the data name them.
+    client_names: tuple[str, ...] | None = None
+    #: What each column of features is, and columns that were left out because they are constant.
+    feature_names: tuple[str, ...] | None = None
+    constant: tuple[str, ...] | None = None
 
 
 def pixel_statistics(images: torch.Tensor) -> tuple[list[float], list[float]]:

@@ -70,7 +70,7 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     rows = choose_rows(settings, *counts)
     images = _images(every, rows.train, settings.image_size, None)
     shape = tuple(images.shape[1:])
-    clients = _clients(every, rows.train, settings.client_column)
+    clients, names_of_clients = _clients(every, rows.train, settings.client_column)
 
     def part(own: Rows) -> Images:
         return Images(_images(every, own, settings.image_size, shape), _labels(every, own))
@@ -81,6 +81,7 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
         held_out=part(rows.held_out).images,
         server_validation=part(rows.server_validation),
         class_names=names,
+        client_names=names_of_clients,
     )
 
 
@@ -137,9 +138,12 @@ def _labels(files: Sequence[_File], rows: Rows) -> torch.Tensor:
     return torch.from_numpy(np.concatenate([file.labels for file in files])[rows])
 
 
-def _clients(files: Sequence[_File], rows: Rows, column: str | None) -> torch.Tensor | None:
+def _clients(
+    files: Sequence[_File], rows: Rows, column: str | None
+) -> tuple[torch.Tensor | None, tuple[str, ...] | None]:
+    """Return the client of each row, and the clients' names, if there is a column of them."""
     if column is None:
-        return None
+        return None, None
     values: list[int | str] = []
     first: _File | None = None
     for file, own in _rows_by_file(files, rows):
@@ -151,7 +155,8 @@ def _clients(files: Sequence[_File], rows: Rows, column: str | None) -> torch.Te
             raise FedstageError(f"{where}, in {first.path} it is not")
         values += read.take(pa.array(own)).to_pylist()
     numbers = {value: number for number, value in enumerate(sorted(set(values)))}
-    return torch.tensor([numbers[value] for value in values], dtype=torch.int64)
+    owners = torch.tensor([numbers[value] for value in values], dtype=torch.int64)
+    return owners, tuple(map(str, numbers))
 
 
 # --- names of the classes -------------------------------------------------------------------------

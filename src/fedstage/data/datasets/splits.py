@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.data import Sized
+from fedstage.settings.data_sets import Sized
 
 Rows: TypeAlias = NDArray[np.int64]
 

@@ -21,7 +21,7 @@ def assign(
     if natural is None:
         raise FedstageError(
             "partition = natural: the data set has no client column; "
-            "name one in data.client_column (parquet), or choose another partition"
+            "name one in data.client_column (parquet, table), or choose another partition"
         )
     values, owner = np.unique(natural, return_inverse=True)
     if len(values) != clients:

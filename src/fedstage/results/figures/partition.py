@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
 from fedstage.errors import FedstageError
+from fedstage.results.figures.names import NUMBERS, Names, name_of, shorten
 from fedstage.results.figures.style import Facets, facet_columns, style
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.labels import join_labels
@@ -22,6 +23,7 @@ from fedstage.storage.tables import load_table
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
 _MOST_TICKS = 20
+_LEVEL = 3  # characters of a client's name that is not turned
 # In inches: a cell at most, the room around bubbles, and the size of one partition.
 _CELL, _MARGIN = 0.4, 0.08
 _NARROWEST, _LOWEST = 2.6, 1.8
@@ -65,10 +67,16 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
 
 
 @style()
-def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axis) -> Figure:
+def draw_partition(
+    histograms: Mapping[str, pd.DataFrame],
+    title: str,
+    seed: Axis,
+    names: Names = NUMBERS,
+) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
 
     `histograms` are the samples of each partition by its label, as `read_histogram` returns them.
+    Up to `_MOST_TICKS` clients, or classes, have their `names`.
     """
     shown = dict(list(histograms.items())[:MOST_PARTITIONS])
     samples = pd.concat(shown.values())
@@ -81,6 +89,8 @@ def draw_partition(histograms: Mapping[str, pd.DataFrame], title: str, seed: Axi
     if len(shown) < len(histograms):
         note += f" {len(shown)} of {len(histograms)} partitions are shown."
     _set_scales(facets.grid[0], layout)
+    for axes in facets.grid:
+        _name_ticks(axes, layout, names)
     return facets.annotate(
         title,
         f"Partition over clients (seed {seed})",
@@ -149,6 +159,17 @@ def _set_scales(axes: Axes, layout: _Layout) -> None:
         few = count <= _MOST_TICKS
         ticks = FixedLocator(range(count)) if few else MaxNLocator(integer=True)
         getattr(axes, f"{axis}axis").set_major_locator(ticks)
+
+
+def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
+    """Show names instead of numbers, those of clients turned if they may not fit."""
+    for axis, count, known in zip("xy", layout.counts, (names.clients, names.classes), strict=True):
+        if known is None or count > _MOST_TICKS:
+            continue
+        shown = [shorten(name_of(number, known)) for number in range(count)]
+        getattr(axes, f"{axis}axis").set_major_formatter(FixedFormatter(shown))
+        if axis == "x" and max(map(len, shown)) > _LEVEL:
+            axes.tick_params(axis="x", labelrotation=90)
 
 
 def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:

@@ -1,0 +1,246 @@
+"""Columns of tables as numbers: names of classes and clients, and features.
+
+Numbers are standardised and categories one-hot coded, by the training rows alone.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fedstage.data.datasets.splits import Rows
+from fedstage.data.table_files import require
+from fedstage.errors import FedstageError
+
+Files: TypeAlias = Sequence[tuple[Path, pa.Table]]
+Values: TypeAlias = NDArray[np.float64]
+
+#: A column of texts with more than these is an identifier, or numbers among which a text strayed.
+MOST_CATEGORIES = 100
+#: The name of the category of missing values.
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Named:
+    """The class or client of each row, int64 [n], as a position among sorted names."""
+
+    numbers: Rows
+    names: tuple[str, ...]
+
+    def of(self, rows: Rows, *, every: bool = False) -> "Named":
+        """Return those of some rows, with the names that occur there, or with `every` name."""
+        own = self.numbers[rows]
+        if every:
+            return Named(own, self.names)
+        kept, numbers = np.unique(own, return_inverse=True)
+        return Named(numbers.astype(np.int64), tuple(self.names[one] for one in kept.tolist()))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature of all rows: numbers with NaN where missing, or texts with None there."""
+
+    name: str
+    values: Values | list[str | None]
+    places: Sequence[tuple[Path, int]]  #: each file with its number of rows
+    order: Rows  #: the row, counted over all files, that each value stands in
+
+    def taken(self, order: Rows) -> "Column":
+        """Return the values in another order."""
+        if isinstance(self.values, np.ndarray):
+            return Column(self.name, self.values[order], self.places, self.order[order])
+        texts = [self.values[row] for row in order.tolist()]
+        return Column(self.name, texts, self.places, self.order[order])
+
+    def where(self, position: int) -> str:
+        """Return the file and row of a value, for messages."""
+        row = int(self.order[position])
+        for path, rows in self.places:
+            if row < rows:
+                return f"{path}: row {row}"
+            row -= rows
+        raise AssertionError("a value stands in a row of a file")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Features float32 [n, F], what each is, and the columns that are constant in training."""
+
+    values: NDArray[np.float32]
+    names: tuple[str, ...]
+    constant: tuple[str, ...]
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def named_column(key: str, name: str, files: Files) -> Named:
+    """Return the classes or clients in the column of a setting: integers, texts or booleans.
+
+    Integers are sorted as numbers, the others as texts.
+
+    Raises
+    ------
+    FedstageError
+        If a file has no such column, or one of another type, or a value is missing.
+    """
+    values: list[Any] = []
+    for path, table in files:
+        require(path, key, name, table.column_names)
+        column, where = table.column(name), f"{path}: {key} = {name!r}"
+        if column.null_count:
+            row = pc.index(column.is_null(), True).as_py()
+            raise FedstageError(f"{path}: row {row}: {name}: missing; a value is required")
+        kind = kind_of(column.type)
+        if kind not in ("integer", "text", "boolean"):
+            raise FedstageError(
+                f"{where}: column is {column.type}; must be integer, text or boolean"
+            )
+        values += column.to_pylist() if kind == "integer" else _texts(column)
+        if isinstance(values[-1], int) != isinstance(values[0], int):
+            raise FedstageError(f"{where}: column is {column.type}, unlike that of {files[0][0]}")
+    names = sorted(set(values))
+    numbers = {value: number for number, value in enumerate(names)}
+    found = np.array([numbers[value] for value in values], np.int64)
+    return Named(found, tuple(map(str, names)))
+
+
+def feature_column(name: str, files: Files, categorical: bool) -> Column:
+    """Return a feature: numbers, or categories where these are texts or booleans, or `categorical`.
+
+    Raises
+    ------
+    FedstageError
+        If its type is another, or differs between files.
+    """
+    kinds = {}
+    for path, table in files:
+        kind = kind_of(table.column(name).type)
+        if kind is None:
+            raise FedstageError(
+                f"{path}: column {name!r} is {table.column(name).type}: must be numbers, texts or "
+                "booleans; leave it out with data.drop"
+            )
+        if kind != "empty":
+            kinds[kind if categorical or kind in ("text", "boolean") else "number"] = path
+    if len(kinds) > 1:
+        told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
+        raise FedstageError(f"column {name!r}: {told}; must be of one type")
+    places = [(path, table.num_rows) for path, table in files]
+    columns = [table.column(name) for _, table in files]
+    order = np.arange(sum(rows for _, rows in places))
+    if categorical or kinds.keys() & {"text", "boolean"}:
+        return Column(name, [text for one in columns for text in _texts(one)], places, order)
+    return Column(name, np.concatenate([_numbers(one) for one in columns]), places, order)
+
+
+def kind_of(kind: pa.DataType) -> str | None:
+    """Return what a column holds: integer, number, text, boolean, empty; None for anything else."""
+    if pa.types.is_dictionary(kind):
+        return kind_of(kind.value_type)
+    tests = {
+        "integer": pa.types.is_integer,
+        "number": lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind),
+        "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+        "boolean": pa.types.is_boolean,
+        "empty": pa.types.is_null,
+    }
+    return next((name for name, is_one in tests.items() if is_one(kind)), None)
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    texts: list[str | None] = column.cast(pa.string()).to_pylist()
+    return texts
+
+
+def _numbers(column: pa.ChunkedArray) -> Values:
+    # By way of Python: to_numpy imports pandas.
+    return np.array([math.nan if v is None else float(v) for v in column.to_pylist()], np.float64)
+
+
+# --- encoding -------------------------------------------------------------------------------------
+
+
+def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
+    """Return the features of all rows, standardised and one-hot coded by those of `train`.
+
+    (x - mean) / deviation, the deviation being that of the population; a category is 1 where the
+    row has it, else 0, and 0 in all where no training row has it. A column whose value is the same
+    in all training rows is left out. With `missing` = ``mean`` numbers that are missing become the
+    mean of those that are not, and missing texts a category.
+
+    Raises
+    ------
+    FedstageError
+        If a value is missing or not finite, if a column of texts has too many, or if all columns
+        are constant.
+    """
+    parts, names, constant = [], [], []
+    for column in columns:
+        coded = _standardised if isinstance(column.values, np.ndarray) else _one_hot
+        found = coded(column, train, missing)
+        if found is None:
+            constant.append(column.name)
+            continue
+        parts.append(found[0])
+        names += found[1]
+    if not parts:
+        listed = ", ".join(constant)
+        raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
+    return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
+
+
+Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
+
+
+def _standardised(column: Column, train: Rows, missing: str) -> Coded:
+    values = np.asarray(column.values)
+    _check(column, np.isinf(values), "infinite; must be finite")
+    unknown = np.isnan(values)
+    if missing == "refuse":
+        _check(column, unknown, _REFUSED)
+    known = values[train][~unknown[train]].tolist()
+    if not known or min(known) == max(known):
+        return None
+    # fsum is exact: the same bytes on every machine.
+    mean = math.fsum(known) / len(known)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
+    scaled = (np.where(unknown, mean, values) - mean) / deviation
+    return scaled.astype(np.float32)[:, None], [column.name]
+
+
+def _one_hot(column: Column, train: Rows, missing: str) -> Coded:
+    texts = list(column.values)
+    if missing == "refuse":
+        _check(column, np.array([text is None for text in texts]), _REFUSED)
+    seen = {texts[row] for row in train.tolist()}
+    if len(seen) > MOST_CATEGORIES:
+        raise FedstageError(
+            f"column {column.name!r}: {len(seen)} categories in the training rows, such as "
+            f"{sorted(map(str, seen))[0]!r}; at most {MOST_CATEGORIES}: make it numbers, or leave "
+            "it out with data.drop"
+        )
+    if len(seen) == 1:
+        return None
+    categories = sorted(text for text in seen if text is not None)
+    levels: list[str | None] = [*categories, *([None] if None in seen else [])]
+    places = {level: place for place, level in enumerate(levels)}
+    numbers = np.array([places.get(text, -1) for text in texts])
+    coded = (numbers[:, None] == np.arange(len(levels))).astype(np.float32)
+    shown = [MISSING if level is None else level for level in levels]
+    return coded, [f"{column.name}={level}" for level in shown]
+
+
+_REFUSED = "missing; give a value, or set data.missing = mean"
+
+
+def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
+    if wrong.any():
+        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {column.name}: {fault}")

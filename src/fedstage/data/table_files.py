@@ -1,0 +1,162 @@
+"""Tables as files, CSV with a header or Parquet: which there are, and their columns.
+
+Rows are counted from 0 within a file, without a header, in messages too.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from fedstage.errors import FedstageError
+from fedstage.settings.data import ParquetData, TableData
+from fedstage.storage.tables import load_table
+
+SUFFIXES = (".csv", ".parquet")
+#: What stands for no value in a CSV file, unless it is quoted.
+_MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
+_LARGEST_BLOCK = 2**31 - 1  # bytes
+
+
+def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files for training and for testing, by name.
+
+    With a `test_fraction` all tables are for training, and so they are with a `division` if none
+    is named ``train``: rows are divided later.
+
+    Raises
+    ------
+    FedstageError
+        If the folder or the files are missing, or test files are there beside a `test_fraction`.
+    """
+    place = folder / settings.folder
+    if not place.is_dir():
+        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    train, test = _find(place, "train"), _find(place, "test")
+    if settings.test_fraction is not None and test:
+        raise FedstageError(
+            f"data.test_fraction = {settings.test_fraction:g}: {test[0]} is there; leave out the "
+            "fraction, or take the file away"
+        )
+    if settings.test_fraction is not None or (settings.division is not None and not train):
+        return _some(place, "", _find(place, "")), []
+    if settings.division is not None:
+        return train, test
+    hint = "; put one there, or set data.test_fraction"
+    return _some(place, "train", train), _some(place, "test", test, hint)
+
+
+def _find(place: Path, prefix: str) -> list[Path]:
+    return sorted(path for suffix in SUFFIXES for path in place.glob(f"{prefix}*{suffix}"))
+
+
+def _some(place: Path, prefix: str, found: list[Path], hint: str = "") -> list[Path]:
+    if not found:
+        names = " or ".join(f"{prefix}*{suffix}" for suffix in SUFFIXES)
+        raise FedstageError(f"{place}: has no {names}{hint}")
+    return found
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read the columns of a file, by default all.
+
+    Raises
+    ------
+    FedstageError
+        If the file is damaged or has no rows, or a name of a column twice.
+    """
+    names = _csv_names(path) if path.suffix == ".csv" else _parquet_names(path)
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
+    for name in columns or ():
+        require(path, "data.client_column", name, names)
+    table = (_read_csv if path.suffix == ".csv" else load_table)(path, columns)
+    if not table.num_rows:
+        raise FedstageError(f"{path}: has no rows")
+    return table
+
+
+def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:
+    """Raise FedstageError unless a file has the column of a setting."""
+    names = list(known)
+    if column not in names:
+        listed = ", ".join(names)
+        raise FedstageError(f"{path}: {key} = {column!r}: no such column; its columns are {listed}")
+
+
+def _csv_names(path: Path) -> list[str]:
+    """Return the header; pyarrow reads it again, but not what stands in it twice."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FedstageError(f"{path}: not a CSV file with a header ({error})") from None
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    convert = pc.ConvertOptions(
+        null_values=list(_MISSING),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        include_columns=list(columns or ()),
+    )
+    try:
+        # One block, as far as it may be: the type of a column depends on all of its rows.
+        size = min(max(1, path.stat().st_size), _LARGEST_BLOCK)
+        read = pc.ReadOptions(use_threads=False, block_size=size)
+        return pc.read_csv(path, read_options=read, convert_options=convert)
+    except (pa.ArrowException, OSError) as error:
+        detail = str(error).splitlines()[0]
+        raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
+
+
+def _parquet_names(path: Path) -> list[str]:
+    try:
+        names: list[str] = pq.read_schema(path).names
+    except (pa.ArrowException, OSError) as error:
+        detail = str(error).splitlines()[0]
+        raise FedstageError(f"{path}: truncated, or not a Parquet file ({detail})") from None
+    return names
+
+
+# --- clients --------------------------------------------------------------------------------------
+
+
+def owned_files(settings: TableData | ParquetData, folder: Path) -> list[Path]:
+    """Return the files whose rows clients may have: those for training, with a `division` all."""
+    if isinstance(settings, TableData):
+        train, test = train_and_test(settings, folder)
+        return [*train, *test] if settings.division is not None else train
+    place = folder / settings.folder
+    prefixes = ("train", "test", "valid") if settings.division is not None else ("train",)
+    found = [path for prefix in prefixes for path in sorted(place.glob(f"{prefix}*.parquet"))]
+    if not found:
+        raise FedstageError(f"{place}: has no train*.parquet")
+    return found
+
+
+def count_clients(settings: TableData | ParquetData, folder: Path) -> int:
+    """Return the number of different values in the column of clients."""
+    column = settings.client_column
+    assert column is not None, "the caller looks"
+    paths = owned_files(settings, folder)
+    return len(set().union(*(_values(path, _version(path), column) for path in paths)))
+
+
+def _version(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache
+def _values(path: Path, version: tuple[int, int], column: str) -> frozenset[Any]:
+    """Return the values in a column, read once for all runs of a grid."""
+    table = read_table(path, [column])
+    return frozenset(table.column(column).unique().to_pylist())

@@ -1,0 +1,87 @@
+"""What data sets have in common: their samples, their files, and which part of them is used."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from fedstage.settings.base import Augmentation, Choice, Count, Positive
+
+
+class DataSet(Choice):
+    """A data set of `samples` that are images, features, bags or tokens.
+
+    `has_own_test`: the test samples also exist as each client would prepare them. `in_folder`: the
+    set is read from the data folder. `raw`: the parts of it that the loader reads, as patterns
+    below the data folder, by default all of `folder`; {braces} stand for the value of a setting,
+    and the first pattern that matches any files counts. Their content determines the data set
+    (`fedstage.storage.raw_files`); files that the loader verifies by checksums need not be named.
+    `centres`: how many natural clients the set has by definition.
+    """
+
+    room: ClassVar[str] = "data.datasets"
+    samples: ClassVar[str] = "images"
+    has_own_test: ClassVar[bool] = False
+    in_folder: ClassVar[bool] = True
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
+    centres: ClassVar[int | None] = None
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether samples are set aside as public ones."""
+        share: float = getattr(self, "held_out", 0)
+        return share > 0
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether it is known whose each sample is, as the natural partition needs."""
+        return self.centres is not None or getattr(self, "client_column", None) is not None
+
+
+class ImageSet(DataSet):
+    """A data set of images, some of which may be held out as public ones.
+
+    `held_out_augmentation` changes the held-out images once and for all, by a draw with
+    `split_seed`, before a teacher or a student sees them: the public data with a transformation of
+    its own of Fed-ET (Cho et al. 2022).
+    """
+
+    uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
+    held_out_augmentation: Augmentation = "none"
+    split_seed: int = 0
+
+
+class Sized(DataSet):
+    """How much of a data set is used, and which training samples clients do not have.
+
+    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
+    `train_fraction` is the share of training samples to use. `held_out` training samples become an
+    unlabelled public set, `server_validation` others the server's labelled set.
+
+    `division` divides all samples, official training and test samples together, anew: the shares of
+    training, held-out and test samples, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then
+    count the samples of these parts; by default the official division stays.
+    """
+
+    division: Annotated[tuple[Positive, Count, Positive], Field(strict=False)] | None = None
+    train_size: Positive | None = None
+    train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    test_size: Positive | None = None
+    held_out: Count = 0
+    server_validation: Count = 0
+    split_seed: int = 0
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether samples are set aside as public ones."""
+        return self.held_out > 0 if self.division is None else self.division[1] > 0
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.train_size is not None and self.train_fraction is not None:
+            yield "train_size and train_fraction: give one of them"
+        if self.division is not None and self.held_out:
+            yield (
+                f"held_out = {self.held_out}: not with division, whose second share is held out; "
+                "leave it out"
+            )

@@ -1,0 +1,48 @@
+"""The columns of tables of features."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fedstage.settings.base import Settings
+
+#: Names of columns.
+Columns = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class TableColumns(Settings):
+    """What the columns of a table are.
+
+    `label` is the column of classes, `client_column` that of the natural partition's clients; both
+    are integers, texts or booleans. The others are `features`, by default all but those to `drop`.
+
+    Numbers are standardised by the mean and deviation of the clients' training rows; texts,
+    booleans and the columns of `categorical` are one-hot coded with the categories there. What is
+    `missing` is refused, or becomes the ``mean`` of a column of numbers, and in other columns a
+    category of its own.
+    """
+
+    label: str = "label"
+    client_column: str | None = None
+    features: Columns = ()
+    drop: Columns = ()
+    categorical: Columns = ()
+    missing: Literal["refuse", "mean"] = "refuse"
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.features and self.drop:
+            yield "features and drop: give one of them"
+        if self.client_column == self.label:
+            yield f"client_column = {self.label!r}: is the label"
+        for key in ("features", "drop", "categorical"):
+            columns = getattr(self, key)
+            for column in columns:
+                if column in (self.label, self.client_column):
+                    yield f"{key}: {column!r} is the label or the clients' column, no feature"
+                if columns.count(column) > 1:
+                    yield f"{key}: {column!r} is there twice"
+        for column in self.categorical:
+            if column in self.drop or (self.features and column not in self.features):
+                yield f"categorical: {column!r} is not among the features"

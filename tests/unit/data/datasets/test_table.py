@@ -1,0 +1,425 @@
+import csv
+import math
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from fedstage.data.datasets.columns import MOST_CATEGORIES
+from fedstage.data.datasets.table import load as load_table
+from fedstage.data.datasets.table import rows_for_testing
+from fedstage.data.table_files import count_clients
+from fedstage.errors import FedstageError
+from fedstage.settings.data import TableData
+
+HEADER = ["age", "sex", "smoker", "centre", "outcome"]
+TRAIN = [
+    [50, "f", "true", "Bern", "well"],
+    [60, "m", "false", "Basel", "ill"],
+    [40, "f", "true", "Bern", "ill"],
+    [70, "m", "true", "Chur", "well"],
+]
+TEST = [[55, "x", "false", "Bern", "ill"], [45, "m", "true", "Basel", "well"]]
+
+
+def write(path, rows, header=HEADER):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def save(path, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def settings(**keys):
+    keys = {"label": "outcome", "client_column": "centre"} | keys
+    return TableData(name="table", folder="mine", **keys)
+
+
+def load(folder, **keys):
+    return load_table(settings(**keys), folder)
+
+
+def refused(folder, **keys):
+    with pytest.raises(FedstageError) as caught:
+        load(folder, **keys)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "mine/train.csv", TRAIN)
+    write(tmp_path / "mine/test.csv", TEST)
+    return tmp_path
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_numbers_are_standardised_and_categories_coded_by_the_training_rows(folder):
+    data = load(folder)
+    assert data.feature_names == ("age", "sex=f", "sex=m", "smoker=false", "smoker=true")
+    deviation = math.sqrt(125)  # of 50, 60, 40, 70, with mean 55
+    assert data.train.images.dtype == torch.float32
+    np.testing.assert_allclose(
+        data.train.images,
+        [
+            [-5 / deviation, 1, 0, 0, 1],
+            [5 / deviation, 0, 1, 1, 0],
+            [-15 / deviation, 1, 0, 0, 1],
+            [15 / deviation, 0, 1, 0, 1],
+        ],
+        rtol=1e-6,
+    )
+    # No training row has sex x.
+    np.testing.assert_allclose(
+        data.test.images, [[0, 0, 0, 1, 0], [-10 / deviation, 0, 1, 0, 1]], rtol=1e-6
+    )
+
+
+def test_classes_and_clients_have_the_names_in_the_table(folder):
+    data = load(folder)
+    assert data.class_names == ("ill", "well")
+    assert data.train.labels.tolist() == [1, 0, 0, 1]
+    assert data.test.labels.tolist() == [0, 1]
+    assert data.client_names == ("Basel", "Bern", "Chur")
+    assert data.train.clients.tolist() == [1, 0, 1, 2]
+    assert data.test.clients is None
+
+
+def test_without_a_column_of_clients_it_is_a_feature(folder):
+    data = load(folder, client_column=None)
+    assert data.client_names is None
+    assert data.train.clients is None
+    assert "centre=Chur" in data.feature_names
+
+
+def test_parquet_and_csv_are_read_alike(folder, tmp_path):
+    for part, rows in (("train", TRAIN), ("test", TEST)):
+        age, sex, smoker, centre, outcome = zip(*rows, strict=True)
+        save(
+            tmp_path / f"other/mine/{part}.parquet",
+            age=list(age), sex=pa.array(sex).dictionary_encode(),
+            smoker=[one == "true" for one in smoker], centre=list(centre), outcome=list(outcome),
+        )  # fmt: skip
+    one, other = load(folder), load(tmp_path / "other")
+    assert torch.equal(one.train.images, other.train.images)
+    assert torch.equal(one.test.images, other.test.images)
+    assert torch.equal(one.train.labels, other.train.labels)
+    assert one.feature_names == other.feature_names
+
+
+def test_several_files_are_one_table(folder, tmp_path):
+    write(tmp_path / "other/mine/train_1.csv", TRAIN[:2])
+    # Columns may stand in another order.
+    swapped = [[sex, age, *rest] for age, sex, *rest in TRAIN[2:]]
+    write(tmp_path / "other/mine/train_2.csv", swapped, ["sex", "age", *HEADER[2:]])
+    write(tmp_path / "other/mine/test.csv", TEST)
+    assert torch.equal(load(folder).train.images, load(tmp_path / "other").train.images)
+
+
+def test_integers_are_numbers_unless_they_are_categories(folder):
+    names = load(folder, categorical=["age"]).feature_names
+    assert names[:4] == ("age=40", "age=50", "age=60", "age=70")
+
+
+def test_integer_labels_and_clients_are_sorted_as_numbers(tmp_path):
+    write(tmp_path / "mine/train.csv", [[1, 10, 3], [2, 9, 20], [3, 10, 20]], ["x", "label", "by"])
+    write(tmp_path / "mine/test.csv", [[1, 9]], ["x", "label"])  # clients of tests are not read
+    data = load(tmp_path, label="label", client_column="by")
+    assert data.class_names == ("9", "10")
+    assert data.train.labels.tolist() == [1, 0, 1]
+    assert data.client_names == ("3", "20")
+    assert data.train.clients.tolist() == [0, 1, 1]
+
+
+def test_columns_are_chosen_or_dropped(folder):
+    assert load(folder, features=["smoker", "age"]).feature_names[-1] == "age"
+    assert load(folder, drop=["sex", "smoker"]).feature_names == ("age",)
+
+
+def test_a_constant_column_is_left_out_and_named(folder):
+    write(folder / "mine/train.csv", [[*row, 7, "a"] for row in TRAIN], [*HEADER, "k", "c"])
+    write(folder / "mine/test.csv", [[*row, 8, "b"] for row in TEST], [*HEADER, "k", "c"])
+    data = load(folder)
+    assert data.constant == ("k", "c")
+    assert data.feature_names == load_names(folder)
+
+
+def load_names(folder):
+    return load(folder, drop=["k", "c"]).feature_names
+
+
+def test_means_are_those_of_the_rows_that_train(folder):
+    write(folder / "mine/train.csv", rows())
+    data = load(folder, held_out=20, server_validation=30)
+    assert (len(data.held_out), len(data.server_validation.labels)) == (20, 30)
+    assert len(data.train.labels) == 70
+    assert data.train.images[:, 0].double().mean().item() == pytest.approx(0, abs=1e-6)
+    assert len(data.client_names) == data.train.clients.max() + 1
+
+
+# --- missing values -------------------------------------------------------------------------------
+
+
+def test_missing_values_become_the_mean_or_a_category(folder):
+    write(folder / "mine/train.csv", [*TRAIN, ["", "", "true", "Chur", "ill"]])
+    write(folder / "mine/test.csv", [*TEST, ["NA", "?", "", "Chur", "ill"]])
+    data = load(folder, missing="mean")
+    assert data.feature_names[:4] == ("age", "sex=f", "sex=m", "sex=missing")
+    assert data.train.images[4].tolist() == [0, 0, 0, 1, 0, 1]
+    # No training row lacks `smoker`.
+    assert data.test.images[2].tolist() == [0, 0, 0, 1, 0, 0]
+    assert data.train.images[0, 0].item() == pytest.approx(-5 / math.sqrt(125))
+
+
+@pytest.mark.parametrize("row", [["", "f"], [50, ""], ["nan", "f"]])
+def test_missing_values_are_refused_with_file_column_and_row(folder, row):
+    write(folder / "mine/test.csv", [*TEST, [*row, "true", "Bern", "ill"]])
+    column = "sex" if row[1] == "" else "age"
+    told = f"{folder}/mine/test.csv: row 2: {column}: missing; give a value"
+    assert refused(folder).startswith(told)
+
+
+def test_quoted_text_is_no_missing_value(folder):
+    text = '"age","sex","smoker","centre","outcome"\n'
+    text += '50,f,true,"NA","ill"\n40,m,false,"EU","well"\n'
+    (folder / "mine/train.csv").write_text(text)
+    assert load(folder).client_names == ("EU", "NA")
+
+
+# --- rows for testing -----------------------------------------------------------------------------
+
+
+def rows(clients=3, each=40):
+    return [
+        [30 + 7 * n % 31, "fm"[n % 2], str(n % 3 == 0).lower(), f"c{c}", ["ill", "well"][n % 4 > 0]]
+        for c in range(clients)
+        for n in range(each)
+    ]
+
+
+def test_a_share_for_testing_is_even_over_clients_and_labels(tmp_path):
+    write(tmp_path / "mine/patients.csv", rows())
+    data = load(tmp_path, test_fraction=0.2)
+    assert (len(data.train.labels), len(data.test.labels)) == (96, 24)
+    assert torch.bincount(data.test.labels).tolist() == [6, 18]
+    assert torch.bincount(data.train.clients).tolist() == [32, 32, 32]
+    other = load(tmp_path, test_fraction=0.2, split_seed=1)
+    assert not torch.equal(data.test.images, other.test.images)
+    assert data.train.images[:, 0].double().mean().item() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("fraction", [0.05, 0.29, 0.5, 0.9])
+def test_counts_of_each_class_of_each_client_are_within_one_of_the_share(fraction):
+    generator = np.random.default_rng(0)
+    labels, clients = generator.integers(0, 3, 300), generator.integers(0, 5, 300)
+    tested = rows_for_testing(fraction, generator.permutation(300), labels, clients)
+    assert tested.sum() == pytest.approx(300 * fraction, abs=1)
+    for client in range(5):
+        for label in range(3):
+            own = (clients == client) & (labels == label)
+            assert abs(tested[own].sum() - fraction * own.sum()) < 1
+        assert not tested[clients == client].all()
+
+
+def test_a_client_of_one_row_trains():
+    clients = np.arange(10)
+    tested = rows_for_testing(0.9, clients, np.zeros(10, int), clients)
+    assert not tested.any()
+
+
+def test_all_rows_may_be_divided(tmp_path):
+    write(tmp_path / "mine/patients.csv", rows())
+    data = load(tmp_path, division=[7, 1, 2])
+    sizes = (len(data.train.labels), len(data.held_out), len(data.test.labels))
+    assert sizes == (84, 12, 24)
+
+
+def test_files_for_training_and_testing_may_be_divided_anew(folder):
+    write(folder / "mine/train.csv", rows(clients=2))
+    write(folder / "mine/test.csv", rows(clients=3))
+    data = load(folder, division=[1, 0, 1])
+    assert len(data.train.labels) == len(data.train.clients) == 100
+    assert data.client_names == ("c0", "c1", "c2")
+
+
+# --- clients are counted --------------------------------------------------------------------------
+
+
+def test_clients_are_those_of_the_training_files(folder):
+    assert count_clients(settings(), folder) == 3
+    write(folder / "mine/train_2.csv", [[50, "f", "true", "Davos", "well"]])
+    assert count_clients(settings(), folder) == 4
+
+
+def test_clients_of_a_table_that_is_divided_are_all(tmp_path):
+    write(tmp_path / "mine/patients.csv", rows(clients=5))
+    assert count_clients(settings(test_fraction=0.2), tmp_path) == 5
+    assert count_clients(settings(division=[7, 0, 3]), tmp_path) == 5
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"label": "illness"}, "data.label = 'illness': no such column; its columns are age, sex"),
+        ({"client_column": "site"}, "data.client_column = 'site': no such column; its columns"),
+        ({"features": ["weight"]}, "data.features = 'weight': no such column; its columns are"),
+        ({"drop": ["weight"]}, "data.drop = 'weight': no such column; its columns are age"),
+        ({"categorical": ["weight"]}, "data.categorical = 'weight': no such column; its columns"),
+        ({"drop": ["age", "sex", "smoker"]}, "has no column of features beside 'outcome'"),
+        ({"test_fraction": 0.2}, "test.csv is there; leave out the fraction"),
+        ({"train_size": 9}, "data.train_size = 9: at most 4"),
+    ],
+)
+def test_settings_that_do_not_suit_the_table(folder, keys, told):
+    assert told in refused(folder, **keys)
+
+
+def test_a_missing_label(folder):
+    write(folder / "mine/train.csv", [*TRAIN, [50, "f", "true", "Bern", ""]])
+    assert refused(folder) == (
+        f"{folder}/mine/train.csv: row 4: outcome: missing; a value is required"
+    )
+
+
+def test_one_class_only(folder):
+    write(folder / "mine/train.csv", [[*row[:4], "ill"] for row in TRAIN])
+    assert refused(folder).endswith("outcome = 'ill' in all training rows: one class")
+
+
+def test_a_column_that_is_there_twice(folder):
+    write(folder / "mine/train.csv", TRAIN, ["age", "sex", "age", "centre", "outcome"])
+    assert refused(folder).endswith("train.csv: column 'age' is there 2 times; rename one")
+
+
+def test_a_parquet_column_that_is_there_twice(folder):
+    (folder / "mine/train.csv").unlink()
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["age", "age"])
+    pq.write_table(table, folder / "mine/train.parquet")
+    assert refused(folder).endswith("train.parquet: column 'age' is there 2 times; rename one")
+
+
+def test_no_rows(folder):
+    write(folder / "mine/train.csv", [])
+    assert refused(folder).endswith("train.csv: has no rows")
+
+
+@pytest.mark.parametrize("more", ["train", "test"])
+def test_other_columns_for_training_than_for_testing(folder, more):
+    part = TRAIN if more == "train" else TEST
+    write(folder / f"mine/{more}.csv", [[*row, 1] for row in part], [*HEADER, "weight"])
+    fault = "has no column 'weight', which" if more == "train" else "column 'weight':"
+    told = f"{folder}/mine/test.csv: {fault} {folder}/mine/train.csv has"
+    assert refused(folder).startswith(told)
+    assert len(load(folder, drop=["weight"]).feature_names) == 5
+
+
+def test_text_where_others_have_numbers(folder):
+    write(folder / "mine/test.csv", [["old", *row[1:]] for row in TEST])
+    told = refused(folder)
+    assert told == (
+        f"column 'age': number in {folder}/mine/train.csv and text in {folder}/mine/test.csv; "
+        "must be of one type"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ([[1.0], [2.0]], "column 'x' is list<"),
+        ([{"bytes": b"", "path": ""}] * 2, "column 'x' is struct<"),
+        ([date(2020, 1, 1)] * 2, "column 'x' is "),
+    ],
+)
+def test_a_column_that_is_no_feature(tmp_path, column, told):
+    for part in ("train", "test"):
+        save(tmp_path / f"mine/{part}.parquet", x=pa.array(column), y=[1, 2], outcome=["a", "b"])
+    message = refused(tmp_path, client_column=None)
+    assert told in message
+    assert message.endswith("leave it out with data.drop")
+    assert load(tmp_path, client_column=None, drop=["x"]).feature_names == ("y",)
+
+
+def test_an_infinite_number(folder):
+    write(folder / "mine/train.csv", [*TRAIN, ["inf", "f", "true", "Bern", "ill"]])
+    assert "train.csv: row 4: age: infinite; must be finite" in refused(folder)
+
+
+def test_labels_that_are_fractions(folder):
+    told = refused(folder, label="share")
+    assert "no such column" in told
+    for part, table in (("train", TRAIN), ("test", TEST)):
+        write(folder / f"mine/{part}.csv", [[*row, 0.5] for row in table], [*HEADER, "share"])
+    assert "column is double; must be integer, text or boolean" in refused(folder, label="share")
+
+
+def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
+    table = [[n, "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
+    table[3][0] = "about 3"
+    for part in ("train", "test"):
+        write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
+    assert f"column 'age': {MOST_CATEGORIES + 1} categories" in refused(tmp_path)
+
+
+def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
+    lines = "\n".join(f"{n},{'ab'[n % 2]}" for n in range(200_000))
+    for part in ("train", "test"):
+        write(tmp_path / f"mine/{part}.csv", [], ["x", "outcome"])
+        with (tmp_path / f"mine/{part}.csv").open("a") as file:
+            file.write(f"{lines}\nfew,a\n")
+    assert "column 'x': 200001 categories" in refused(tmp_path, client_column=None)
+
+
+def test_constant_features_only(folder):
+    write(folder / "mine/train.csv", [[50, *row[1:]] for row in TRAIN])
+    told = "mine: all features are constant in the training rows: age"
+    assert refused(folder, features=["age"]).endswith(told)
+
+
+def test_missing_folder_and_files(tmp_path):
+    assert "mine: no such folder; data.folder is below the data folder" in refused(tmp_path)
+    (tmp_path / "mine").mkdir()
+    assert refused(tmp_path).endswith("has no train*.csv or train*.parquet")
+    write(tmp_path / "mine/train.csv", TRAIN)
+    hint = "has no test*.csv or test*.parquet; put one there, or set data.test_fraction"
+    assert refused(tmp_path).endswith(hint)
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"\xff\xfe\x00a"])
+def test_a_damaged_csv_file(folder, content):
+    (folder / "mine/train.csv").write_bytes(content)
+    assert "train.csv: " in refused(folder)
+
+
+def test_a_damaged_parquet_file(folder):
+    (folder / "mine/train.csv").unlink()
+    (folder / "mine/train.parquet").write_bytes(b"PAR1")
+    assert "train.parquet: truncated, or not a Parquet file" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"features": ["a"], "drop": ["b"]}, "features and drop: give one of them"),
+        ({"test_fraction": 0.2, "division": [7, 1, 2]}, "test_fraction and division: give one"),
+        ({"client_column": "outcome"}, "client_column = 'outcome': is the label"),
+        ({"features": ["outcome"]}, "features: 'outcome' is the label or the clients' column"),
+        ({"drop": ["centre"]}, "drop: 'centre' is the label or the clients' column"),
+        ({"drop": ["a", "a"]}, "drop: 'a' is there twice"),
+        ({"features": ["a"], "categorical": ["b"]}, "categorical: 'b' is not among the features"),
+        ({"drop": ["a"], "categorical": ["a"]}, "categorical: 'a' is not among the features"),
+    ],
+)
+def test_settings_that_contradict_one_another(keys, told):
+    with pytest.raises(ValueError, match=told.replace("(", r"\(")):
+        settings(**keys)

@@ -21,7 +21,6 @@ from fedstage.storage.tables import load_table
 SUFFIXES = (".csv", ".parquet")
 #: What stands for no value in a CSV file, unless it is quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
-_LARGEST_BLOCK = 2**31 - 1  # bytes
 
 
 def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[Path]]:
@@ -108,10 +107,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
         include_columns=list(columns or ()),
     )
     try:
-        # One block, as far as it may be: the type of a column depends on all of its rows.
-        size = min(max(1, path.stat().st_size), _LARGEST_BLOCK)
-        read = pc.ReadOptions(use_threads=False, block_size=size)
-        return pc.read_csv(path, read_options=read, convert_options=convert)
+        return pc.read_csv(path, convert_options=convert)
     except (pa.ArrowException, OSError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None

@@ -36,10 +36,11 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
         for run in runs
         for one in run.evaluated()
     ]
+    configured = {split_target(target) for target in catalogue.config.targets}
     shared = {
         _shared(part.line)
         for key, run in every
-        if _is_named(catalogue, key, run, arguments)
+        if key in configured or is_named(key, run, arguments)
         for part in run.chain()
     }
     return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]
@@ -58,9 +59,8 @@ def cohorts_of(
     return dict(found)
 
 
-def _is_named(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
-    if key in {split_target(target) for target in catalogue.config.targets}:
-        return True
+def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
+    """Whether a run's experiment and scale, or the id of one of its lines, stands in a text."""
     ids = (name for part in run.chain() for name in _ids(part.line))
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)

@@ -33,6 +33,7 @@ from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
+from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -57,6 +58,10 @@ if workflow.is_main_process:
 envvars:
     "FEDSTAGE_ARGUMENTS",
 
+
+# Snakemake takes the last of several keys of one name.
+for path in workflow.configfiles:
+    explained(load_yaml, Path(path))
 
 ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
 CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow", ARGUMENTS)

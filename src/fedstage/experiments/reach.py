@@ -88,7 +88,8 @@ def _describe(base: Raw, path: Path, laid: Iterable[_Laid]) -> str:
     key = ".".join(path).removesuffix(".name")
     return (
         f"base.{key} = {value!r}: reaches no run, because method {winner.method} has "
-        f"{_at(winner.settings, path)!r}; set it in methods.{winner.method}"
+        f"{_at(winner.settings, path)!r}; set it in "
+        f"methods.{winner.method}, or leave it out"
     )
 
 

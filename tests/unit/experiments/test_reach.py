@@ -58,7 +58,7 @@ def rounds_of(catalogue, name="one"):
 def test_a_base_setting_that_every_method_overrides_is_refused(tmp_path):
     assert refused(tmp_path, base=DEAD) == (
         "one: base.aggregator_training.rounds = 50: reaches no run, because method fens has 500; "
-        "set it in methods.fens"
+        "set it in methods.fens, or leave it out"
     )
 
 

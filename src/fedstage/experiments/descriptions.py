@@ -30,7 +30,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     head = {"experiment": experiment, "scale": scale, **_head(definition)}
     head["labels"] = {str(run.axes["method"]): run.label for run in resolved if run.label}
     if published := catalogue.published.get((experiment, scale)):
-        head |= {"published": published.source, "notes": published.notes}
+        # Claims look at published numbers by themselves; tables and figures show what compares.
+        if published.comparable:
+            head |= {"published": published.source, "notes": published.notes}
         numbers = zip(runs, published.numbers, strict=True)
         runs = [{**run, "published": number} for run, number in numbers]
     communicated = definition.communication.published

@@ -94,7 +94,8 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
 
     judged = files("claims", formats) if claims_on(catalogue, experiment) else []
     forgotten = files("forgetting") if forgets(catalogue, experiment, scale) else []
-    beside = ["published"] if (experiment, scale) in catalogue.published else []
+    published = catalogue.published.get((experiment, scale))
+    beside = ["published"] if published and published.comparable else []
     every: dict[str, list[str]] = {
         "table": [*files("tables", (*formats, "tex")), *forgotten, *judged],
         "figures": figures(

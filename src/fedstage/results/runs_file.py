@@ -139,6 +139,13 @@ class ExperimentRuns(Settings):
             places.setdefault(tuple(run.settings[axis] for axis in self.axes), []).append(run)
         return places
 
+    def federated(self) -> list[bool]:
+        """Return whether each place has a federated method, in rounds or in one shot."""
+        kinds = ("federated", "one_shot")
+        return [
+            all(one.length.training in kinds for one in runs) for runs in self.places().values()
+        ]
+
 
 def read_runs_file(path: Path) -> ExperimentRuns:
     """Read a runs file; raise FedstageError if it is missing, damaged or of another kind."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.latex import render_latex
-from fedstage.results.tables.layout import describe_source, lay_out
+from fedstage.results.tables.layout import FEDERATED, describe_source, lay_out
 from fedstage.results.tables.markdown import render
 from fedstage.results.tables.runs import last_rounds, read_scores
 from fedstage.results.tables.summary import summarise, table_schema
@@ -26,6 +26,7 @@ def tables(
     metric = experiment.metric
     table = summarise(frame, experiment.axes, metric)
     people, shown = for_people(experiment), frame_for_people(table, experiment)
+    shown = shown.assign(**{FEDERATED: experiment.federated()})
     source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame), metric)
     layout = lay_out(shown, people.rows, people.columns, experiment.published, experiment.notes)
     label = f"{experiment.experiment}-{experiment.scale}"

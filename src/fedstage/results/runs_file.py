@@ -49,9 +49,13 @@ class Part(Settings):
 
 
 class Candidate(Settings):
-    """The parts of a run, in order; `values` tell it apart from a run's other candidates."""
+    """The parts of a run, in order; `values` tell it apart from a run's other candidates.
+
+    `participants` are the tables of all rounds, where updates may be dropped.
+    """
 
     values: dict[str, Axis] = {}
+    participants: list[str] = []
     parts: Annotated[list[Part], Field(min_length=1)]
 
 

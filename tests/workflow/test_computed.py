@@ -43,6 +43,23 @@ def test_properties_and_simulation_train_nothing_and_are_made_once(project):
     assert not project.plan().jobs
 
 
+def test_a_call_for_one_file_shows_its_table_alone(project):
+    with_results(project, COMPUTED).make()
+    (project.path / "results/simulation/tiny/default.md").unlink()
+    run = project.make("results/simulation/tiny/default.md")
+    assert "results/simulation/tiny/default.md\n\n#" in run.output
+    assert "results/properties/tiny/default.md\n\n#" not in run.output
+
+
+def test_a_key_that_config_yaml_has_twice_is_refused(project):
+    path = project.path / "config.yaml"
+    path.write_text(path.read_text() + "targets: [tiny]\n")
+    run = project.call("--dry-run")
+    assert run.code == 1
+    assert "config.yaml: line" in run.output
+    assert "key 'targets' is also in line" in run.output
+
+
 def test_what_is_simulated_belongs_to_the_definition(project):
     with_results(project, COMPUTED).make()
     path = project.path / "config.yaml"

@@ -52,37 +52,38 @@ def compared(new_project):
     axes = {"rows": ["method"], "columns": ["partition.alpha"]}
     experiment["table"] = axes | {"over": "partition.alpha"}
     experiment["table"]["published"] = PUBLISHED
-    path.write_text(yaml.safe_dump(config | {"claims": CLAIMS}))
+    experiment["scales"] = {"paper": {}}  # at others the data must be the published ones
+    path.write_text(yaml.safe_dump(config | {"claims": CLAIMS, "targets": ["tiny/paper"]}))
     project.make()
     return project
 
 
 def test_tables_have_measured_and_published_numbers_side_by_side(compared):
     folder = compared.path / "results/tables/tiny"
-    table = pd.read_csv(folder / "default.csv")
+    table = pd.read_csv(folder / "paper.csv")
     assert list(table["published"].dropna()) == [88.53, 78.72, 89.06, 80.18]
     assert list(table["published_std"].dropna()) == [0.31, 2.31, 0.19, 2.38]
     differences = table["top1_accuracy"] - table["published"]
     pd.testing.assert_series_equal(table["difference"], differences, check_names=False)
-    text = (folder / "default.md").read_text()
+    text = (folder / "paper.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith("| FedSDD")]
     assert line.count("(n = 2)") == 2
     assert "89.06 ± 0.19" in line
-    assert "- Measured at scale `default`: digits" in text
+    assert "- Measured at scale `paper`: digits" in text
     assert "- Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds" in text
-    latex = (folder / "default.tex").read_text()
+    latex = (folder / "paper.tex").read_text()
     assert r"\multicolumn{3}{c}{$\alpha$ = 1}" in latex
     assert r"\textbf{89.06 $\pm$ 0.19}" in latex
 
 
 def test_the_figure_is_among_the_results(compared):
     for name in ("published", "over"):
-        assert (compared.path / f"results/figures/tiny/default_{name}.png").is_file()
+        assert (compared.path / f"results/figures/tiny/paper_{name}.png").is_file()
 
 
 def test_claims_are_judged(compared):
     folder = compared.path / "results/claims/tiny"
-    rows = pq.read_table(folder / "default.parquet").to_pylist()
+    rows = pq.read_table(folder / "paper.parquet").to_pylist()
     above = [row for row in rows if row["claim"] == "above_fedavg"]
     assert [(row["published_holds"], row["seeds"]) for row in above] == [
         (True, 2), (None, 2), (True, 2), (None, 2),
@@ -91,18 +92,18 @@ def test_claims_are_judged(compared):
     assert {(row["mean"], row["verdict"], row["published"]) for row in sends} == {
         (1.0, "holds", None)
     }
-    text = (folder / "default.md").read_text()
+    text = (folder / "paper.md").read_text()
     assert "| above_fedavg | Table 2" in " ".join(text.split())
-    assert len(pd.read_csv(folder / "default.csv")) == len(rows)
+    assert len(pd.read_csv(folder / "paper.csv")) == len(rows)
     assert compared.make().jobs == {}
 
 
 def test_report_holds_comparison_and_claims(compared):
     compared.make("--report", "report.html")
     report = (compared.path / "report.html").read_text(encoding="utf-8")
-    assert "tiny/default_published.png" in report
-    assert "tiny/default_over.png" in report
-    assert "claims/tiny/default.html" in report
+    assert "tiny/paper_published.png" in report
+    assert "tiny/paper_over.png" in report
+    assert "claims/tiny/paper.html" in report
 
 
 def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
@@ -122,6 +123,6 @@ def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
 
 def test_claims_are_on_file_as_data(compared):
     definitions = json.loads(
-        (compared.path / "results/descriptions/tiny/default.claims.json").read_text()
+        (compared.path / "results/descriptions/tiny/paper.claims.json").read_text()
     )
     assert definitions["claims"] == CLAIMS

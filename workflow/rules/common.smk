@@ -18,8 +18,10 @@ from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds
 from fedstage.experiments.catalogue import metrics_of, trained_runs
-from fedstage.experiments.descriptions import files_of, files_of_rounds, retention_of, validation_of
+from fedstage.experiments.descriptions import dropping_of, files_of, files_of_rounds
+from fedstage.experiments.descriptions import retention_of, validation_of
 from fedstage.experiments.disk_space import describe_size
+from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of
 from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
 from fedstage.plan.digests import as_json, canonical
@@ -32,6 +34,7 @@ from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
+from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -56,6 +59,10 @@ if workflow.is_main_process:
 envvars:
     "FEDSTAGE_ARGUMENTS",
 
+
+# Snakemake takes the last of several keys of one name.
+for path in workflow.configfiles:
+    explained(load_yaml, Path(path))
 
 ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
 CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow", ARGUMENTS)
@@ -261,14 +268,18 @@ def hash_inputs_once():
     _IOFile.checksum = remembered
 
 
+def wanted():
+    """Return the files and rules that the command line names as targets."""
+    return workflow.dag_settings.targets or ()
+
+
 def show_size():
     """Print what the targets take on disk."""
-    print(describe_size(CATALOGUE, CATALOGUE.config.targets), file=sys.stderr)
+    print(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())), file=sys.stderr)
 
 
 def show_tables():
     """Print the targets' tables at the end of a run."""
-    for target in CATALOGUE.config.targets:
-        for path in results_of(CATALOGUE, target):
-            if path.endswith(".md") and Path(path).exists():
-                print(f"\n{path}\n\n{Path(path).read_text()}", file=sys.stderr)
+    for path in shown_tables(CATALOGUE, wanted()):
+        if Path(path).exists():
+            print(f"\n{path}\n\n{Path(path).read_text()}", file=sys.stderr)

@@ -25,6 +25,7 @@ rule tables:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
         metrics=of_runs("metrics", "over_rounds"),
+        participants=lambda w: dropping_of(CATALOGUE, w.experiment, w.scale),
     output:
         csv=f"results/tables/{AT}.csv",
         parquet=f"results/tables/{AT}.parquet",

@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import process_age
+from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
@@ -49,7 +50,10 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         log.parent.mkdir(parents=True, exist_ok=True)
     timings = Timings(startup=time.perf_counter() - started)
     try:
-        with explain_out_of_memory(name, options.get("line"), options.get("slots")):
+        with (
+            noticing(name) as notices,
+            explain_out_of_memory(name, options.get("line"), options.get("slots")),
+        ):
             stage(**options)
     except FedstageError as error:
         message = f"fedstage {name}: {error}\n"
@@ -57,8 +61,10 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         if log is not None:
             log.write_text(message)
         return 1
+    sys.stderr.write(notices.getvalue())
     if log is not None:
-        log.write_text(f"fedstage {name} {' '.join(arguments)}\n{timings.finish()}\n")
+        command = f"fedstage {name} {' '.join(arguments)}"
+        log.write_text(f"{command}\n{notices.getvalue()}{timings.finish()}\n")
         write_record(log, name, options, source, timings.figures(), _raw_files(name, options))
     return 0
 

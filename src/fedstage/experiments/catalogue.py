@@ -9,11 +9,13 @@ import fnmatch
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import experiment_names, load_experiments
+from fedstage.experiments.library import experiment_names, load_experiments, reader
+from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, identity, one_shot_artefacts
 from fedstage.plan.digests import digest
@@ -34,7 +36,7 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data, HeldOut
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.merging import Raw
+from fedstage.settings.merging import Raw, merge_each
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
@@ -121,7 +123,8 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
 
 def resolve_all(config: Config, folder: Path, names: Collection[str] | None = None) -> Catalogue:
     """Return the catalogue of some experiments, by default all; see `load_catalogue`."""
-    experiments = load_experiments(config, folder, names)
+    read = reader(config, folder)
+    experiments = load_experiments(config, folder, names, read)
     methods = load_methods(folder / "methods.yaml")
     data_folder = Path(config.data_folder) if config.data_folder else None
     runs = {
@@ -129,6 +132,9 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
         for name, experiment in experiments.items()
         for scale in experiment.scales
     }
+    known = experiment_names(config, folder)
+    load = partial(load_experiments, config, folder, read=read)
+    check_reach(Sources(known, read, load, merge_each(methods, {})), experiments)
     targets = [found for target in config.targets for found in _expand(target, runs)]
     papers = folder / "papers"
     published = find_published(experiments, runs, papers)

@@ -30,7 +30,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     head = {"experiment": experiment, "scale": scale, **_head(definition)}
     head["labels"] = {str(run.axes["method"]): run.label for run in resolved if run.label}
     if published := catalogue.published.get((experiment, scale)):
-        head |= {"published": published.source, "notes": published.notes}
+        # Claims look at published numbers by themselves; tables and figures show what compares.
+        if published.comparable:
+            head |= {"published": published.source, "notes": published.notes}
         numbers = zip(runs, published.numbers, strict=True)
         runs = [{**run, "published": number} for run, number in numbers]
     communicated = definition.communication.published
@@ -97,6 +99,26 @@ def retention_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]
     return list(dict.fromkeys([*beside, *chosen]))
 
 
+def dropping_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
+    """Return the participants of runs that may drop updates, and what chooses among candidates."""
+    runs = catalogue.runs[experiment, scale]
+    tables = [path for run in runs for one in run.candidates or (run,) for path in _dropping(one)]
+    chosen = [artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates]
+    return list(dict.fromkeys([*tables, *chosen])) if tables else []
+
+
+def _dropping(run: Run) -> list[str]:
+    """Return the participants of all rounds of a run whose updates may be dropped."""
+    return [
+        path
+        for part in run.chain()
+        if isinstance(part.line, Line)
+        and part.line.on_divergence == "drop"
+        and part.length.training == "federated"
+        for path in traffic_files(part.line, part.length.rounds)
+    ]
+
+
 def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
     """Yield the files of rounds that results read beside metrics: tables, and main models."""
     for (name, _), runs in catalogue.runs.items():
@@ -104,6 +126,9 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
         if "communication" in results:
             for part in (part for run in runs for part in _parts(run)):
                 yield from traffic_files(part.line, part.length.rounds)
+        if "table" in results:
+            for one in (one for run in runs for one in run.candidates or (run,)):
+                yield from _dropping(one)
         if "retention" in results:
             for one in (one for run in runs for one in run.candidates or (run,)):
                 assert isinstance(one.line, Line), "checked when experiments are resolved"
@@ -118,7 +143,11 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         "partition": data_files.label_histogram(one_shot_artefacts.partition_line(run.line)),
         "info": data_files.data_file(run.line.data, "info"),
         "candidates": [
-            {"values": one.axes if run.candidates else {}, "parts": [_part(p) for p in one.chain()]}
+            {
+                "values": one.axes if run.candidates else {},
+                "parts": [_part(p) for p in one.chain()],
+                **({"participants": tables} if (tables := _dropping(one)) else {}),
+            }
             for one in run.candidates or (run,)
         ],
     }

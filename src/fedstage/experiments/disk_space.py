@@ -1,8 +1,8 @@
-"""The disk space that a target will take, reported before it is made."""
+"""The disk space that runs will take, reported before it is made."""
 
 from collections.abc import Collection, Iterable, Iterator
 
-from fedstage.experiments.catalogue import Catalogue, trained_runs
+from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
 from fedstage.plan import artefacts, one_shot_artefacts
@@ -30,9 +30,8 @@ SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
 }
 
 
-def describe_size(catalogue: Catalogue, targets: Iterable[str]) -> str:
-    """Return one line about the disk space of all models and updates of the complete targets."""
-    trained = (run for target in targets for run in trained_runs(catalogue, target))
+def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
+    """Return one line about the disk space of all models and updates of runs, once complete."""
     runs = [part for run in trained for part in run.chain()]
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds

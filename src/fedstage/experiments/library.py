@@ -21,7 +21,10 @@ def experiment_names(config: Config, folder: Path) -> list[str]:
 
 
 def load_experiments(
-    config: Config, folder: Path, names: Collection[str] | None = None
+    config: Config,
+    folder: Path,
+    names: Collection[str] | None = None,
+    read: Callable[[str], Experiment] | None = None,
 ) -> dict[str, Experiment]:
     """Return experiments, those of config.yaml and of files in the folder of experiments or papers.
 
@@ -32,6 +35,8 @@ def load_experiments(
     names : Collection of str, optional
         The experiments to read; by default all, without those that extend one which this
         configuration lacks.
+    read : Callable, optional
+        What `reader` returned, so that files are not read again.
 
     Raises
     ------
@@ -39,7 +44,7 @@ def load_experiments(
         If a file is not valid, extends an unknown experiment, or has settings of no cell.
     """
     known = experiment_names(config, folder)
-    read = cache(partial(_read, config, _files(config, folder)))
+    read = read or reader(config, folder)
     wanted = [name for name in known if names is None or name in names]
     targets = {target.partition("/")[0] for target in config.targets}
     for name in wanted:
@@ -63,6 +68,11 @@ def _files(config: Config, folder: Path) -> dict[str, Path]:
             raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
         files[path.stem] = path
     return files
+
+
+def reader(config: Config, folder: Path) -> Callable[[str], Experiment]:
+    """Return a function that reads an experiment as it is written, once."""
+    return cache(partial(_read, config, _files(config, folder)))
 
 
 def _read(config: Config, files: Mapping[str, Path], name: str) -> Experiment:

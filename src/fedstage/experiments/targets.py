@@ -36,10 +36,11 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
         for run in runs
         for one in run.evaluated()
     ]
+    configured = {split_target(target) for target in catalogue.config.targets}
     shared = {
         _shared(part.line)
         for key, run in every
-        if _is_named(catalogue, key, run, arguments)
+        if key in configured or is_named(key, run, arguments)
         for part in run.chain()
     }
     return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]
@@ -58,9 +59,8 @@ def cohorts_of(
     return dict(found)
 
 
-def _is_named(catalogue: Catalogue, key: tuple[str, str], run: Run, text: str) -> bool:
-    if key in {split_target(target) for target in catalogue.config.targets}:
-        return True
+def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
+    """Whether a run's experiment and scale, or the id of one of its lines, stands in a text."""
     ids = (name for part in run.chain() for name in _ids(part.line))
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
@@ -94,7 +94,8 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
 
     judged = files("claims", formats) if claims_on(catalogue, experiment) else []
     forgotten = files("forgetting") if forgets(catalogue, experiment, scale) else []
-    beside = ["published"] if (experiment, scale) in catalogue.published else []
+    published = catalogue.published.get((experiment, scale))
+    beside = ["published"] if published and published.comparable else []
     every: dict[str, list[str]] = {
         "table": [*files("tables", (*formats, "tex")), *forgotten, *judged],
         "figures": figures(

@@ -49,9 +49,13 @@ class Part(Settings):
 
 
 class Candidate(Settings):
-    """The parts of a run, in order; `values` tell it apart from a run's other candidates."""
+    """The parts of a run, in order; `values` tell it apart from a run's other candidates.
+
+    `participants` are the tables of all rounds, where updates may be dropped.
+    """
 
     values: dict[str, Axis] = {}
+    participants: list[str] = []
     parts: Annotated[list[Part], Field(min_length=1)]
 
 
@@ -144,6 +148,13 @@ class ExperimentRuns(Settings):
         for run in self.runs:
             places.setdefault(tuple(run.settings[axis] for axis in self.axes), []).append(run)
         return places
+
+    def federated(self) -> list[bool]:
+        """Return whether each place has a federated method, in rounds or in one shot."""
+        kinds = ("federated", "one_shot")
+        return [
+            all(one.length.training in kinds for one in runs) for runs in self.places().values()
+        ]
 
 
 def read_runs_file(path: Path) -> ExperimentRuns:

@@ -1,5 +1,6 @@
 """Stage `aggregation`: from the updates of a group to its averaged model w_{t,k}."""
 
+import logging
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
@@ -24,6 +25,8 @@ from fedstage.storage.yaml_files import read_line
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
 from fedstage.weights import Weights
+
+_LOGGER = logging.getLogger(__name__)
 
 #: A row a participant of a round and group. Bytes count tensors, not file headers; a compressed
 #: change counts as encoded.
@@ -112,11 +115,23 @@ def aggregation(
         weights = state_of(model)
     metadata["samples"] = sum(update.metadata["samples"] for update in group_round.answered)
     save_tensors(output, weights, metadata)
+    _tell_dropped(received, metadata)
     columns = _columns(received) | traffic(group_round)
     columns["distance"] = [relative_distance(one.weights, parameters) for one in received]
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, next_client_state(group_round) | memory, metadata)
+
+
+def _tell_dropped(received: Sequence[Update], place: dict[str, int]) -> None:
+    """Warn of updates that were dropped, by their clients."""
+    clients = [str(update.metadata["client"]) for update in received if update.diverged]
+    if clients:
+        _LOGGER.warning(
+            "round %d, group %d: %d of %d updates dropped, because training diverged "
+            "(on_divergence = drop): of client %s",
+            place["round"], place["group"], len(clients), len(received), ", ".join(clients),
+        )  # fmt: skip
 
 
 def _read_bases(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from fedstage.data.datasets import load
+from fedstage.data.datasets.classes import check_classes
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
@@ -58,6 +59,7 @@ def dataset(
         raise FedstageError(f"--settings {settings!r}: must be JSON ({error})") from None
     chosen = validate(DataOption, {"data": raw}, "--settings").data
     loaded = load(chosen, folder or default_folder())
+    check_classes(chosen.name, loaded)
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
     save_tensors(held_out, {"images": _public(chosen, loaded.held_out)})

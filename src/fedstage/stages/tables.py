@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+
+from fedstage.results.tables.dropped import DROPPED, count_dropped, note_dropped
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.latex import render_latex
-from fedstage.results.tables.layout import describe_source, lay_out
+from fedstage.results.tables.layout import FEDERATED, describe_source, lay_out
 from fedstage.results.tables.markdown import render
 from fedstage.results.tables.runs import last_rounds, read_scores
 from fedstage.results.tables.summary import summarise, table_schema
@@ -20,21 +23,30 @@ def tables(
 
     It has the published numbers and the differences too, if the experiment has a counterpart.
     `csv` and `parquet` have exact numbers, a row a combination of the row and column axes; the
-    others are for people: rounded, column axes as columns, with a legend.
+    others are for people: rounded, column axes as columns, with a legend. Where updates were
+    dropped, both say how many.
     """
     experiment, frame = read_scores(runs)
     metric = experiment.metric
     table = summarise(frame, experiment.axes, metric)
+    schema = table_schema(frame, experiment.axes, metric)
+    counts = count_dropped(experiment)
+    if any(dropped for dropped, _ in counts):
+        dropped, updates = zip(*counts, strict=True)
+        table = table.assign(dropped=dropped, updates=updates)
+        schema = pa.schema([*schema, *DROPPED])
     people, shown = for_people(experiment), frame_for_people(table, experiment)
+    shown = shown.assign(**{FEDERATED: experiment.federated()})
     source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame), metric)
-    layout = lay_out(shown, people.rows, people.columns, experiment.published, experiment.notes)
+    notes = [*note_dropped(experiment, counts), *experiment.notes]
+    layout = lay_out(shown, people.rows, people.columns, experiment.published, notes)
     label = f"{experiment.experiment}-{experiment.scale}"
     with replacing(csv) as temporary:
         table.to_csv(temporary, index=False, lineterminator="\n")
     save_table(
         parquet,
         {str(name): column for name, column in table.items()},
-        table_schema(frame, experiment.axes, metric),
+        schema,
     )
     save_text(markdown, render(layout, experiment.title, source))
     save_text(html, render_html(layout, experiment.title, source))

@@ -1,5 +1,6 @@
 """Reading YAML files, among them `line.yaml`: the settings of a line, beside its files."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +18,15 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping; raise FedstageError if the file is missing or holds anything else."""
+    """Read a YAML mapping.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, holds anything else, or has a key twice in one mapping.
+    """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        content = _parse(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         raise FedstageError(f"{path}: No such file") from None
     except UnicodeDecodeError as error:
@@ -30,6 +37,40 @@ def load_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FedstageError(f"{path}: must be a mapping of keys to values")
     return content
+
+
+def _parse(text: str, path: Path) -> Any:
+    """Return the content of YAML, in which each key stands once."""
+    loader = _LOADER(text)
+    try:
+        root = loader.get_single_node()
+        for key, other in _repeated(root):
+            first, again = (one.start_mark.line + 1 for one in (other, key))
+            raise FedstageError(
+                f"{path}: line {again}: key {key.value!r} is also in line {first}, once is allowed"
+            )
+        return None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _repeated(root: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    """Yield each key that its mapping has already, and the first of the name."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:  # an alias
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[tuple[str, str], yaml.Node] = {}
+            for key, value in node.value:
+                name = (key.tag, str(key.value))
+                if first.setdefault(name, key) is not key:
+                    yield key, first[name]
+                waiting.append(value)
 
 
 def read_line(path: Path, kind: type[S]) -> S:

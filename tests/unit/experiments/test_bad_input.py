@@ -1090,6 +1090,10 @@ BAD_CONFIGURATIONS = {
     ),
     # files
     "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "line 2"),
+    "experiment with a key twice": in_file(
+        "title: F\nbase:\n  rounds: 8\n  seed: 0\n  rounds: 9\nscales: {default: {}}\n",
+        "line 5: key 'rounds' is also in line 3",
+    ),
     "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "line 2"),
     "experiment that is a list": in_file("- a\n", "must be a mapping"),
     "experiment that is empty": in_file("", "must be a mapping"),
@@ -1123,6 +1127,11 @@ BAD_CONFIGURATIONS = {
     ),
     "methods that are missing": in_file(None, "o such file", name="methods.yaml"),
     "methods that are not YAML": in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
+    "method that is there twice": in_file(
+        "fedavg: {local: fedavg}\nfedavg: {local: scaffold}",
+        "line 2: key 'fedavg' is also in line 1",
+        name="methods.yaml",
+    ),
     "methods that are a list": in_file("- fedavg", "must be a mapping", name="methods.yaml"),
     "method without settings": in_file("fedavg:\nfeddf: {}", "fedavg", name="methods.yaml"),
     "method that is text": in_file("fedavg: local\nfeddf: {}", "'local'", name="methods.yaml"),

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.catalogue import load_catalogue, trained_runs
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.targets import asked_runs
 from fedstage.plan.identity import line_id
@@ -43,6 +43,10 @@ def catalogue(methods=("fedavg",), **changes):
     return load_catalogue(config, WORKFLOW, "")
 
 
+def size_of(known):
+    return describe_size(known, trained_runs(known, "one"))
+
+
 @pytest.mark.parametrize(
     ("changes", "models", "size"),
     [
@@ -65,7 +69,7 @@ def catalogue(methods=("fedavg",), **changes):
     ],
 )
 def test_models_and_bytes_are_counted_once(changes, models, size):
-    text = describe_size(catalogue(**changes), ["one"])
+    text = size_of(catalogue(**changes))
     assert text.startswith(f"{models} models, ")
     if size is not None:
         assert f": {size / 1e9:.2f} GB in all" in text
@@ -74,7 +78,7 @@ def test_models_and_bytes_are_counted_once(changes, models, size):
 def test_slots_of_groups_that_are_drawn_are_filled_once_in_as_many_times():
     """Two participants have six slots in three groups: a round's updates are two models."""
     groups = {"global_models": 3, "client_groups": "drawn", "rounds": 5000}
-    text = describe_size(catalogue(**groups, scales={"default": {}}), ["one"])
+    text = size_of(catalogue(**groups, scales={"default": {}}))
     models, updates = 5000 * 3, 5000 * 6
     size = models * LINEAR + updates * (LINEAR // 3)
     assert text.startswith(f"{models + updates} models, ")
@@ -82,17 +86,17 @@ def test_slots_of_groups_that_are_drawn_are_filled_once_in_as_many_times():
 
 
 def test_size_of_a_larger_model():
-    text = describe_size(catalogue(data="cifar10", model="resnet56", rounds=100), ["one"])
+    text = size_of(catalogue(data="cifar10", model="resnet56", rounds=100))
     assert text == "300 models, with all participants' updates: 1.03 GB in all"
 
 
 def test_what_is_not_trained_is_not_counted():
     computed = catalogue(results=["properties"])
-    assert describe_size(computed, ["one"]).startswith("0 models, ")
+    assert size_of(computed).startswith("0 models, ")
 
 
 def test_data_of_unknown_shape_are_named():
-    text = describe_size(catalogue(data={"parquet": {"folder": "mine"}}), ["one"])
+    text = size_of(catalogue(data={"parquet": {"folder": "mine"}}))
     assert text.endswith("parquet not counted, its shape is read later")
 
 

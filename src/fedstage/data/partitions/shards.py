@@ -19,9 +19,14 @@ def assign(
     Raises
     ------
     FedstageError
-        If there are more shards than samples.
+        If a client is to have more classes than there are, or there are more shards than samples.
     """
-    per_client = settings.classes_per_client
+    per_client, classes = settings.classes_per_client, len(np.unique(labels))
+    if per_client > classes:
+        raise FedstageError(
+            f"partition.classes_per_client = {per_client}: at most {classes}, the classes of the "
+            "training samples"
+        )
     if clients * per_client > len(labels):
         raise FedstageError(
             f"partition.classes_per_client = {per_client}: {clients} clients need "

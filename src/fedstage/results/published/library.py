@@ -9,7 +9,14 @@ from fedstage.errors import FedstageError
 from fedstage.plan.runs import Run
 from fedstage.results.published.matching import SEED, counterparts
 from fedstage.results.published.rows import Paper, Row, load_papers, load_rows
-from fedstage.results.published.scale import measured_at, name_source, published_at
+from fedstage.results.published.scale import (
+    PAPER,
+    has_data_of,
+    measured_at,
+    name_source,
+    other_setting,
+    published_at,
+)
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.published import Published
 
@@ -24,6 +31,7 @@ class PublishedTable:
     source: str  # ``FedSDD, Table 2``
     notes: list[str]  # the scales of the measured and of the published numbers
     numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if there are any
+    comparable: bool  # whether the data are the published ones, so that both stand side by side
 
 
 def find_published(
@@ -62,6 +70,7 @@ def find_published(
             papers[named[name].paper],
             resolved,
             rows[named[name].paper],
+            runs.get((name, PAPER), ()),
         )
         for (name, scale), resolved in runs.items()
         if name in named
@@ -86,6 +95,7 @@ def _counterpart(
     paper: Paper,
     runs: Sequence[Run],
     rows: Sequence[Row],
+    as_published: Sequence[Run],
 ) -> PublishedTable:
     found = counterparts(where, published, [run.axes for run in runs], rows)
     source = name_source(paper, published)
@@ -94,4 +104,7 @@ def _counterpart(
         None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}
         for row in found
     ]
-    return PublishedTable(source, notes, numbers)
+    comparable = scale == PAPER or has_data_of(runs, found, as_published)
+    if comparable and scale != PAPER:
+        notes.append(other_setting(scale))
+    return PublishedTable(source, notes, numbers, comparable)

@@ -1,4 +1,4 @@
-"""The scales of measured and published numbers: sentences below a table that has both."""
+"""The scales of measured and published numbers: which stand side by side, and sentences below."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,12 +7,44 @@ from typing import Any
 from fedstage.plan.digests import canonical
 from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
-from fedstage.settings.data import Data
+from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.lines import Line
 from fedstage.settings.published import Published
 
 #: Settings of a published row that may differ from the paper's scale.
 _OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")
+
+
+#: The scale of an experiment that is the paper's.
+PAPER = "paper"
+
+
+def has_data_of(
+    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
+) -> bool:
+    """Whether runs have the published data, whatever else is smaller or other.
+
+    These are the data of the same experiment at the scale `paper`; of an experiment without one
+    those that the published `rows` of its runs name.
+    """
+    data = {data_name(run.line.data) for run in as_published}
+    if data:
+        return {data_name(run.line.data) for run in runs} <= data
+    pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
+    return all(row.keys.get("dataset") == data_name(run.line.data) for run, row in pairs)
+
+
+def data_name(data: Data) -> str:
+    """Return the name of a data set; of Parquet files it is that of their folder."""
+    return data.folder if isinstance(data, ParquetData) else data.name
+
+
+def other_setting(scale: str) -> str:
+    """Return the mark of published numbers beside those of a scale that is not the paper's."""
+    return (
+        f"**Another setting**: scale `{scale}` has the published data, but is not the paper's "
+        "experiment. Orders may be compared, numbers and differences as such may not."
+    )
 
 
 def name_source(paper: Paper, published: Published) -> str:

@@ -1,7 +1,7 @@
-r"""The result table in LaTeX, for papers: booktabs rules, the best bold, the second underlined.
+r"""The result table in LaTeX, for papers: booktabs rules, the best federated method bold.
 
 Each column is ranked by itself, within a block: the lines that share all row axes but the last,
-such as the methods of one model.
+such as the methods of one model. What Welch's test cannot tell from the best has a star.
 """
 
 import re
@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import isnan
 
-from fedstage.results.tables.layout import Column, Layout
+from fedstage.results.intervals import welch_interval
+from fedstage.results.tables.layout import Column, Layout, Mean
 
 _ESCAPED = str.maketrans(
     {
@@ -37,7 +38,15 @@ _ESCAPED = str.maketrans(
         "τ": r"$\tau$",
     }
 )
-_MARKS = (r"\textbf{%s}", r"\underline{%s}")
+_NOTE = (
+    "**Bold**: the highest mean of a federated method in its column and block; those trained on "
+    "pooled data, or by each client alone, are not ranked. "
+)
+_TESTED = (
+    "A star: not told apart from it, because the 95 % confidence interval of the difference "
+    "(Welch's t-test over seeds) has 0 in it."
+)
+_UNTESTED = "With a single seed no test tells others apart from it."
 
 
 def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
@@ -60,7 +69,7 @@ def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
             r"  \end{tabular}",
             r"  \par\medskip",
             r"  \begin{minipage}{\linewidth}\footnotesize",
-            *(rf"    {inline(line)}\par" for line in layout.legend),
+            *(rf"    {inline(line)}\par" for line in [*layout.legend, *_notes(layout)]),
             r"  \end{minipage}",
             r"\end{table}",
             "",
@@ -127,13 +136,26 @@ def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
 
 
 def _marked(column: Column, block: Sequence[int]) -> list[str]:
-    """Return the cells of a block, its highest bold, its second highest underlined."""
+    """Return the cells of a block, the highest bold, a star at those not told apart from it."""
     cells = [escape(column.texts[line]) for line in block]
-    if not column.means:
+    means = [column.means[line] for line in block] if column.means else []
+    ranked = [mean for mean in means if not isnan(mean.value)]
+    if len({mean.value for mean in ranked}) < 2:
         return cells
-    means = [column.means[line] for line in block]
-    ranked = sorted({mean for mean in means if not isnan(mean)}, reverse=True)
-    if len(ranked) < 2:
-        return cells
-    marks = dict(zip(ranked, _MARKS, strict=False))
-    return [marks.get(mean, "%s") % cell for mean, cell in zip(means, cells, strict=True)]
+    best = max(ranked, key=lambda mean: mean.value)
+    return [_shown(cell, mean, best) for cell, mean in zip(cells, means, strict=True)]
+
+
+def _shown(cell: str, mean: Mean, best: Mean) -> str:
+    """Mark a cell as the best of its block, or as one that may be as good."""
+    if mean.value == best.value:
+        return rf"\textbf{{{cell}}}"
+    low, high = welch_interval(best, mean)
+    return rf"{cell}$^{{*}}$" if low <= 0 <= high else cell
+
+
+def _notes(layout: Layout) -> list[str]:
+    """Return what the marks mean, where there are any."""
+    means = [mean for column in layout.columns for mean in column.means if not isnan(mean.value)]
+    tested = any(mean.seeds > 1 and not isnan(mean.std) for mean in means)
+    return [_NOTE + (_TESTED if tested else _UNTESTED)] if means else []

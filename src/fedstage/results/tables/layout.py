@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,11 +23,15 @@ from fedstage.results.tables.runs import (
     DIFFERENCE_HIGH,
     DIFFERENCE_LOW,
     PUBLISHED,
+    PUBLISHED_SEEDS,
     PUBLISHED_STD,
 )
 from fedstage.results.tables.summary import is_compared, is_released, metric_of
 from fedstage.settings.scores import Metric
 
+#: The column of a table that says which rows are of federated methods; by default all are.
+FEDERATED = "_federated"
+_OF_PAPER = (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)
 _PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
 _RELEASED = "as_released: highest round, no result (%)"
 
@@ -60,6 +64,14 @@ _LEGEND = {
 }
 
 
+class Mean(NamedTuple):
+    """A mean over seeds, nan where there is none or nothing to rank it with, and its deviation."""
+
+    value: float = nan
+    std: float = nan
+    seeds: int = 1
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of cells."""
@@ -67,7 +79,7 @@ class Column:
     head: str
     texts: list[str]
     group: str = ""  # a second head above, shared with its neighbours
-    means: Sequence[float] = ()  # the numbers that rank its cells, nan where there is none
+    means: Sequence[Mean] = ()  # what ranks its cells
 
 
 @dataclass(frozen=True)
@@ -127,7 +139,11 @@ def describe_source(
 def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...]], list[Column]]:
     metric = metric_of(table)
     columns = [
-        Column(head_of(metric), _pairs(table, metric, "std"), means=list(table[metric])),
+        Column(
+            head_of(metric),
+            _pairs(table, metric, "std"),
+            means=_means(table, metric, "std", "seeds"),
+        ),
         *_further_columns(table, _PUBLISHED, _DIFFERENCE),
         Column("Seeds", list(table["seeds"].astype(str))),
         Column("Client std (points)", [mean_and_std(std) for std in table["client_std"]]),
@@ -148,7 +164,7 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
     columns = []
     if is_compared(table):
         numbers = _pairs(table, PUBLISHED, PUBLISHED_STD)
-        columns.append(Column(published, numbers, means=list(table[PUBLISHED])))
+        columns.append(Column(published, numbers, means=_means(table, *_OF_PAPER)))
         columns.append(Column(difference, _differences(table)))
     if is_released(table):
         columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
@@ -171,7 +187,9 @@ def _pivot(
     lines = list(dict.fromkeys(keys))
     heads = join_points(table, columns)
     cells = Column(
-        "measured", _measured(table, [*rows, *columns]), means=list(table[metric_of(table)])
+        "measured",
+        _measured(table, [*rows, *columns]),
+        means=_means(table, metric_of(table), "std", "seeds"),
     )
     every = [cells, *_further_columns(table, "published", "difference")]
     placed = []
@@ -185,7 +203,7 @@ def _pivot(
 def _under(group: str, column: Column, places: Sequence[int | None]) -> Column:
     """Return the cells of a column in one group: for each line its place in the table, if any."""
     texts = [NOTHING if place is None else column.texts[place] for place in places]
-    means = [nan if place is None else column.means[place] for place in places if column.means]
+    means = [Mean() if place is None else column.means[place] for place in places if column.means]
     return Column(column.head, texts, group, means)
 
 
@@ -232,6 +250,16 @@ def _keys(table: pd.DataFrame, rows: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _pairs(table: pd.DataFrame, mean: str, std: str) -> list[str]:
     return [mean_and_std(m, s) for m, s in zip(table[mean], table[std], strict=True)]
+
+
+def _means(table: pd.DataFrame, mean: str, std: str, seeds: str) -> list[Mean]:
+    """Return what ranks the rows of a table; nothing does those of no federated method."""
+    ranked = table[FEDERATED] if FEDERATED in table else [True] * len(table)
+    columns = zip(table[mean], table[std], table[seeds], ranked, strict=True)
+    return [
+        Mean(m, s, 1 if pd.isna(n) else int(n)) if federated else Mean()
+        for m, s, n, federated in columns
+    ]
 
 
 def _differences(table: pd.DataFrame) -> list[str]:

@@ -42,4 +42,9 @@ def test_sizes_are_nearly_equal_when_shards_do_not_divide_the_samples():
 
 def test_more_shards_than_samples():
     with pytest.raises(FedstageError, match=r"partition.classes_per_client = 4: .*at most the 30"):
-        assigned(np.zeros(30, dtype=np.int64), 8, 4)
+        assigned(np.arange(30) % 5, 8, 4)
+
+
+def test_more_shards_a_client_than_classes():
+    with pytest.raises(FedstageError, match=r"partition.classes_per_client = 6: at most 5, the cl"):
+        assigned(np.arange(300) % 5, 8, 6)

@@ -8,10 +8,11 @@ import yaml
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import claims_on, describe_runs
+from fedstage.experiments.targets import results_of
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
 BASE = {
-    "data": "digits",
+    "data": "cifar10",
     "clients": 10,
     "partition": {"dirichlet": {"alpha": 0.1}},
     "participants": 4,
@@ -35,7 +36,7 @@ CLAIM = {
 }
 
 
-def catalogue(folder, published=PUBLISHED, claims=(), **table):
+def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):
     """Load an experiment beside the published numbers of the workflow."""
     (folder / "methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
     ignored = shutil.ignore_patterns("experiments", "claims.yaml")
@@ -49,7 +50,12 @@ def catalogue(folder, published=PUBLISHED, claims=(), **table):
             "seed": [0, 1],
         },
         "table": {"columns": ["partition.alpha"], "published": published, **table},
-        "scales": {"default": None, "mini": {"base": {"rounds": 2}, "grid": {"seed": [7]}}},
+        "scales": {
+            "default": None,
+            "mini": {"base": {"rounds": 2}, "grid": {"seed": [7]}},
+            "smoke": {"base": {"data": "digits"}},
+            **(scales or {}),
+        },
     }
     config = {"targets": ["e"], "experiments": {"e": experiment}, "claims": list(claims)}
     return load_catalogue(config, folder)
@@ -70,16 +76,38 @@ def test_every_run_is_described_with_its_number(tmp_path):
         ("scaffold", 0.1): None,
     }
     assert described["published"] == "FedSDD, Table 2"
-    measured, published = described["notes"]
+    measured, published, other = described["notes"]
     assert measured.endswith("8 rounds, 1 local epoch a round, 4 of 10 clients a round, 2 seeds.")
     assert published.startswith("Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds")
+    assert other.startswith("**Another setting**: scale `default` has the published data, but")
     json.dumps(described)
 
 
 def test_each_scale_says_its_own(tmp_path):
     described = describe_runs(catalogue(tmp_path), "e", "mini")
-    assert described["notes"][0].startswith("Measured at scale `mini`: digits, cnn_small, 2 rounds")
+    assert described["notes"][0].startswith(
+        "Measured at scale `mini`: cifar10, cnn_small, 2 rounds"
+    )
     assert len(described["runs"]) == 6
+
+
+def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
+    known = catalogue(tmp_path)
+    described = describe_runs(known, "e", "smoke")
+    assert not {"published", "notes"} & described.keys()
+    assert described["runs"][0]["published"]["value"] == 88.53  # for claims
+    assert "results/figures/e/smoke_published.png" not in results_of(known, "e/smoke")
+    assert "results/figures/e/mini_published.png" in results_of(known, "e/mini")
+
+
+def test_the_papers_scale_says_which_data_are_the_published_ones(tmp_path):
+    parquet = {"parquet": {"folder": "mine"}}
+    paper = {"base": {"data": parquet}}
+    known = catalogue(tmp_path, scales={"paper": paper, "study": {"base": {"data": parquet}}})
+    described = {scale: describe_runs(known, "e", scale) for scale in ("paper", "study", "mini")}
+    assert len(described["paper"]["notes"]) == 2
+    assert "**Another setting**" in described["study"]["notes"][2]
+    assert "notes" not in described["mini"]
 
 
 def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from fedstage.results.tables.latex import escape, inline, render_latex
-from fedstage.results.tables.layout import Column, Layout
+from fedstage.results.tables.layout import Column, Layout, Mean
 
 NAN = math.nan
 NASTY = r"a_b & 50% {x} #1 $y$ ~ ^ \par [z] <q> | \"w\""
@@ -25,7 +25,8 @@ def body(text):
 
 
 def column(means, head="c", group="", texts=None):
-    return Column(head, texts or [f"{mean:.1f}" for mean in means], group, means)
+    numbers = [mean if isinstance(mean, Mean) else Mean(mean) for mean in means]
+    return Column(head, texts or [f"{mean.value:.1f}" for mean in numbers], group, numbers)
 
 
 def one_axis(means):
@@ -36,30 +37,51 @@ def one_axis(means):
 # --- the best -------------------------------------------------------------------------------------
 
 
-def test_the_best_is_bold_and_the_second_underlined():
+def test_the_best_is_bold_and_nothing_is_underlined():
     assert one_axis([60.0, 62.0, 61.0]) == [
         "m0 & 60.0",
         r"m1 & \textbf{62.0}",
-        r"m2 & \underline{61.0}",
+        r"m2 & 61.0",
     ]
 
 
 def test_cells_that_are_equal_share_their_mark():
     marked = one_axis([62.0, 61.0, 62.0, 61.0, 60.0])
     assert [r"\textbf" in line for line in marked] == [True, False, True, False, False]
-    assert [r"\underline" in line for line in marked] == [False, True, False, True, False]
+
+
+def test_what_is_not_told_apart_from_the_best_has_a_star():
+    """61 ± 1 may be as good as 62 ± 1 (three seeds), 40 ± 1 is not, and of 61.9 nobody knows."""
+    means = [Mean(62.0, 1.0, 3), Mean(61.0, 1.0, 3), Mean(40.0, 1.0, 3), Mean(61.9, NAN, 1)]
+    assert one_axis(means) == [
+        r"m0 & \textbf{62.0}", r"m1 & 61.0$^{*}$", r"m2 & 40.0", r"m3 & 61.9"
+    ]  # fmt: skip
+
+
+def test_a_bound_is_not_ranked():
+    keys = [("centralised",), ("a",), ("b",)]
+    given = layout(keys, [column([Mean(), 60.0, 61.0], texts=["90.0", "60.0", "61.0"])])
+    assert body(drawn(given)) == ["centralised & 90.0", "a & 60.0", r"b & \textbf{61.0}"]
+
+
+def test_the_note_says_whether_there_is_a_test():
+    one, several = (drawn(layout([("a",), ("b",)], [column(means)])) for means in (
+        [1.0, 2.0], [Mean(1.0, 0.1, 2), Mean(2.0, 0.1, 2)],
+    ))  # fmt: skip
+    assert "With a single seed no test" in one
+    assert "Welch's t-test over seeds" in several
 
 
 def test_exact_numbers_are_ranked_and_not_their_texts():
     means = [61.001, 61.004, 60.0]
     given = layout([("a",), ("b",), ("c",)], [column(means, texts=["61.00", "61.00", "60.00"])])
-    assert body(drawn(given))[:2] == [r"a & \underline{61.00}", r"b & \textbf{61.00}"]
+    assert body(drawn(given))[:2] == [r"a & 61.00", r"b & \textbf{61.00}"]
 
 
 @pytest.mark.parametrize("means", [[61.0], [61.0, 61.0], [61.0, NAN]])
 def test_where_there_is_nothing_to_choose_nothing_is_marked(means):
     assert "bf" not in "".join(one_axis(means))
-    assert "underline" not in "".join(one_axis(means))
+    assert "*" not in "".join(one_axis(means))
 
 
 def test_what_is_not_there_is_not_marked():
@@ -73,8 +95,8 @@ def test_columns_are_ranked_for_themselves_and_some_not_at_all():
         Column("difference", ["+9.0", "+8.0"], "g"),
     ]
     assert body(drawn(layout([("a",), ("b",)], columns))) == [
-        r"a & \underline{1.0} & \textbf{4.0} & +9.0",
-        r"b & \textbf{2.0} & \underline{3.0} & +8.0",
+        r"a & 1.0 & \textbf{4.0} & +9.0",
+        r"b & \textbf{2.0} & 3.0 & +8.0",
     ]
 
 
@@ -82,11 +104,11 @@ def test_blocks_are_ranked_for_themselves_with_a_rule_between():
     keys = [("small", "a"), ("large", "a"), ("small", "b"), ("large", "b")]
     given = layout(keys, [column([1.0, 4.0, 2.0, 3.0])], rows=("model", "method"))
     assert body(drawn(given)) == [
-        r"small & a & \underline{1.0}",
+        r"small & a & 1.0",
         r"& b & \textbf{2.0}",
         r"\midrule",
         r"large & a & \textbf{4.0}",
-        r"& b & \underline{3.0}",
+        r"& b & 3.0",
     ]
 
 
@@ -120,7 +142,8 @@ def test_without_groups_there_is_one_line_of_heads():
 
 def full():
     columns = [
-        Column(NASTY, [NASTY, "60.00 ± 1.00 (n = 3)"], group, [1.0, 2.0]) for group in (NASTY, "h")
+        Column(NASTY, [NASTY, "60.00 ± 1.00 (n = 3)"], group, [Mean(1.0), Mean(2.0)])
+        for group in (NASTY, "h")
     ]
     legend = [f"**{NASTY}**: `{NASTY}` – {NASTY} (n−1)"]
     given = layout([(NASTY, "a"), (NASTY, "b")], columns, (NASTY, "method"), legend)

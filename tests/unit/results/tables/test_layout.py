@@ -59,7 +59,7 @@ def test_beside_published_numbers_each_cell_says_its_seeds():
 
 
 def test_what_is_ranked_is_exact():
-    means = {(c.group, c.head): list(c.means) for c in pivot().columns}
+    means = {(c.group, c.head): [m.value for m in c.means] for c in pivot().columns}
     assert means["alpha = 0.1", "measured"] == [60.5, 50.0]
     assert means["alpha = 0.1", "published"] == [80.18, 78.72]
     assert means["alpha = 0.1", "difference"] == []
@@ -71,7 +71,7 @@ def test_a_combination_without_a_run_is_empty_in_all_its_columns():
     assert [texts["alpha = 1", head][1] for head in ("measured", "published", "difference")] == [
         "–", "–", "–",
     ]  # fmt: skip
-    assert math.isnan(layout.columns[0].means[1])
+    assert math.isnan(layout.columns[0].means[1].value)
 
 
 def test_the_legend_says_what_is_published_and_at_which_scales():

@@ -1,0 +1,34 @@
+"""Whether what clients train on can answer for the classes of the test samples."""
+
+import logging
+
+import torch
+
+from fedstage.data.datasets.images import Dataset
+from fedstage.errors import FedstageError
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def check_classes(name: str, data: Dataset) -> None:
+    """Warn of each class of the test samples that no training sample, and so no client, has.
+
+    Raises
+    ------
+    FedstageError
+        If all training samples are of one class.
+    """
+    trained = data.train.labels.unique().tolist()
+    if len(trained) < 2:
+        names = " and ".join(repr(data.class_names[label]) for label in trained)
+        raise FedstageError(
+            f"data = {name}: all training samples are of class {names}; at least 2 classes are "
+            "needed"
+        )
+    labels, counts = torch.unique(data.test.labels, return_counts=True)
+    for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
+        if label not in trained:
+            _LOGGER.warning(
+                "data = %s: no client has samples of class %r, which %d of %d test samples are of",
+                name, data.class_names[label], count, len(data.test.labels),
+            )  # fmt: skip

@@ -1,0 +1,150 @@
+"""Base settings that no run has, because methods are laid over them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.starts import LIKE, named_start
+from fedstage.settings.experiments import Experiment, Scale
+from fedstage.settings.merging import Raw, in_full, lay, merge_each
+
+#: The place of a setting below others: ("client", "learning_rate").
+Path = tuple[str, ...]
+Methods = Mapping[str, Raw]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where experiments and methods come from.
+
+    `read` returns an experiment as it is written, `load` some with what they inherit; methods of
+    the `library` are free of short forms.
+    """
+
+    known: Sequence[str]
+    read: Callable[[str], Experiment]
+    load: Callable[[Iterable[str]], Mapping[str, Experiment]]
+    library: Methods
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """A base with a method laid over it: all of the method, or what others wrote of it."""
+
+    method: str
+    settings: Raw
+    by_others: Raw
+
+
+def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None:
+    """Refuse settings of an experiment's own base, or a scale's, that no run has.
+
+    All methods override such a setting, at least one of them by what does not stand in the
+    experiment's own file: in the library, or in the experiment that it is `like`. It may be meant
+    for an experiment that is `like` this one; so it counts whether a run of these has it. What an
+    experiment inherits is never refused.
+
+    Raises
+    ------
+    FedstageError
+        Naming the setting, and the method whose setting wins.
+    """
+    for name, experiment in experiments.items():
+        own = sources.read(name)
+        _check(sources, name, experiment, own.base, None)
+        for scale, change in own.scales.items():
+            _check(sources, name, experiment, (change or Scale()).base, scale)
+
+
+def _check(
+    sources: Sources, name: str, experiment: Experiment, base: Raw, scale: str | None
+) -> None:
+    """Refuse a base of one scale, or of all, of which a setting has no effect."""
+    settings = in_full(base)
+    laid = list(_laid(sources, settings, name, experiment, scale))
+    lost = [path for path in _leaves(settings) if _is_lost(settings, path, laid)]
+    if not lost:
+        return
+    heirs = sources.load([key for key in sources.known if sources.read(key).like == name])
+    for heir, inheriting in heirs.items():
+        laid += _laid(sources, settings, heir, inheriting, scale)
+    for path in lost:
+        if _is_lost(settings, path, laid):
+            where = name if scale is None else f"{name}/{scale}"
+            raise FedstageError(f"{where}: {_describe(settings, path, laid)}")
+
+
+def _is_lost(base: Raw, path: Path, laid: Sequence[_Laid]) -> bool:
+    """Whether no run has a setting of a base, and not only because its author wrote so."""
+    value = _at(base, path)
+    everywhere = all(_at(one.settings, path) != value for one in laid)
+    return everywhere and any(_at(one.by_others, path) != value for one in laid)
+
+
+def _describe(base: Raw, path: Path, laid: Iterable[_Laid]) -> str:
+    value = _at(base, path)
+    winner = next(one for one in laid if _at(one.by_others, path) != value)
+    key = ".".join(path).removesuffix(".name")
+    return (
+        f"base.{key} = {value!r}: reaches no run, because method {winner.method} has "
+        f"{_at(winner.settings, path)!r}; set it in "
+        f"methods.{winner.method}, or leave it out"
+    )
+
+
+def _laid(
+    sources: Sources, base: Raw, name: str, experiment: Experiment, scale: str | None
+) -> Iterator[_Laid]:
+    """Yield the methods of an experiment at a scale, or at each, laid over a base."""
+    own = sources.read(name)
+    parent = sources.read(own.like) if own.like else None
+    for key, change in experiment.scales.items():
+        if scale not in (None, key):
+            continue
+        change = change or Scale()
+        inherited = sources.library if parent is None else _methods(sources.library, parent, key)
+        methods = _methods(inherited, own, key)
+        values = {**experiment.grid, **change.grid}.get("method")
+        names = [str(one) for one in values or [experiment.base.get("method", "fedavg")]]
+        for method in dict.fromkeys([*names, *_starts(names, methods)]):
+            others = _over(base, methods, method, inherited)
+            yield _Laid(method, _over(base, methods, method, methods), others)
+
+
+def _methods(below: Methods, experiment: Experiment, scale: str) -> Methods:
+    """Return methods with the changes that an experiment's file makes to them at a scale."""
+    change = experiment.scales.get(scale) or Scale()
+    return merge_each(merge_each(below, experiment.methods), change.methods)
+
+
+def _starts(names: Iterable[str], methods: Methods) -> Iterator[str]:
+    """Yield the methods that others start from, which are trained as well."""
+    for name in names:
+        start = methods.get(name, {}).get("start")
+        if start is not None:
+            before, _ = named_start(name, start)
+            yield from (before, *_starts([before], methods))
+
+
+def _over(base: Raw, methods: Methods, name: str, counted: Methods) -> Raw:
+    """Return a base under a method and those that it is `like`, with their `counted` settings."""
+    like = methods.get(name, {}).get(LIKE)
+    below = base if like is None else _over(base, methods, like, counted)
+    return lay(below, counted.get(name, {}))
+
+
+def _leaves(settings: Raw, above: Path = ()) -> Iterator[Path]:
+    """Yield the places of all values that hold no further settings."""
+    for key, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key)
+
+
+def _at(settings: Any, path: Path) -> Any:
+    """Return the value at a place, None where there is none."""
+    for key in path:
+        settings = settings.get(key) if isinstance(settings, dict) else None
+    return settings

@@ -1,0 +1,26 @@
+import logging
+
+from fedstage.execution import cli
+from fedstage.execution.notices import noticing
+
+
+def test_warnings_of_the_package_are_collected_and_only_within():
+    logger = logging.getLogger("fedstage.stages.nonsuch")
+    with noticing("aggregation") as notices:
+        logger.warning("%d of %d", 3, 4)
+        logger.info("nothing")
+        logging.getLogger("other").warning("nothing")
+    logger.warning("after")
+    assert notices.getvalue() == "fedstage aggregation: 3 of 4\n"
+
+
+def test_a_stages_warnings_stand_on_the_terminal_and_in_its_log(monkeypatch, tmp_path, capsys):
+    def stage(*, name: str) -> None:
+        logging.getLogger("fedstage.stages").warning("%s is odd", name)
+
+    monkeypatch.setattr(cli, "find_stage", lambda name: stage)
+    monkeypatch.setattr(cli, "write_record", lambda *arguments: None)
+    log = tmp_path / "a.log"
+    assert cli.run_stage("noticed", ["--name", "it", "--log", str(log)], 0.0) == 0
+    assert capsys.readouterr().err == "fedstage noticed: it is odd\n"
+    assert log.read_text().splitlines()[1] == "fedstage noticed: it is odd"

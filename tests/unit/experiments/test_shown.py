@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+
+from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.disk_space import describe_size
+from fedstage.experiments.shown import shown_runs, shown_tables
+from fedstage.plan.identity import line_id
+from fedstage.storage.yaml_files import load_yaml
+
+WORKFLOW = Path(__file__).parents[3] / "workflow"
+TABLE5 = "results/tables/fedsdd_table5/smoke"
+QUICKSTART = "results/tables/quickstart/default.md"
+
+
+@pytest.fixture(scope="module")
+def known():
+    config = load_yaml(WORKFLOW.parent / "config.yaml") | {"targets": ["quickstart"]}
+    return load_catalogue(config, WORKFLOW, f"{TABLE5}.md")
+
+
+def fedavg(known):
+    return next(
+        run.line for run in known.runs["quickstart", "default"] if run.axes["method"] == "fedavg"
+    )
+
+
+@pytest.mark.parametrize("wanted", [[], ["all"]])
+def test_without_a_file_the_configured_tables_are_shown(known, wanted):
+    assert shown_tables(known, wanted) == [QUICKSTART]
+
+
+@pytest.mark.parametrize("kind", ["md", "csv", "tex"])
+def test_the_table_that_is_wanted_is_shown_and_not_the_configured_one(known, kind):
+    assert shown_tables(known, [f"{TABLE5}.{kind}"]) == [f"{TABLE5}.md"]
+
+
+def test_an_experiment_by_its_name_shows_all_of_its_tables(known):
+    assert shown_tables(known, ["quickstart"]) == [QUICKSTART]
+    assert f"{TABLE5}.md" in shown_tables(known, ["fedsdd_table5/smoke"])
+
+
+def test_a_figure_or_a_model_shows_no_table(known):
+    line = fedavg(known)
+    model = f"results/training/{line_id(line)}/round_0001/group_0/aggregated.safetensors"
+    assert shown_tables(known, ["results/figures/fedsdd_table5/smoke_accuracy.png", model]) == []
+
+
+def test_the_size_is_that_of_what_is_wanted(known):
+    ids = {run.line for run in shown_runs(known, [f"{TABLE5}.md"])}
+    assert ids == {run.line for run in known.runs["fedsdd_table5", "smoke"]}
+    sizes = {describe_size(known, shown_runs(known, names)) for names in ([], [f"{TABLE5}.md"])}
+    assert len(sizes) == 2
+
+
+def test_the_size_of_a_lines_file_is_that_of_its_runs(known):
+    line = fedavg(known)
+    runs = shown_runs(known, [f"results/training/{line_id(line)}/line.yaml"])
+    assert runs
+    assert len(runs) < len(known.runs["quickstart", "default"])
+
+
+def test_what_follows_from_settings_trains_nothing(known):
+    assert shown_runs(known, ["results/properties/fedsdd_table5/smoke.md"]) == []

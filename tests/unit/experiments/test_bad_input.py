@@ -106,7 +106,7 @@ def method(settings, *told, name="feddf"):
 
 
 CHOICES = {
-    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'heart_disease'",
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'table'",
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
@@ -1369,7 +1369,14 @@ BAD_ARTEFACTS = {
     ),
     "no client column": divided("partition = natural", "client_column", partition="natural"),
     "more shards than samples": divided(
-        "partition.classes_per_client = 16", "60", partition={"shards": {"classes_per_client": 16}}
+        "partition.classes_per_client = 3",
+        "60",
+        "90",
+        partition={"shards": {"classes_per_client": 3}},
+        clients=30,
+    ),
+    "more classes a client than there are": divided(
+        "partition.classes_per_client = 16", partition={"shards": {"classes_per_client": 16}}
     ),
     "settings of a partition that are wrong": divided("--settings", "clients = 0", clients=0),
     "settings that are not JSON": asked("partition", "--settings", "{", "--settings", "JSON"),

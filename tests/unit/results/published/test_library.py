@@ -116,7 +116,9 @@ def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
         "experiment", "scale", "title", "rows", "columns", "metric", "also", "labels", "simulation",
         "runs",
     }  # fmt: skip
-    assert described["runs"][0].keys() == {"settings", "metrics", "partition", "candidates"}
+    assert described["runs"][0].keys() == {
+        "settings", "metrics", "partition", "info", "candidates",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

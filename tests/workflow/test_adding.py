@@ -126,7 +126,7 @@ def load(settings, folder):
     name: Literal["stripes"]
     held_out: Count = 40
 ''',
-        ("    Digits | TorchvisionData", "    Stripes | Digits | TorchvisionData"),
+        ("Data = ByName[\n    Digits\n", "Data = ByName[\n    Stripes\n    | Digits\n"),
     ),
     Addition(
         "algorithm/ensemble_trainers/favourite.py",

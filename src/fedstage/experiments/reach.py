@@ -8,6 +8,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, lay, merge_each
+from fedstage.settings.runs import RunLength
 
 #: The place of a setting below others: ("client", "learning_rate").
 Path = tuple[str, ...]
@@ -43,7 +44,8 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
     All methods override such a setting, at least one of them by what does not stand in the
     experiment's own file: in the library, or in the experiment that it is `like`. It may be meant
     for an experiment that is `like` this one; so it counts whether a run of these has it. What an
-    experiment inherits is never refused.
+    experiment inherits is never refused, nor are settings of a run's length: methods have them by
+    their nature, as those of one shot have one round.
 
     Raises
     ------
@@ -63,7 +65,8 @@ def _check(
     """Refuse a base of one scale, or of all, of which a setting has no effect."""
     settings = in_full(base)
     laid = list(_laid(sources, settings, name, experiment, scale))
-    lost = [path for path in _leaves(settings) if _is_lost(settings, path, laid)]
+    of_lines = (path for path in _leaves(settings) if path[0] not in RunLength.model_fields)
+    lost = [path for path in of_lines if _is_lost(settings, path, laid)]
     if not lost:
         return
     heirs = sources.load([key for key in sources.known if sources.read(key).like == name])

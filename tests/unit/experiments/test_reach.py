@@ -117,3 +117,8 @@ def test_a_method_that_others_start_from_counts(tmp_path):
     own = {"after": {"local": "scaffold", "start": "fedavg"}}
     base = {"aggregation": {"weights": "samples"}, "local": "fedavg"}
     load(tmp_path, base=base, methods=["after"], own=own)
+
+
+def test_the_length_of_runs_may_be_a_methods_own(tmp_path):
+    """Methods of one shot have one round, whatever the base says of others."""
+    load(tmp_path, base={"rounds": 20})

@@ -51,7 +51,7 @@ _SEEDS = "Seeds"
 LEGEND = {
     **{head: text for head, _, text in _COLUMNS.values()},
     _SEEDS: "cells are means over seeds ± standard deviation (n−1) of each run's mean over rounds: "
-    "of those from the second on, unless something else is said.",
+    "of those from the second on, unless stated otherwise.",
 }
 OVERLAP_NOTES = [
     "**Overlap (%)**: of what two methods have learnt, |G ∩ G'| / |G ∪ G'|: G are the test samples "

@@ -1,7 +1,9 @@
 """What a run is scored by: it must be there, and somebody must have trained it."""
 
 from fedstage.errors import FedstageError
+from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.sharing import exchanges_features, students, weights_travel
+from fedstage.plan.staleness import is_idle
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import GlobalModel, SplitModel
@@ -25,6 +27,7 @@ def check_evaluated(where: str, line: Line | LocalLine | OneShotLine, length: Ru
     _check_client(f"{where}: evaluate_client = {length.evaluate_client}", line, length)
     if isinstance(line, Line):
         _check_trained(where, line, length)
+        _check_present(where, line, length)
 
 
 def _check_client(where: str, line: Line | LocalLine | OneShotLine, length: RunLength) -> None:
@@ -53,6 +56,19 @@ def _check_trained(where: str, line: Line, length: RunLength) -> None:
         reason = _why_not_averaged(line)
     if reason:
         raise FedstageError(f"{evaluated}: {reason}; {allowed}")
+
+
+def _check_present(where: str, line: Line, length: RunLength) -> None:
+    """Refuse to score the participants' models of a round in which everybody stays away."""
+    members = getattr(length.evaluate, "members", ())
+    if members not in (("clients",), ("split",)):
+        return
+    for round in evaluated_rounds(length.rounds, length.evaluate_every):
+        if is_idle(line, round):
+            raise FedstageError(
+                f"{where}: evaluate = {length.evaluate.name!r}: nobody takes part in round {round} "
+                "with withdraw_stale = true; use global_model, or another evaluate_every"
+            )
 
 
 def why_untrained(line: Line) -> str | None:

@@ -558,6 +558,17 @@ BAD_CONFIGURATIONS = {
     "unknown weights": at("b:aggregation", {"weights": "all"}, "aggregation.weights = 'all'"),
     "unknown role": at("b:role", "train", "role = 'train'", "'test', 'test_own' or 'val"),
     "unknown training": method({"training": "solo"}, "training = 'solo'", "'core' or 'one_shot'"),
+    "clients of a round without any": method(
+        {
+            "evaluate": "clients",
+            "rounds": 4,
+            "evaluate_every": 2,
+            "withdraw_stale": True,
+            "staleness": {"cyclic": {"delays": [0, 1]}},
+        },
+        "evaluate = 'clients'",
+        "nobody takes part in round 2",
+    ),
     "a start of no server": at(
         "b:start_of", "server", "start_of = 'server'", "needs server_model = true"
     ),

@@ -5,6 +5,7 @@ from pathlib import Path
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
+from fedstage.plan.one_shot_artefacts import trained_on
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import LocalLine
@@ -42,8 +43,7 @@ def local_model(
     images, labels = read_labelled(data, samples, device)
     architecture = settings.model if client is None else client_model(settings, client)
     model = load_model(start, architecture, dataset_info, device, settings.numerics)
-    single = "core" if settings.on_core else "pooled"
-    who = single if client is None else client
+    who = (trained_on(settings) or "pooled") if client is None else client
     key = (settings.seed, "local_model", who)
     outcome = train(
         model,

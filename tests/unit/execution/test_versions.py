@@ -11,6 +11,7 @@ REPOSITORY = Path(__file__).parents[3]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 CONDA = yaml.safe_load((REPOSITORY / "envs/fedstage.yaml").read_text())
 CONTAINER = (REPOSITORY / "envs/Containerfile").read_text()
+REQUIREMENTS = (REPOSITORY / "envs/requirements.txt").read_text()
 
 DIRECT = PROJECT["project"]["dependencies"]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
@@ -42,13 +43,37 @@ def published_files():
     return [path for path in files if path.is_file() and not ignored(path.relative_to(REPOSITORY))]
 
 
-def pip_section():
+def required():
+    """The packages of envs/requirements.txt, without markers, with the hashes of their files."""
+    entries = re.split(
+        r"^(?=\w)", re.sub(r"^#.*\n", "", REQUIREMENTS, flags=re.MULTILINE), flags=re.M
+    )
+    return {
+        re.match(r"[^ ;]+", entry)[0]: re.findall(r"--hash=sha256:([0-9a-f]{64})\b", entry)
+        for entry in entries
+        if entry
+    }
+
+
+def test_requirements_are_versions_of_the_project_with_hashes():
+    build = [*PROJECT["dependency-groups"]["build"], *PROJECT["build-system"]["requires"]]
+    pinned = {constraint.partition(" ;")[0] for constraint in CONSTRAINTS}
+    assert {*DIRECT, *build} <= set(required()) <= pinned
+    assert all(required().values())
+    # Nothing but versions and hashes: no host, no index, no file, no option.
+    rest = re.sub(r"^#.*\n|--hash=sha256:[0-9a-f]{64}", "", REQUIREMENTS, flags=re.MULTILINE)
+    assert not re.search(r"--|://|@", rest)
+
+
+def test_conda_installs_the_requirements():
     (section,) = [entry["pip"] for entry in CONDA["dependencies"] if isinstance(entry, dict)]
-    return section
+    assert section == ["--require-hashes", "-r requirements.txt"]
 
 
-def test_conda_environment_has_the_versions_of_the_project():
-    assert sorted(pip_section()) == sorted(DIRECT)
+def test_container_installs_the_requirements():
+    assert "COPY envs/requirements.txt ./\n" in CONTAINER
+    installs = re.findall(r"^RUN pip install (.+)$", CONTAINER, re.MULTILINE)
+    assert installs == ["--require-hashes -r requirements.txt", "--no-deps --no-build-isolation ."]
 
 
 def test_conda_supplies_python_and_pip_only():
@@ -63,16 +88,10 @@ def test_pythons_of_the_environments_are_supported():
         for entry in CONDA["dependencies"]
         if str(entry).startswith("python")
     ]
-    container = re.search(r"^FROM python:([\d.]+)-slim$", CONTAINER, re.MULTILINE)
+    base = r"^FROM python:([\d.]+)-slim@sha256:[0-9a-f]{64}$"
+    container = re.search(base, CONTAINER, re.MULTILINE)
     assert conda[1] == container[1]
     assert supported.contains(conda[1])
-
-
-def test_container_and_ci_install_the_same_uv():
-    pattern = r"\buv==([\d.]+)"
-    (container,) = re.findall(pattern, CONTAINER)
-    (ci,) = set(re.findall(pattern, (REPOSITORY / ".ci/run").read_text()))
-    assert container == ci
 
 
 @pytest.mark.parametrize("dependency", [*DIRECT, *DEVELOPMENT, *OPTIONAL])
@@ -89,5 +108,7 @@ def test_every_constraint_is_one_version():
 @pytest.mark.parametrize("host", REGISTRY_HOSTS)
 def test_no_file_names_the_host_of_a_package_registry(host):
     files = published_files()
-    assert {"pyproject.toml", "fedstage.yaml", "Containerfile", "run"} <= {p.name for p in files}
+    assert {"pyproject.toml", "fedstage.yaml", "Containerfile", "requirements.txt", "run"} <= {
+        p.name for p in files
+    }
     assert [str(path) for path in files if host.encode() in path.read_bytes()] == []

@@ -36,7 +36,8 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         numbers = zip(runs, published.numbers, strict=True)
         runs = [{**run, "published": number} for run, number in numbers]
     communicated = definition.communication.published
-    if communicated and (found := catalogue.published_communication.get((experiment, scale))):
+    found = catalogue.published_communication.get((experiment, scale))
+    if communicated and found and found.comparable:
         of, key = _COMMUNICATED[communicated.metric]
         head |= {of: found.source, "communication_notes": found.notes}
         values = [number and number["value"] for number in found.numbers]

@@ -12,6 +12,7 @@ from fedstage.results.published.rows import Paper, Row, load_papers, load_rows
 from fedstage.results.published.scale import (
     PAPER,
     has_data_of,
+    has_models_of,
     measured_at,
     name_source,
     other_setting,
@@ -31,7 +32,9 @@ class PublishedTable:
     source: str  # ``FedSDD, Table 2``
     notes: list[str]  # the scales of the measured and of the published numbers
     numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if there are any
-    comparable: bool  # whether the data are the published ones, so that both stand side by side
+    # Whether both stand side by side: the data are the published ones, and of communication, which
+    # is the size of models, these too.
+    comparable: bool
 
 
 def find_published(
@@ -64,7 +67,8 @@ def find_published(
         _check_axes(f"{name}: {place}", published, every)
     return {
         (name, scale): _counterpart(
-            f"{name}/{scale}: {place}",
+            f"{name}/{scale}",
+            place,
             scale,
             named[name],
             papers[named[name].paper],
@@ -90,6 +94,7 @@ def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
 
 def _counterpart(
     where: str,
+    place: Place,
     scale: str,
     published: Published,
     paper: Paper,
@@ -97,14 +102,18 @@ def _counterpart(
     rows: Sequence[Row],
     as_published: Sequence[Run],
 ) -> PublishedTable:
-    found = counterparts(where, published, [run.axes for run in runs], rows)
+    found = counterparts(f"{where}: {place}", published, [run.axes for run in runs], rows)
     source = name_source(paper, published)
     notes = [measured_at(scale, runs), published_at(source, paper, found)]
     numbers = [
         None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}
         for row in found
     ]
-    comparable = scale == PAPER or has_data_of(runs, found, as_published)
-    if comparable and scale != PAPER:
-        notes.append(other_setting(scale))
+    of_models = place == "communication"
+    same = has_data_of(runs, found, as_published) and (
+        not of_models or has_models_of(runs, found, as_published)
+    )
+    if same and scale != PAPER:
+        notes.append(other_setting(scale, "data and models" if of_models else "data"))
+    comparable = same or scale == PAPER
     return PublishedTable(source, notes, numbers, comparable)

@@ -9,6 +9,7 @@ from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
 from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.lines import Line
+from fedstage.settings.models import Model
 from fedstage.settings.published import Published
 
 #: Settings of a published row that may differ from the paper's scale.
@@ -34,15 +35,34 @@ def has_data_of(
     return all(row.keys.get("dataset") == data_name(run.line.data) for run, row in pairs)
 
 
+def has_models_of(
+    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
+) -> bool:
+    """Whether runs have the published models, as `has_data_of` says it of data."""
+    published = {model for run in as_published for model in _models(run)}
+    if published:
+        return {model for run in runs for model in _models(run)} <= published
+    pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
+    return all(row.keys.get("model") == one.name for run, row in pairs for one in _models(run))
+
+
+def _models(run: Run) -> tuple[Model, ...]:
+    """Return the architectures of a run's clients, and of its server."""
+    return (run.line.model, *run.line.architectures)
+
+
 def data_name(data: Data) -> str:
     """Return the name of a data set; of Parquet files it is that of their folder."""
     return data.folder if isinstance(data, ParquetData) else data.name
 
 
-def other_setting(scale: str) -> str:
-    """Return the mark of published numbers beside those of a scale that is not the paper's."""
+def other_setting(scale: str, shared: str) -> str:
+    """Return the mark of published numbers beside those of a scale that is not the paper's.
+
+    `shared` is what it has in common with the paper's: ``data``, or more.
+    """
     return (
-        f"**Another setting**: scale `{scale}` has the published data, but is not the paper's "
+        f"**Another setting**: scale `{scale}` has the published {shared}, but is not the paper's "
         "experiment. Orders may be compared, numbers and differences as such may not."
     )
 

@@ -54,7 +54,7 @@ def load(tmp_path):
         ignore=shutil.ignore_patterns("experiments", "claims.yaml"),
     )
 
-    def resolved(**changes):
+    def resolved(scale="default", **changes):
         experiment = {
             "title": "E",
             "base": BASE,
@@ -62,26 +62,60 @@ def load(tmp_path):
             "table": {"columns": ["partition.alpha"]},
             "results": ["communication"],
             "communication": {"published": MEMORY},
-            "scales": {"default": None},
+            "scales": {scale: None},
         }
-        config = {"targets": ["e"], "experiments": {"e": experiment | changes}}
+        config = {"targets": [f"e/{scale}"], "experiments": {"e": experiment | changes}}
         return load_catalogue(config, tmp_path)
 
     return resolved
 
 
-def described(catalogue):
-    return validate(ExperimentRuns, describe_runs(catalogue, "e", "default"), "here")
+def described(catalogue, scale="default"):
+    return validate(ExperimentRuns, describe_runs(catalogue, "e", scale), "here")
 
 
 def test_each_run_has_its_parts_and_the_published_memory(load):
-    found = described(load())
+    found = described(load("paper"), "paper")
     assert [run.memory_mib for run in found.runs] == [377.03, 18.85, None]
     assert found.memory == "FENS, Table 4"
     lengths = [[part.length.rounds for part in run.candidates[0].parts] for run in found.runs]
     assert lengths == [[1], [5], [1, 3]]
     kinds = [part.one_shot is not None for part in found.runs[2].candidates[0].parts]
     assert kinds == [True, False]
+
+
+CIFAR = BASE | {"data": {"cifar10": {"held_out": 5}}, "model": "resnet8"}
+PAPER = {"paper": {"base": CIFAR | {"model": {"resnet8": {"norm": "batch"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("own", "scales", "told"),
+    [
+        (CIFAR, {}, True),  # what the published rows name
+        (CIFAR | {"model": "cnn_small"}, {}, False),
+        (CIFAR | {"data": "digits"}, {}, False),
+        (CIFAR | {"rounds": 4}, PAPER, True),  # what the scale `paper` has
+        (CIFAR | {"model": "cnn_small"}, PAPER, False),
+        (CIFAR | {"model": {"resnet8": {"norm": "group"}}}, PAPER, False),
+        (CIFAR | {"data": {"parquet": {"folder": "mine", "held_out": 5}}}, PAPER, False),
+    ],
+    ids=str,
+)
+def test_elsewhere_only_the_same_data_and_models_have_published_memory(load, own, scales, told):
+    memory = MEMORY | {"where": {"model": "resnet8", "dataset": "cifar10"}}
+    changes = {
+        "base": own,
+        "grid": {"method": METHODS[:2], "partition.alpha": [0.1]},
+        "communication": {"published": memory | {"match": {"partition.alpha": {0.1: {}}}}},
+        "scales": {"study": None} | scales,
+    }
+    found = described(load("study", **changes), "study")
+    memories = [377.03, 18.85] if told else [None, None]
+    assert [run.memory_mib for run in found.runs] == memories
+    assert found.memory == ("FENS, Table 4" if told else None)
+    marked = [note for note in found.communication_notes if note.startswith("**Another setting**")]
+    assert len(marked) == told
+    assert all("scale `study` has the published data and models, but" in note for note in marked)
 
 
 def test_the_run_to_keep_up_with_is_passed_on(load):
@@ -105,7 +139,8 @@ PARAMETERS = {
 
 def test_published_parameters_are_those_until_a_fixed_accuracy(load):
     grid = {"method": METHODS[:2], "partition.alpha": [0.1]}
-    found = described(load(grid=grid, communication={"reach": 70, "published": PARAMETERS}))
+    communication = {"reach": 70, "published": PARAMETERS}
+    found = described(load("paper", grid=grid, communication=communication), "paper")
     assert [run.published_params for run in found.runs] == [None, 72e9]
     assert [run.memory_mib for run in found.runs] == [None, None]
     assert (found.params, found.memory) == ("Fed-ET, Table 3", None)

@@ -67,14 +67,25 @@ def run_warm(arguments: list[str], started: float) -> int:
 
 
 def send_request(connection: socket.socket, arguments: list[str], started: float) -> None:
-    """Send source fingerprint, start, working directory, data folder, arguments and output."""
+    """Send what a worker needs to run the command as this process would, and pass its output.
+
+    These are the fingerprint of the source, the start, the working directory, the data folder, the
+    permissions that new files do not get, and the arguments.
+    """
     source, data = os.environ.get("FEDSTAGE_SOURCE", ""), os.environ.get("FEDSTAGE_DATA", "")
-    fields = [source, repr(started), os.getcwd(), data, *arguments]
+    fields = [source, repr(started), os.getcwd(), data, str(file_mask()), *arguments]
     payload = SEPARATOR.join(field.encode() for field in fields)
     files = array.array("i", [1, 2])
     header = len(payload).to_bytes(LENGTH, "little")
     connection.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
     connection.sendall(payload)
+
+
+def file_mask() -> int:
+    """Return this process's umask, which can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def receive(connection: socket.socket) -> bytes | None:

@@ -18,6 +18,7 @@ class Request:
     started: float  # when the client started, on the clock of `time.perf_counter`
     folder: str  # working directory
     data_folder: str  # the client's FEDSTAGE_DATA, or ""
+    mask: int  # the client's umask: the permissions that new files do not get
     arguments: tuple[str, ...]  # the stage and its options
 
 
@@ -34,8 +35,8 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 def parse_request(payload: bytes) -> Request:
     """Read the block that the client sent."""
-    source, started, folder, data_folder, *arguments = payload.decode().split("\0")
-    return Request(source, float(started), folder, data_folder, tuple(arguments))
+    source, started, folder, data_folder, mask, *arguments = payload.decode().split("\0")
+    return Request(source, float(started), folder, data_folder, int(mask), tuple(arguments))
 
 
 def work(control: socket.socket) -> None:
@@ -52,13 +53,14 @@ def work(control: socket.socket) -> None:
 
 
 def run(request: Request, stdout: int, stderr: int) -> int:
-    """Run a stage with the client's output, directory and data folder; return its exit code.
+    """Run a stage with the client's output, directory, data folder and umask; return its exit code.
 
     Any error that would end the stage's own process with a traceback gives exit code 1.
     """
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     os.chdir(request.folder)
+    os.umask(request.mask)
     if request.data_folder:
         os.environ["FEDSTAGE_DATA"] = request.data_folder
     else:

@@ -6,7 +6,6 @@ Parsing all modules takes half a second, as long as all else that happens before
 import hashlib
 import os
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +39,6 @@ def remember(key: str, lines: list[str]) -> None:
     folder = cache_folder() / "source"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-            file.write("\n".join(lines))
-        Path(file.name).replace(folder / key)  # at once, for others may read it meanwhile
+        temporary = folder / f".{key}.{os.getpid()}.tmp"
+        temporary.write_text("\n".join(lines))  # with the user's umask, which `tempfile` ignores
+        temporary.replace(folder / key)  # at once, for others may read it meanwhile

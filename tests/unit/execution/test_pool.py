@@ -182,7 +182,15 @@ def test_the_environment_can_forbid_warm_workers(environment, monkeypatch, name,
 
 
 @pytest.fixture
-def outputs(tmp_path):
+def umask():
+    """A function that sets the permissions that new files do not get; they are put back."""
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+@pytest.fixture
+def outputs(tmp_path, umask):
     """Two files for a worker's output; the test's own output and folder are put back."""
     saved = os.dup(1), os.dup(2), Path.cwd()
     files = [os.open(tmp_path / name, os.O_RDWR | os.O_CREAT) for name in ("out", "err")]
@@ -196,12 +204,25 @@ def outputs(tmp_path):
 
 def test_a_worker_runs_in_the_clients_folder(outputs, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDSTAGE_DATA", "before")
-    payload = "\0".join(["this", "0.5", str(tmp_path), "/data", *line("line.yaml")])
+    payload = "\0".join(["this", "0.5", str(tmp_path), "/data", "63", *line("line.yaml")])
     request = worker.parse_request(payload.encode())
     assert request.started == 0.5
     assert worker.run(request, *outputs) == 0
     assert os.environ["FEDSTAGE_DATA"] == "/data"
-    assert (tmp_path / "line.yaml").exists()
+    assert stat.S_IMODE((tmp_path / "line.yaml").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o027, 0o002])
+def test_files_have_the_permissions_of_the_client(served, tmp_path, umask, mask):
+    """Not those of the shell that the pool was started in."""
+    umask(0o022)
+    assert client.main(line(tmp_path / "first.yaml")) == 0
+    umask(mask)
+    assert client.main(line(tmp_path / "second.yaml")) == 0
+    modes = [
+        stat.S_IMODE((tmp_path / f"{name}.yaml").stat().st_mode) for name in ("first", "second")
+    ]
+    assert modes == [0o644, 0o666 & ~mask]
 
 
 def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
@@ -209,7 +230,8 @@ def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
         raise RuntimeError("broken")
 
     monkeypatch.setattr(worker.cli, "main", broken)
-    request = worker.parse_request("\0".join(["this", "0", str(tmp_path), "", "line"]).encode())
+    payload = "\0".join(["this", "0", str(tmp_path), "", "18", "line"])
+    request = worker.parse_request(payload.encode())
     monkeypatch.setattr(sys, "stderr", os.fdopen(os.dup(outputs[1]), "w"))
     assert worker.run(request, *outputs) == 1
     assert "RuntimeError: broken" in (tmp_path / "err").read_text()

@@ -1,5 +1,8 @@
 """Facts about sources that are kept between calls."""
 
+import os
+import stat
+
 import pytest
 
 from fedstage.plan import syntax
@@ -41,3 +44,11 @@ def test_a_folder_that_cannot_be_written_to_is_done_without(tmp_path):
     remember("key", ["digest"])
     assert recall("key") is None
     assert len(syntax.module_digest("fedstage.randomness")) == 64
+
+
+def test_what_is_remembered_has_the_users_permissions():
+    before = os.umask(0o027)
+    remember("key", ["line"])
+    os.umask(before)
+    (path,) = (cache_folder() / "source").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640

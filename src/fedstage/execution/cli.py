@@ -110,11 +110,28 @@ def run_missing(arguments: Sequence[str]) -> int:
     return _print("missing", lambda: list_missing(given))
 
 
+def run_forget(arguments: Sequence[str]) -> int:
+    """Print or delete the files that still contain forgotten clients."""
+    from fedstage.execution.forget import forget
+
+    about = "List what still contains the clients that an experiment's aggregators have forgotten."
+    parser = argparse.ArgumentParser(prog="fedstage forget", description=about)
+    parser.add_argument("target", help="an experiment, or EXPERIMENT/SCALE")
+    parser.add_argument("--delete", action="store_true", help="delete them, and prove it")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    given = parser.parse_args(arguments)
+    return _print(
+        "forget", lambda: forget(given.target, given.config, given.workflow, given.delete)
+    )
+
+
 #: Commands that are no stages.
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "why": run_why,
     "check": run_check,
     "missing": run_missing,
+    "forget": run_forget,
 }
 
 
@@ -162,6 +179,7 @@ def _usage(command: str) -> int:
     print("\nfedstage why FILE: from which settings, files and source a result came")
     print("fedstage check: whether config.yaml and all experiments are valid")
     print("fedstage missing [TARGET]: which files of finished jobs are gone")
+    print("fedstage forget TARGET [--delete]: what still contains forgotten clients")
     return 0 if command in ("--help", "-h") else 2
 
 

@@ -1,19 +1,33 @@
 """Files that still contain a client after an aggregator has forgotten it.
 
-Forgetting makes one new aggregator and trains no model. Earlier files stay in place: whoever has to
-delete a client deletes them as well.
+Forgetting makes one new aggregator and trains no model. Earlier files stay in place until they are
+deleted (`fedstage forget --delete`).
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from itertools import chain
 
 from fedstage.experiments.catalogue import Catalogue, resolve_all
-from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.experiments.traces import (
+    AnyLine,
+    Forgotten,
+    Trace,
+    folder_of,
+    traces_in_data,
+    traces_in_line,
+    what_it_has,
+)
 from fedstage.plan.digests import RESULTS
-from fedstage.plan.identity import partition_id
-from fedstage.plan.one_shot_sharing import local_line, unquantised
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.runs import Run
+from fedstage.settings.data import CoreSamples, Data, HeldOut
+from fedstage.settings.lines import LocalLine
 from fedstage.settings.one_shot import OneShotLine
+
+#: Results that are made from metrics, models or partitions.
+_PRESENTED = ("tables", "claims", "communication", "retention")
 
 
 def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:
@@ -21,26 +35,25 @@ def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:
     return any(_forgetful(catalogue, experiment, scale))
 
 
-@dataclass(frozen=True)
-class Trace:
-    """A file, or pattern of files, below the working folder, with what it contains of a client."""
-
-    client: int
-    contains: str
-    files: str
-
-
-def traces_of(catalogue: Catalogue, experiment: str, scale: str) -> list[dict[str, str | int]]:
+def traces_of(
+    catalogue: Catalogue,
+    experiment: str,
+    scale: str,
+    stored: Mapping[str, AnyLine] | None = None,
+) -> list[dict[str, str | int]]:
     """Return the traces, for JSON, of all clients that runs of an experiment forget.
 
-    They may be in files of any experiment.
+    They may be in files of any experiment, and of the lines that are `stored` by the names of their
+    folders, of which the configuration knows nothing any more.
     """
     every = resolve_all(catalogue.config, catalogue.folder)
+    known = {**(stored or {}), **every.lines}
+    lines = [known[name] for name in sorted(known)]  # which have no order
     traces = [
         trace
         for line in _forgetful(catalogue, experiment, scale)
         for client in sorted(set(line.forget))
-        for trace in _traces(every, local_line(line), client)
+        for trace in _traces(every, lines, Forgotten(client, local_line(line)))
     ]
     return [asdict(trace) for trace in dict.fromkeys(traces)]
 
@@ -50,50 +63,56 @@ def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneSho
     return [line for line in lines if isinstance(line, OneShotLine) and line.forget]
 
 
-def _traces(catalogue: Catalogue, local: LocalLine, client: int) -> Iterator[Trace]:
-    yield Trace(client, "its samples", data_files.data_file(local.data, "train"))
-    for name, line in sorted(catalogue.lines.items()):  # which have no order
-        if _partition_of(line) != _partition_of(local):
-            continue
-        if isinstance(line, LocalLine):
-            yield from _of_local_models(line, client)
-            yield from _of_quantised_models(catalogue, line, client)
-        elif isinstance(line, Line):
-            yield Trace(client, "rounds that it may be in", f"{RESULTS}/training/{name}")
-        elif client not in line.forget:
-            folder = one_shot_artefacts.one_shot_folder(line)
-            yield Trace(client, "learnt from its model and samples", folder)
+def _traces(catalogue: Catalogue, lines: Collection[AnyLine], gone: Forgotten) -> list[Trace]:
+    sets = dict.fromkeys(chain.from_iterable(map(_data_of, lines)))
+    traces = [
+        *(trace for data in sets for trace in traces_in_data(gone, data)),
+        *(trace for line in lines for trace in traces_in_line(gone, line)),
+    ]
+    while later := [one for one in _started(gone, lines, traces) if one not in traces]:
+        traces += later
+    return [*traces, *_presented(catalogue, gone, traces)]
 
 
-def _of_local_models(line: LocalLine, client: int) -> Iterator[Trace]:
-    """Yield the traces of a client in models that are trained without federation."""
-    yield Trace(client, "which samples are its own", data_files.clients_table(line))
-    yield Trace(client, "its label counts", data_files.label_histogram(line))
-    if line.pooled or line.on_core:
-        yield Trace(client, "learnt from its samples", one_shot_artefacts.local_models(line)[0])
-        return
-    logits = f"{one_shot_artefacts.local_folder(line)}/logits/*"
-    yield Trace(client, "its model", one_shot_artefacts.local_models(line)[client])
-    yield Trace(client, "what its model says", f"{logits}/client_{client}-*.safetensors")
-    fractions = {"aggregator": line.aggregator_fraction, "validation": line.validation}
-    for role, fraction in fractions.items():
-        if fraction:
-            files = f"{logits}/client_*-{role}.safetensors"
-            yield Trace(client, "what models say about its samples", files)
+def _data_of(line: AnyLine) -> list[Data]:
+    """Return the data sets that a line reads."""
+    if isinstance(line, LocalLine) or isinstance(line.public, HeldOut | CoreSamples):
+        return [line.data]
+    return [line.data, line.public]
 
 
-def _of_quantised_models(catalogue: Catalogue, line: LocalLine, client: int) -> Iterator[Trace]:
-    """Yield a client's quantised models, whose logits `_of_local_models` has."""
-    for _, one in sorted(catalogue.precisions.items()):
-        if one.quantisation.name != "none" and unquantised(one) == line:
-            model = one_shot_artefacts.models_in_precision(one)[client]
-            yield Trace(client, "its quantised model", model)
+def _started(
+    gone: Forgotten, lines: Collection[AnyLine], traces: Collection[Trace]
+) -> Iterator[Trace]:
+    """Yield the lines that start from a file with traces."""
+    for line in lines:
+        start = line.start
+        if start is not None and any(is_among(start, one.files) for one in traces):
+            yield Trace(gone.client, "goes on from a model with it", folder_of(line))
 
 
-def _partition_of(line: Line | LocalLine | OneShotLine) -> str:
-    """Return an id of the partition, whatever the roles of samples."""
-    if isinstance(line, OneShotLine):
-        line = local_line(line)
-    if isinstance(line, LocalLine):
-        line = line.model_copy(update={"aggregator_fraction": 0.0})
-    return partition_id(line.model_copy(update={"validation": 0.0}))
+def is_among(file: str, files: str) -> bool:
+    """Whether a file is one of a pattern, or lies in the folder of that name."""
+    return fnmatchcase(file, files) or file.startswith(f"{files}/")
+
+
+def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace]) -> Iterator[Trace]:
+    """Yield the results and choices of runs that have files with traces."""
+    contains = "numbers of runs with it"
+    for (experiment, scale), runs in sorted(catalogue.runs.items()):
+        if any(_touched(run, gone, traces) for run in runs):
+            files = [f"{RESULTS}/{kind}/{experiment}/{scale}.*" for kind in _PRESENTED]
+            for pattern in (*files, f"{RESULTS}/figures/{experiment}/{scale}_*"):
+                yield Trace(gone.client, contains, pattern)
+    for name, run in sorted(catalogue.choices.items()):
+        if _touched(run, gone, traces):
+            yield Trace(gone.client, contains, f"{RESULTS}/choices/{name}")
+
+
+def _touched(run: Run, gone: Forgotten, traces: Collection[Trace]) -> bool:
+    """Whether a run, or one of its candidates or parts, has files with traces of a client."""
+    folders = {one.files for one in traces}
+    return any(
+        what_it_has(gone, one.line) is not None or folder_of(one.line) in folders
+        for one in run.trained()
+    )

@@ -7,8 +7,8 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.forgetting import forgets, traces_of
-from fedstage.plan import one_shot_artefacts
+from fedstage.experiments.forgetting import forgets, is_among, traces_of
+from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan.identity import line_id, local_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.stages.forgetting import forgetting
@@ -92,7 +92,8 @@ def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples
     }
     assert traces["what its model says"] == said  # in any precision
     rough = one_shot_artefacts.members_quantised(line_of(catalogue, "others", "rough"))
-    assert traces["its quantised model"] == {rough[2]}
+    assert any(is_among(rough[2], files) for files in traces["its quantised model"])
+    assert not any(is_among(rough[1], files) for files in traces["its quantised model"])
     about = {path.rpartition("/")[2] for path in traces["what models say about its samples"]}
     assert about == {"client_*-aggregator.safetensors", "client_*-validation.safetensors"}
     assert traces["learnt from its samples"] == {
@@ -135,3 +136,105 @@ def test_the_table_has_a_row_a_trace(catalogue, tmp_path):
     source.write_text(json.dumps(about | {"traces": []}))
     with pytest.raises(FedstageError, match=r"t\.json: traces = \[\]: must have at least 1 item"):
         forgetting(traces=source, markdown=markdown, csv=csv)
+
+
+# --- natural clients ------------------------------------------------------------------------------
+
+IMAGES = {
+    "folder": "patients",
+    "client_column": "centre",
+    "held_out": 10,
+    "server_validation": 10,
+}
+NATURAL = {"data": {"parquet": IMAGES}, "partition": "natural"}
+SHARED = {"data": {"parquet": IMAGES | {"split_seed": 5}}, "partition": {"dirichlet": {"alpha": 1.0}}}
+PUBLIC = {"public": {"parquet": IMAGES | {"held_out": 0}}, "partition": {"dirichlet": {"alpha": 1.0}}}
+PROXY = {"proxy": {"steps": 1, "batch_size": 8, "learning_rate": 0.1}}
+
+
+@pytest.fixture(scope="module")
+def natural(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("natural")
+    (folder / "methods.yaml").write_text(yaml.safe_dump({"fedavg": {"local": "fedavg"}}))
+    taught = METHODS["fedkd"] | {"forget": [2]}
+    proxy = METHODS["without_2"] | {"aggregator": "linear", "aggregator_training": PROXY}
+    METHODS.update({"taught_without_2": taught, "proxy_without_2": proxy})
+    METHODS["taught"] = METHODS["fedkd"]
+    experiments = {
+        "a": experiment(["without_2", "taught_without_2", "proxy_without_2"], **NATURAL),
+        "another_seed": experiment(["fens", "fedavg"], seed=1, **NATURAL),
+        "other_shares": experiment(["fens", "fedavg"], seed=2, **SHARED),
+        "public": experiment(["taught", "fens"], seed=3, **PUBLIC),
+        "other_data": experiment(["fens", "fedavg"], seed=4),
+    }
+    return load_catalogue({"targets": ["a"], "experiments": experiments}, folder)
+
+
+def names(traces, **of):
+    return {one["files"] for one in traces if of.items() <= one.items()}
+
+
+def test_all_parts_of_its_data_set_may_have_samples_of_a_natural_client(natural):
+    files = {files for listed in found(natural).values() for files in listed}
+    (data,) = {line_of(natural, "a", "without_2").data}
+    parts = ("train", "test", "held_out", "server_validation", "info")
+    assert {data_files.data_file(data, part) for part in parts} <= files
+    other = line_of(natural, "other_shares", "fens").data
+    assert data_files.data_file(other, "train") in files
+    digits = line_of(natural, "other_data", "fens").data
+    assert data_files.data_file(digits, "train") not in files
+
+
+def test_students_and_aggregators_learn_from_samples_set_aside(natural):
+    listed = found(natural)["learnt from samples set aside, also its own"]
+    taught, proxy, alone = (
+        one_shot_artefacts.one_shot_folder(line_of(natural, "a", f"{name}without_2"))
+        for name in ("taught_", "proxy_", "")
+    )
+    assert listed == {taught, proxy}
+    metrics = found(natural)["scores weighted by its label counts"]
+    assert f"{alone}/metrics" in metrics
+
+
+def test_models_of_other_seeds_are_those_of_the_same_natural_client(natural):
+    traces = found(natural)
+    other = local_line(line_of(natural, "another_seed", "fens"))
+    assert one_shot_artefacts.local_models(other)[2] in traces["its model"]
+    assert one_shot_artefacts.local_models(other)[1] not in traces["its model"]
+    rounds = f"results/training/{line_id(line_of(natural, 'another_seed', 'fedavg'))}"
+    assert rounds in traces["rounds that it may be in"]
+    assert data_files.label_histogram(other) in traces["its label counts"]
+
+
+def test_other_shares_and_public_samples_of_the_same_files_have_it_too(natural):
+    traces = found(natural)
+    shares = local_line(line_of(natural, "other_shares", "fens"))
+    assert (
+        one_shot_artefacts.local_folder(shares) in traces["learnt from its samples in other shares"]
+    )
+    taught = one_shot_artefacts.student_folder(line_of(natural, "public", "taught"))
+    assert traces["learnt from its samples as public ones"] == {taught}
+
+
+def test_tables_of_runs_with_it_are_listed_and_no_others(natural, catalogue):
+    listed = found(natural)["numbers of runs with it"]
+    for name in ("a", "another_seed", "other_shares", "public"):
+        assert {f"results/tables/{name}/default.*", f"results/figures/{name}/default_*"} <= listed
+    assert "results/tables/other_data/default.*" not in listed
+    assert "results/tables/another_seed/default.*" not in str(found(catalogue))
+
+
+def test_lines_that_the_configuration_has_no_more_are_listed(natural, catalogue):
+    stored = line_of(natural, "another_seed", "fedavg").model_copy(update={"seed": 77})
+    traces = traces_of(natural, "a", "default", {"stored": stored})
+    assert f"results/training/{line_id(stored)}" in names(traces, client=2)
+    assert f"results/training/{line_id(stored)}" not in names(
+        traces_of(catalogue, "a", "default", {"stored": stored})
+    )
+
+
+def test_what_starts_from_a_model_with_it_is_listed(natural):
+    start = f"results/training/{line_id(line_of(natural, 'another_seed', 'fedavg'))}/x.safetensors"
+    later = line_of(natural, "other_data", "fedavg").model_copy(update={"start": start})
+    listed = names(traces_of(natural, "a", "default", {"later": later}))
+    assert f"results/training/{line_id(later)}" in listed

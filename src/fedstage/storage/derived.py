@@ -1,0 +1,103 @@
+"""Which files jobs made from others, as their records say."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.plan.digests import RESULTS
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.files import load_json
+from fedstage.storage.provenance import SUFFIX
+from fedstage.storage.records import LINES, by_path, read_settings
+
+#: A job's record, by its path.
+Records = Mapping[Path, Mapping[str, Any]]
+
+_KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
+    "training": Line,
+    "local_models": LocalLine,
+}
+
+#: Stages that take from all samples, and from who has which, those of one client only, or none.
+_OWN = ("local_model", "quantised_model", "core")
+
+
+def stored_records(root: Path) -> dict[Path, dict[str, Any]]:
+    """Return the records of all jobs below a working folder."""
+    return {path: load_json(path) for path in sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}"))}
+
+
+def stored_lines(root: Path) -> dict[str, Line | LocalLine | OneShotLine]:
+    """Return the lines that have files below a working folder, by the names of their folders.
+
+    Raises
+    ------
+    FedstageError
+        If the settings of one cannot be read, so that it is not known whom it has seen.
+    """
+    return {
+        path.parent.name: read_settings(path, _KINDS.get(folder, OneShotLine))
+        for folder in LINES
+        for path in sorted((root / RESULTS / folder).glob("*/line.yaml"))
+    }
+
+
+def made_from(files: Collection[str], records: Records, forgotten: Collection[int]) -> set[str]:
+    """Return the files that were made from `files`, or from one that was, and so on.
+
+    What a job takes only samples of other clients from passes nothing on: a client's model is not
+    made from the samples of all, nor is an aggregator that has `forgotten` the clients made from
+    what others' models say about their samples. Nor does what describes a data set as a whole.
+    """
+    found: set[str] = set()
+    while True:
+        known = found.union(files)
+        new = {
+            path
+            for job in records.values()
+            if any(_passes(job, option, path, forgotten) for option, path in _read(job, known))
+            for path in by_path(job["outputs"])
+        }
+        if new <= known:
+            return found
+        found |= new - set(files)
+
+
+def _read(job: Mapping[str, Any], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the known files that a job has read, with their options.
+
+    The stages of results read what their description names.
+    """
+    for option, paths in job["inputs"].items():
+        yield from ((option, path) for path in paths if path in known)
+        if option == "runs" and (described := _text(next(iter(paths)))):
+            yield from ((option, path) for path in known if json.dumps(path) in described)
+
+
+def _passes(job: Mapping[str, Any], option: str, path: str, forgotten: Collection[int]) -> bool:
+    """Whether what a job has read passes anything of a client on to what it makes."""
+    if option == "info" or job["stage"] == "partition":
+        return False
+    of_all = option == "clients" or path.endswith("/train.safetensors")
+    if job["stage"] == "aggregator" and _has_forgotten(job, forgotten):
+        said = path.endswith(("-aggregator.safetensors", "-validation.safetensors"))
+        return not (of_all or said or option == "histogram")
+    if of_all and job["stage"] in _OWN:
+        return job["options"].get("client") in forgotten
+    return not (of_all and option == "data")
+
+
+def _has_forgotten(job: Mapping[str, Any], forgotten: Collection[int]) -> bool:
+    """Whether the line of an aggregator leaves all these clients out."""
+    (path,) = job["inputs"]["line"]
+    try:
+        return set(forgotten) <= set(read_settings(Path(path), OneShotLine).forget)
+    except FedstageError:
+        return False
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text() if Path(path).is_file() else ""

@@ -8,6 +8,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import resolve_all, split_target
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
+from fedstage.experiments.library import experiment_names
 from fedstage.plan.digests import RESULTS
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
@@ -28,9 +29,13 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
     FedstageError
         If no run of the target forgets a client, or something is left.
     """
-    catalogue = resolve_all(validate(Config, load_yaml(config), str(config)), workflow)
+    checked = validate(Config, load_yaml(config), str(config))
     place = split_target(target)
-    if place not in catalogue.runs:
+    known = place[0] in experiment_names(checked, workflow)
+    # Not all targets: only this experiment is read, before the lines of all are.
+    own = checked.model_copy(update={"targets": [f"{place[0]}/*"]})
+    catalogue = resolve_all(own, workflow, [place[0]]) if known else None
+    if catalogue is None or place not in catalogue.runs:
         raise FedstageError(f"{target}: no such experiment and scale")
     if not forgets(catalogue, *place):
         raise FedstageError(f"{target}: no run forgets a client")

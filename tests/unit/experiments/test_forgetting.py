@@ -147,8 +147,14 @@ IMAGES = {
     "server_validation": 10,
 }
 NATURAL = {"data": {"parquet": IMAGES}, "partition": "natural"}
-SHARED = {"data": {"parquet": IMAGES | {"split_seed": 5}}, "partition": {"dirichlet": {"alpha": 1.0}}}
-PUBLIC = {"public": {"parquet": IMAGES | {"held_out": 0}}, "partition": {"dirichlet": {"alpha": 1.0}}}
+SHARED = {
+    "data": {"parquet": IMAGES | {"split_seed": 5}},
+    "partition": {"dirichlet": {"alpha": 1.0}},
+}
+PUBLIC = {
+    "public": {"parquet": IMAGES | {"held_out": 0}},
+    "partition": {"dirichlet": {"alpha": 1.0}},
+}
 PROXY = {"proxy": {"steps": 1, "batch_size": 8, "learning_rate": 0.1}}
 
 

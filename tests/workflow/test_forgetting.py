@@ -1,0 +1,160 @@
+"""A natural client is forgotten, and what still contains it deleted: a real run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from fedstage.execution.cli import main
+from fedstage.storage.provenance import content_digest
+
+pytestmark = pytest.mark.workflow
+
+WORKFLOW = str(Path(__file__).parents[2] / "workflow")
+ONE_SHOT = {"training": "one_shot", "rounds": 1, "aggregator": "voting"}
+
+
+def write_patients(folder):
+    folder.mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    age = generator.integers(20, 90, 200)
+    centre = generator.choice(["Basel", "Bern", "Chur"], 200)
+    table = {"age": age, "centre": centre, "outcome": np.where(age > 55, "ill", "well")}
+    pd.DataFrame(table).to_csv(folder / "train.csv", index=False)
+
+
+@pytest.fixture(scope="module")
+def forgotten(new_project):
+    """A run in which an aggregator forgets the second centre, beside others that have it."""
+    project = new_project()
+    write_patients(project.path / "data/patients")
+    table = {"folder": "patients", "label": "outcome", "client_column": "centre"}
+    base = {
+        "data": {"table": table | {"test_fraction": 0.2, "held_out": 20}},
+        "partition": "natural",
+        "clients": 3,
+        "aggregator_fraction": 0.2,
+        "participants": 2,
+        "model": "logistic_regression",
+        "rounds": 1,
+        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+        "numerics": {"device": "cpu"},
+        "seed": 0,
+    }
+    methods = {
+        "fens": ONE_SHOT,
+        "without_1": ONE_SHOT | {"forget": [1]},
+        "fedavg": {"local": "fedavg"},
+    }
+    patients = {"title": "P", "base": base, "methods": methods, "grid": {"method": list(methods)}}
+    digits = {"data": {"digits": {"test": 50}}, "partition": {"dirichlet": {"alpha": 1.0}}}
+    other = {"title": "O", "base": base | digits, "methods": {"fedavg": {"local": "fedavg"}}}
+    config = {
+        "targets": ["patients", "later", "other"],
+        "execution": {"granularity": "segment"},
+        "experiments": {
+            "patients": patients | {"results": ["table"], "scales": {"default": None}},
+            "later": patients
+            | {"grid": {"method": ["fens"], "seed": [1]}, "scales": {"default": None}},
+            "other": other | {"results": ["table"], "scales": {"default": None}},
+        },
+    }
+    (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+    project.make(FEDSTAGE_DATA=str(project.path / "data"))
+    return project
+
+
+@pytest.fixture
+def made(forgotten, tmp_path, monkeypatch):
+    """A copy of the run, in which commands are given."""
+    shutil.copytree(forgotten.path, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return type(forgotten)(tmp_path / "copy")
+
+
+def digests(project):
+    paths = (path for path in (project.path / "results").rglob("*") if path.is_file())
+    return {str(path.relative_to(project.path)): content_digest(path) for path in paths}
+
+
+def forget(*options):
+    return main(["forget", "patients", "--workflow", WORKFLOW, *options])
+
+
+def test_nothing_of_the_client_is_left_and_all_else_stays(made, capsys):
+    before = digests(made)
+    assert forget() == 0
+    listed = capsys.readouterr().out
+    assert digests(made) == before
+    assert forget("--delete") == 0
+    after = digests(made)
+    report = json.loads(
+        (made.path / "results/forgetting/patients/default.deleted.json").read_text()
+    )
+    assert report["clients"] == [1]
+    assert report["left"] == {}
+    removed = {one["file"]: one["digest"] for one in report["removed"]}
+    assert all(f"{file}: " in listed for file in removed)
+    assert not removed.keys() & after.keys()
+    # In both seeds: its model, not those of the others; no rounds with it, no table of them.
+    models = [path for path in before if "/local_models/" in path and path.endswith("rs")]
+    assert {path for path in models if path.endswith("/client_1.safetensors")} <= removed.keys()
+    assert sum(path.endswith("/client_0.safetensors") for path in after) == 2
+    assert not any(path.startswith("results/training/table") for path in after)
+    assert any(path.startswith("results/training/digits") for path in after)
+    assert "results/tables/other/default.csv" in after
+    assert not {"results/tables/patients/default.csv", "results/tables/later/default.csv"} & {
+        *after
+    }
+    # Of three aggregators only the one that has forgotten is left, without its scores.
+    kept = {path.rpartition("/")[0] for path in after if path.startswith("results/aggregators/")}
+    assert len(kept) == 1
+    # By digest: what others have made may have the same bytes, as empty tables.
+    records = [
+        json.loads(path.read_text()) for path in made.path.glob("results/logs/**/*.record.json")
+    ]
+    assert not any(
+        file in text for file in removed for text in [str(r["outputs"]) for r in records]
+    )
+
+
+def test_a_copy_is_found_by_its_content(made, capsys):
+    (model,) = made.path.glob("results/local_models/table*seed0*/client_1.safetensors")
+    shutil.copy(model, made.path / "results/backup.safetensors")
+    assert forget("--delete") == 1
+    assert "results/backup.safetensors: left, a copy of a deleted file" in capsys.readouterr().err
+
+
+def test_lines_that_are_not_configured_any_more_are_deleted_too(made):
+    path = made.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    del config["experiments"]["later"]
+    path.write_text(yaml.safe_dump(config | {"targets": ["patients", "other"]}))
+    assert forget("--delete") == 0
+    left = made.files("results/**/*seed1*/client_1*")
+    assert left == []
+    assert not (made.path / "results/tables/later/default.csv").exists()
+
+
+def test_a_deletion_that_was_stopped_goes_on(made):
+    for path in made.path.glob("results/data/table*/*"):
+        path.unlink()
+    assert forget("--delete") == 0
+    report = json.loads(
+        (made.path / "results/forgetting/patients/default.deleted.json").read_text()
+    )
+    assert any(one["file"].endswith("/train.safetensors") for one in report["removed"])
+    assert forget("--delete") == 0  # nothing is there any more
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [("other", "no run forgets a client"), ("fedavg", "no such experiment and scale")],
+)
+def test_what_forgets_nobody_is_told(made, capsys, target, told):
+    assert main(["forget", target, "--workflow", WORKFLOW]) == 1
+    assert capsys.readouterr().err == f"fedstage forget: {target}: {told}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import resolve_all, split_target
+from fedstage.experiments.catalogue import Catalogue, resolve_all, split_target
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.digests import RESULTS
@@ -29,17 +29,13 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
     FedstageError
         If no run of the target forgets a client, or something is left.
     """
-    checked = validate(Config, load_yaml(config), str(config))
     place = split_target(target)
-    known = place[0] in experiment_names(checked, workflow)
-    # Not all targets: only this experiment is read, before the lines of all are.
-    own = checked.model_copy(update={"targets": [f"{place[0]}/*"]})
-    catalogue = resolve_all(own, workflow, [place[0]]) if known else None
+    catalogue = _catalogue_of(place[0], config, workflow)
     if catalogue is None or place not in catalogue.runs:
         raise FedstageError(f"{target}: no such experiment and scale")
     if not forgets(catalogue, *place):
         raise FedstageError(f"{target}: no run forgets a client")
-    root, experiment = Path(), "/".join(place)
+    root = Path()
     traces = traces_of(catalogue, *place, stored_lines(root))
     clients = sorted({int(one["client"]) for one in traces})
     records = stored_records(root)
@@ -50,16 +46,25 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
     digests = _digests(root, found, records)
     logs = delete_files(root, found, records)
     left = what_is_left(root, traces, digests, clients)
-    report = root / RESULTS / "forgetting" / f"{experiment}.deleted.json"
+    report = root / RESULTS / "forgetting" / f"{'/'.join(place)}.deleted.json"
     removed = [{"file": path, "contains": found[path], "digest": digests[path]} for path in found]
-    save_json(report, {"clients": clients, "removed": removed, "logs": logs, "left": left})
+    if removed or left or not report.exists():
+        save_json(report, {"clients": clients, "removed": removed, "logs": logs, "left": left})
     if left:
         raise FedstageError("\n".join(f"{path}: left, {why}" for path, why in left.items()))
-    named = ", ".join(map(str, clients))
     return (
         f"{len(found)} files and {len(logs)} logs deleted; no file below {RESULTS} has the content "
-        f"of one of these, or was made from it, of clients {named}: {report}"
+        f"of one of these, or was made from one: {report}"
     )
+
+
+def _catalogue_of(experiment: str, config: Path, workflow: Path) -> Catalogue | None:
+    """Return the catalogue of an experiment alone, None if there is no such experiment."""
+    checked = validate(Config, load_yaml(config), str(config))
+    if experiment not in experiment_names(checked, workflow):
+        return None
+    own = checked.model_copy(update={"targets": [f"{experiment}/*"]})
+    return resolve_all(own, workflow, [experiment])
 
 
 def with_traces(

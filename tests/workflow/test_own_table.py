@@ -31,6 +31,8 @@ def patients(new_project):
     experiment = yaml.safe_load(text)
     experiment["base"] |= {"rounds": 2, "numerics": {"device": "cpu"}}
     experiment["grid"] = {"method": ["fedavg"], "seed": [0]}
+    experiment["base"] |= {"validation": 0.2}
+    experiment["results"] = ["table", "figures", "clients"]
     config = {"targets": ["patients"], "experiments": {"patients": experiment}}
     (project.path / "config.yaml").write_text(yaml.safe_dump(config))
     run = project.make(FEDSTAGE_DATA=str(project.path / "data"))
@@ -57,6 +59,21 @@ def test_names_stand_beside_the_figure(patients):
     assert set(table["class_name"]) == {"ill", "well"}
     assert table["samples"].sum() == 300
     assert (project.path / "results/figures/patients/default_partition.png").exists()
+
+
+def test_each_centre_and_class_has_its_accuracy_by_name(patients):
+    project, _ = patients
+    table = pd.read_csv(project.path / "results/clients/patients/default.csv")
+    own = table[table["of"] == "validation"]
+    assert list(own["client_name"]) == ["Basel", "Bern", "Chur", "Geneva"]
+    assert own["samples"].sum() == 60
+    assert list(table[table["of"] == "class"]["class_name"]) == ["ill", "well"]
+    accuracy = pd.read_csv(project.path / "results/tables/patients/default.csv")["top1_accuracy"]
+    classes = table[table["of"] == "class"]
+    mean = (classes["accuracy"] * classes["samples"]).sum() / classes["samples"].sum()
+    assert mean == pytest.approx(accuracy.item())
+    text = (project.path / "results/clients/patients/default.md").read_text()
+    assert all(f"| {name} " in text for name in ("Basel", "Bern", "Chur", "Geneva", "ill", "well"))
 
 
 def test_the_model_learns(patients):

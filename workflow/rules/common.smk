@@ -18,8 +18,8 @@ from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds
 from fedstage.experiments.catalogue import metrics_of, trained_runs
-from fedstage.experiments.descriptions import dropping_of, files_of, files_of_rounds
-from fedstage.experiments.descriptions import retention_of, validation_of
+from fedstage.experiments.descriptions import clients_of, dropping_of, files_of
+from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of

@@ -58,6 +58,29 @@ rule retention:
         " --output {output.measures} --right {output.right}"
 
 
+rule client_accuracy:
+    input:
+        unpack(lambda w: edges.client_accuracy(line_of(w), int(w.rounds))),
+    output:
+        "results/training/{line}/metrics/clients/rounds_{rounds}.parquet",
+    log:
+        "results/logs/client_accuracy/{line}/rounds_{rounds}.log",
+    wildcard_constraints:
+        rounds=r"\d{4}",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("client_accuracy"),
+    message:
+        "accuracy by client and class after round {wildcards.rounds} ({wildcards.line})"
+    shell:
+        "fedstage client_accuracy --log {log} --fingerprint {params.source}"
+        " --line {input.line} --model {input.model} --data {input.data} --test {input.test}"
+        " --info {input.info} --clients {input.clients} --histogram {input.histogram}"
+        " --output {output}"
+
+
 rule local_evaluation:
     input:
         unpack(lambda w: explained(one_shot_edges.local_evaluation, precise_line(w), w.who, w.role)),

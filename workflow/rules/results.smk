@@ -241,6 +241,25 @@ rule retention_summary:
         " --html {output.html} --curves {output.curves} --venn {output.venn}"
 
 
+rule clients:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+        measures=lambda w: clients_of(CATALOGUE, w.experiment, w.scale),
+        infos=of_runs("info"),
+    output:
+        csv=f"results/clients/{AT}.csv",
+        markdown=f"results/clients/{AT}.md",
+    log:
+        f"results/logs/clients/{AT}.log",
+    params:
+        source=stage_fingerprint("clients"),
+    message:
+        "accuracy by client and class of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage clients --log {log} --fingerprint {params.source}"
+        " --runs {input.runs} --csv {output.csv} --markdown {output.markdown}"
+
+
 rule forgetting:
     input:
         traces=f"results/descriptions/{AT}.traces.json",

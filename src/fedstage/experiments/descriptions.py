@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import artefacts, data_files, edges, one_shot_artefacts
+from fedstage.plan.client_files import client_file
 from fedstage.plan.digests import canonical
 from fedstage.plan.one_shot_sharing import aggregating
 from fedstage.plan.retention_files import retention_file, right_file
@@ -100,6 +101,14 @@ def retention_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]
     return list(dict.fromkeys([*beside, *chosen]))
 
 
+def clients_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
+    """Return the accuracies by client and class of all runs, and what chooses among candidates."""
+    runs = catalogue.runs[experiment, scale]
+    measures = [path for run in runs for path in _clients(run)]
+    chosen = (artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates)
+    return list(dict.fromkeys([*measures, *chosen]))
+
+
 def dropping_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return the participants of runs that may drop updates, and what chooses among candidates."""
     runs = catalogue.runs[experiment, scale]
@@ -135,6 +144,10 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
                 assert isinstance(one.line, Line), "checked when experiments are resolved"
                 read = edges.retention(normalised(one.line), one.length.rounds)
                 yield from (*read["models"], *read["participants"])
+        if "clients" in results:
+            for one in (one for run in runs for one in run.candidates or (run,)):
+                assert isinstance(one.line, Line), "checked when experiments are resolved"
+                yield artefacts.global_model(normalised(one.line), one.length.rounds, 0)
 
 
 def _described(run: Run, experiment: Experiment) -> Raw:
@@ -158,6 +171,8 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         described["validation"] = validation
     if "retention" in experiment.results:
         described["retention"] = _retention(run)
+    if "clients" in experiment.results:
+        described["clients"] = _clients(run)
     if experiment.table.also and (over_rounds := _over_rounds(run)):
         described["over_rounds"] = over_rounds
     return described
@@ -169,6 +184,12 @@ def _retention(run: Run) -> list[str]:
     return [
         retention_file(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)
     ]
+
+
+def _clients(run: Run) -> list[str]:
+    """Return the accuracies by client and class of a federated run, or of its candidates."""
+    tried = run.candidates or (run,)
+    return [client_file(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)]
 
 
 def _over_rounds(run: Run) -> str | None:

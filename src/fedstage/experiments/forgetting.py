@@ -27,7 +27,7 @@ from fedstage.settings.lines import LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
 #: Results that are made from metrics, models or partitions.
-_PRESENTED = ("tables", "claims", "communication", "retention")
+_PRESENTED = ("tables", "claims", "communication", "retention", "clients")
 
 
 def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:

@@ -134,8 +134,11 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
                 f"{where}: results = {about_rounds[0]!r}: {method} has training "
                 f"= {run.length.training!r}; only federated"
             )
-        if "retention" in about_rounds and (reason := why_untrained(run.line)):
-            raise FedstageError(f"{where}: results = 'retention': main model of {method}: {reason}")
+        of_main = [result for result in about_rounds if result in ("retention", "clients")]
+        if of_main and (reason := why_untrained(run.line)):
+            raise FedstageError(
+                f"{where}: results = {of_main[0]!r}: main model of {method}: {reason}"
+            )
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:

@@ -109,6 +109,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
             *figures("retention", "venn"),
             *judged,
         ],
+        "clients": files("clients"),
         "round_times": [*files("round_times"), *judged],
     }
     return list(dict.fromkeys(path for result in definition.results for path in every[result]))

@@ -186,6 +186,18 @@ def retention(line: Line, rounds: int) -> Files:
     }
 
 
+def client_accuracy(line: Line, rounds: int) -> Files:
+    """Return what the accuracies of the last main model by client and class are computed from."""
+    return {
+        **_settings(line),
+        "model": artefacts.global_model(line, rounds, 0),
+        "data": data_files.data_file(line.data, "train"),
+        "test": data_files.data_file(line.data, "test"),
+        "clients": data_files.clients_table(line),
+        "histogram": data_files.label_histogram(line),
+    }
+
+
 def _settings(line: Line) -> Files:
     return settings_files(artefacts.line_folder(line), line.data)
 

@@ -99,6 +99,9 @@ STAGES: dict[str, Stage] = {
     "retention": _federated(
         "measure what a line's main model forgets from round to round", ("output", "right")
     ),
+    "client_accuracy": _federated(
+        "score a line's main model for each client and each class", ("output",)
+    ),
     "local_evaluation": _local("score models that were trained without federation"),
     "one_shot_evaluation": _one_shot(
         "score one-shot federated learning", ("output", "over_rounds")
@@ -129,6 +132,9 @@ STAGES: dict[str, Stage] = {
     "retention_summary": _result(
         "put what methods forget into a table, and draw it",
         (*_TABLE, "by_run", "overlap", "curves", "venn"),
+    ),
+    "clients": _result(
+        "put the accuracies of clients and classes into a table", ("csv", "markdown")
     ),
     "forgetting": _result(
         "list what still contains clients that aggregators have forgotten", ("markdown", "csv")

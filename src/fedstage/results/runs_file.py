@@ -66,7 +66,8 @@ class ExperimentRun(Settings):
     on validation samples, of a federated run that has any, and `over_rounds` the metrics of what
     was trained on clients' logits, during its training. `published` and `memory_mib` are the
     paper's numbers for its cell, and so are `published_params`, sent until a goal is reached.
-    `retention` are each candidate's measures of forgetting, where the experiment has these.
+    `retention` are each candidate's measures of forgetting, and `clients` its accuracies by client
+    and class, where the experiment has these.
     """
 
     settings: dict[str, Axis]
@@ -78,6 +79,7 @@ class ExperimentRun(Settings):
     validation: Annotated[list[str], Field(min_length=1)] | None = None
     over_rounds: str | None = None
     retention: Annotated[list[str], Field(min_length=1)] | None = None
+    clients: Annotated[list[str], Field(min_length=1)] | None = None
     published: PublishedNumber | None = None
     memory_mib: float | None = None
     published_params: float | None = None

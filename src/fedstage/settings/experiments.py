@@ -45,10 +45,17 @@ class Table(Settings):
 
 #: What an experiment can make; the results in `MEASURED` need trained runs.
 Result = Literal[
-    "table", "figures", "communication", "properties", "simulation", "round_times", "retention"
+    "table",
+    "figures",
+    "communication",
+    "properties",
+    "simulation",
+    "round_times",
+    "retention",
+    "clients",
 ]
 MEASURED: frozenset[Result] = frozenset(
-    {"table", "figures", "communication", "round_times", "retention"}
+    {"table", "figures", "communication", "round_times", "retention", "clients"}
 )
 #: What can be made of runs of any kind; the other results need rounds.
 OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})

@@ -157,8 +157,9 @@ def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
         return read_by(read_settings(artefact.root / origin.folder / "line.yaml", Line), origin)
     listed = [artefact.root / runs for runs in inputs.get("runs", ())]
     runs = [run for path in listed if path.is_file() for run in load_json(path)["runs"]]
-    if artefact.job["stage"] == "retention_summary":
-        return inputs | {"measures": [path for run in runs for path in run["retention"]]}
+    measured = {"retention_summary": "retention", "clients": "clients"}
+    if key := measured.get(artefact.job["stage"]):
+        return inputs | {"measures": [path for run in runs for path in run[key]]}
     metrics = [run["metrics"] for run in runs]
     return inputs | ({"metrics": list(dict.fromkeys(metrics))} if metrics else {})
 

@@ -1,0 +1,40 @@
+"""Stage `clients`: accuracy by client and by class, as a table with their names."""
+
+from pathlib import Path
+
+from fedstage.results.clients.measures import CLASS
+from fedstage.results.clients.table import (
+    NOTES,
+    class_rows,
+    client_rows,
+    exact_rows,
+    read_clients,
+)
+from fedstage.results.figures.names import read_names
+from fedstage.results.runs_file import read_runs_file
+from fedstage.results.tables.labels import for_people, settings_for_people
+from fedstage.results.tables.plain import Small, write_csv, write_markdown
+
+
+def clients(*, runs: Path, csv: Path, markdown: Path) -> None:
+    """Write exact numbers of all runs as `csv`, and means over seeds as `markdown`, for people.
+
+    Clients have the names in the data where the partition is natural, classes wherever the data
+    set has names for them.
+    """
+    experiment = read_runs_file(runs)
+    measured, names = read_clients(experiment.runs), read_names(experiment.runs)
+    write_csv(csv, exact_rows(measured, experiment.axes, names))
+    axes = for_people(experiment).axes
+    shown = [(settings_for_people(settings, experiment), row) for settings, row in measured]
+    source = (
+        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: the main model after "
+        "the last round, for each client and for each class; mean ± standard deviation (n−1) over "
+        "seeds."
+    )
+    kinds = {row["of"] for _, row in measured}
+    explained = [note for of, note in NOTES.items() if of in kinds and of != CLASS]
+    by_class = Small(class_rows(shown, axes, names), 1, [NOTES[CLASS]])
+    by_client = client_rows(shown, axes, names)
+    text = " ".join([source, *explained])
+    write_markdown(markdown, experiment.title, text, by_client, {}, last=by_class)

@@ -6,12 +6,8 @@ import torch
 
 from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled, read_owned
-from fedstage.results.clients.measures import (
-    CLIENTS_SCHEMA,
-    of_classes,
-    of_mixes,
-    of_validation,
-)
+from fedstage.results.clients.columns import CLIENTS_SCHEMA
+from fedstage.results.clients.measures import of_classes, of_mixes, of_validation
 from fedstage.results.scores import score
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin, load_model

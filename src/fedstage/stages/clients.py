@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.results.clients.measures import CLASS
+from fedstage.results.clients.columns import CLASS
 from fedstage.results.clients.table import (
     NOTES,
     class_rows,

@@ -434,8 +434,8 @@ def test_a_model_reaches_its_own_lines_only(changed):
     assert stages_of(changes) == {
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",
-        "logits_segment", "evaluation", "retention", "local_model", "local_evaluation",
-        "client_logits", "quantised_model", "feature_training",
+        "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
+        "local_evaluation", "client_logits", "quantised_model", "feature_training",
     }  # fmt: skip
 
 
@@ -481,7 +481,9 @@ def test_tables_and_figures_reach_no_training(changed):
 
 def test_how_metrics_are_scored_reaches_evaluations_only(changed):
     changes = changed("results/scores.py", "def score(", "def scored(")
-    assert stages_of(changes) == {"evaluation", "local_evaluation", "one_shot_evaluation"}
+    assert stages_of(changes) == {
+        "evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation",
+    }  # fmt: skip
 
 
 def test_files_reach_everything(changed):

@@ -3,26 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import torch
 
+from fedstage.results.clients.columns import CLASS, OWN_MIX, VALIDATION
 from fedstage.results.scores import PERCENT, ClassCounts, Score, own_accuracies
-
-#: What an accuracy is of: a client's own samples for validation, the test samples weighted by the
-#: client's own mix of classes, or the test samples of a class.
-VALIDATION, OWN_MIX, CLASS = "validation", "own_mix", "class"
-
-#: A row a client and kind of accuracy, and a row a class.
-CLIENTS_SCHEMA = pa.schema(
-    [
-        pa.field("of", pa.string(), nullable=False),
-        pa.field("client", pa.int64()),  # null for a class
-        pa.field("label", pa.int64()),  # null for a client
-        # Samples for validation, of the client's mix (for training), or of the class.
-        pa.field("samples", pa.int64(), nullable=False),
-        pa.field("accuracy", pa.float64()),  # percent; null for a mix that the test samples lack
-    ]
-)
 
 Row = dict[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from fedstage.results.clients.measures import CLASS, OWN_MIX, VALIDATION
+from fedstage.results.clients.columns import CLASS, OWN_MIX, VALIDATION
 from fedstage.results.figures.names import Names, name_of
 from fedstage.results.metrics import spread
 from fedstage.results.runs_file import SEED, ExperimentRun

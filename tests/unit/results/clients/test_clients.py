@@ -1,0 +1,85 @@
+"""Accuracy by client and class: what is measured, and the tables of it."""
+
+import json
+
+import pytest
+import torch
+
+from fedstage.results.clients.columns import CLIENTS_SCHEMA
+from fedstage.results.clients.measures import of_classes, of_mixes, of_validation
+from fedstage.results.scores import own_accuracies, score
+from fedstage.stages.clients import clients
+from fedstage.storage.tables import save_rows
+
+LOGITS = torch.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 1.0], [3.0, 1.0]])
+LABELS = torch.tensor([0, 0, 1, 1])
+COUNTS = {0: {0: 3, 1: 1}, 2: {1: 5}, 5: {}}
+
+
+def test_each_class_has_the_share_of_its_samples_that_are_right():
+    found = [(row["label"], row["samples"], row["accuracy"]) for row in of_classes(LOGITS, LABELS)]
+    assert found == [(0, 2, 100.0), (1, 2, 50.0)]
+
+
+def test_each_client_has_the_share_of_its_own_samples_that_are_right():
+    right, owners = torch.tensor([True, False, True, True]), torch.tensor([3, 1, 3, 1])
+    found = [
+        (row["client"], row["samples"], row["accuracy"]) for row in of_validation(right, owners)
+    ]
+    assert found == [(1, 2, 50.0), (3, 2, 100.0)]
+
+
+def test_mixes_are_those_whose_mean_metrics_have():
+    found = list(of_mixes(score(LOGITS, LABELS), COUNTS))
+    assert [(row["client"], row["samples"]) for row in found] == [(0, 4), (2, 5), (5, 0)]
+    assert [row["accuracy"] for row in found] == [pytest.approx(87.5), 50.0, None]
+    own = own_accuracies([score(LOGITS, LABELS)], COUNTS)
+    assert own == [row["accuracy"] for row in found if row["accuracy"] is not None]
+
+
+def run_of(tmp_path, seed, accuracy):
+    rows = [
+        {"of": "validation", "client": 1, "label": None, "samples": 4, "accuracy": accuracy},
+        {"of": "own_mix", "client": 0, "label": None, "samples": 9, "accuracy": 40.0},
+        {"of": "class", "client": None, "label": 1, "samples": 5, "accuracy": 30.0},
+    ]
+    save_rows(tmp_path / f"{seed}.parquet", rows, CLIENTS_SCHEMA)
+    line = {
+        "data": {"name": "table", "folder": "f", "label": "l", "client_column": "c"},
+        "clients": 2,
+        "partition": {"name": "natural"},
+        "participants": 2,
+        "model": {"name": "logistic_regression"},
+        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+        "local": {"name": "fedavg"},
+        "seed": seed,
+    }
+    return {
+        "settings": {"method": "a", "seed": seed},
+        "metrics": "m",
+        "partition": "p",
+        "info": str(tmp_path / "info.json"),
+        "candidates": [{"parts": [{"length": {"rounds": 1}, "federated": line}]}],
+        "clients": [str(tmp_path / f"{seed}.parquet")],
+    }
+
+
+def test_tables_have_the_names_of_the_data(tmp_path):
+    info = {"class_names": ["ill", "well"], "client_names": ["Basel", "Bern"]}
+    (tmp_path / "info.json").write_text(json.dumps(info))
+    runs = [run_of(tmp_path, seed, accuracy) for seed, accuracy in ((0, 50.0), (1, 70.0))]
+    about = {"experiment": "e", "scale": "s", "title": "E", "rows": ["method"]}
+    (tmp_path / "runs.json").write_text(json.dumps(about | {"runs": runs}))
+    clients(runs=tmp_path / "runs.json", csv=tmp_path / "t.csv", markdown=tmp_path / "t.md")
+    head, *rows = (tmp_path / "t.csv").read_text().splitlines()
+    assert head == "method,seed,of,client,client_name,label,class_name,samples,accuracy"
+    assert rows[:3] == [
+        "a,0,validation,1,Bern,,,4,50.0",
+        "a,0,own_mix,0,Basel,,,9,40.0",
+        "a,0,class,,,1,well,5,30.0",
+    ]
+    text = (tmp_path / "t.md").read_text()
+    assert "60.00 ± 14.14" in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert any(line.startswith("| Bern") for line in lines)
+    assert any(line.startswith("| well") for line in lines)

@@ -3,7 +3,9 @@
 import gc
 import os
 import shlex
+import signal
 import sys
+from _thread import start_new_thread
 from functools import cache
 from pathlib import Path
 
@@ -249,6 +251,25 @@ def lift_rate_limit():
         workflow.scheduler.job_rate_limiter = None
 
 
+def schedule_greedily():
+    """Take the greedy scheduler, unless the command line names one.
+
+    The default one solves an integer program for each choice of jobs, in the scheduler's lock.
+    """
+    if workflow.scheduling_settings.scheduler == "ilp" and "--scheduler" not in ARGUMENTS:
+        workflow.scheduler._job_selector = workflow.scheduler.job_selector_greedy
+
+
+def stop_in_a_thread():
+    """Let a thread of its own act on SIGTERM.
+
+    Snakemake's handler waits for the scheduler's lock. It runs in the main thread, which may hold
+    the lock at this moment, and would then wait for ever.
+    """
+    stop = workflow.scheduler.exit_gracefully
+    signal.signal(signal.SIGTERM, lambda *_: start_new_thread(stop, ()))
+
+
 def hash_inputs_once():
     """Remember the checksum of an input, as long as its time and size stay.
 
@@ -282,4 +303,4 @@ def show_tables():
     """Print the targets' tables at the end of a run."""
     for path in shown_tables(CATALOGUE, wanted()):
         if Path(path).exists():
-            print(f"\n{path}\n\n{Path(path).read_text()}", file=sys.stderr)
+            print(f"\n{path}\n\n{Path(path).read_text('utf-8')}", file=sys.stderr)

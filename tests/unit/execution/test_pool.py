@@ -210,7 +210,9 @@ def test_without_warm_workers_the_process_becomes_the_stage(environment, monkeyp
     called = []
     monkeypatch.setattr(os, "execv", lambda program, words: called.append((program, words)))
     client.main(arguments)
-    assert called == [(sys.executable, [sys.executable, "-X", "utf8", "-m", "fedstage.execution.cli", "line"])]
+    assert called == [
+        (sys.executable, [sys.executable, "-X", "utf8", "-m", "fedstage.execution.cli", "line"])
+    ]
 
 
 @pytest.mark.parametrize(("name", "value"), [("FEDSTAGE_WARM", "0"), ("FEDSTAGE_OWNER", "")])

@@ -79,6 +79,9 @@ class TableData(Sized, TableColumns):
     """
 
     samples: ClassVar[str] = "features"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "tables": ("{folder}/*.[cp][sa][vr]*",)  # CSV or Parquet, or both
+    }
     name: Literal["table"]
     folder: str
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -195,6 +198,7 @@ class Sent140(DataSet):
         return True
 
     def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
         if self.held_out + self.server_validation >= 1:
             yield (
                 f"held_out + server_validation = {self.held_out + self.server_validation:g}: "

@@ -198,7 +198,6 @@ class Sent140(DataSet):
         return True
 
     def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
         if self.held_out + self.server_validation >= 1:
             yield (
                 f"held_out + server_validation = {self.held_out + self.server_validation:g}: "

@@ -26,12 +26,6 @@ class DataSet(Choice):
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
     centres: ClassVar[int | None] = None
 
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        for key in ("folder", "vocabulary"):
-            if (place := getattr(self, key, None)) and _leaves(place):
-                yield f"{key} = {place!r}: must be below the data folder, without / before it or .."
-
     @property
     def holds_out(self) -> bool:
         """Whether samples are set aside as public ones."""
@@ -42,11 +36,6 @@ class DataSet(Choice):
     def has_clients(self) -> bool:
         """Whether it is known whose each sample is, as the natural partition needs."""
         return self.centres is not None or getattr(self, "client_column", None) is not None
-
-
-def _leaves(place: str) -> bool:
-    """Whether a path leads out of the folder that it is taken from."""
-    return place.startswith("/") or ".." in place.split("/")
 
 
 class ImageSet(DataSet):

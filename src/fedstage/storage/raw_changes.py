@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import RESULTS
+from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.raw_contents import Contents, raw_of_job
-from fedstage.storage.records import load_record
 from fedstage.storage.yaml_files import load_yaml
 
 UNCHANGED = ", unchanged"
@@ -33,7 +33,7 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
     for data in dict.fromkeys(match[1] for match in found if match):
         path = root / RESULTS / "logs" / "dataset" / f"{data}{SUFFIX}"
         try:
-            job = load_record(path) if path.is_file() else {}
+            job = load_json(path) if path.is_file() else {}
         except FedstageError as error:
             yield Changes(data, path.parent, [("its record is damaged, left out", str(error))])
             continue

@@ -1,6 +1,7 @@
 """The configuration, checked, and the small functions that rules share."""
 
 import gc
+import logging
 import os
 import shlex
 import signal
@@ -40,6 +41,8 @@ from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
+# On a full disk, what snakemake cannot write into its own log is no news, and would be a traceback.
+logging.raiseExceptions = False
 # Nor is there much to collect among the objects of a graph, where Python would look for it often.
 gc.set_threshold(200_000, 50, 100)
 

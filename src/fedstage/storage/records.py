@@ -9,7 +9,6 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import RESULTS
 from fedstage.plan.edges import find_origin, made_in_segment
-from fedstage.plan.stages import STAGES
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
@@ -20,16 +19,21 @@ from fedstage.storage.yaml_files import load_yaml
 #: Folders of lines. A rule that serves several of them keeps its logs in folders of the same names.
 LINES = ("training", "local_models", "aggregators", "distilled_models")
 
-#: What every record has, and of which kind.
-_KEYS: dict[str, type | tuple[type, ...]] = {
+Keys = Mapping[str, type | tuple[type, ...]]
+
+#: What a record must have to be found, and to be told.
+_FOUND: Keys = {
     "stage": str,
     "made": str,
-    "versions": dict,
     "options": dict,
-    "inputs": dict,
     "outputs": dict,
-    "startup_s": (int, float),
     "compute_s": (int, float),
+}
+_TOLD: Keys = {
+    **_FOUND,
+    "inputs": dict,
+    "versions": dict,
+    "startup_s": (int, float),
     "peak_memory_mb": (int, float),
 }
 
@@ -81,23 +85,21 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
         If one is damaged.
     """
     for path in record_files(root, identity):
-        yield path, load_record(path)
+        yield path, load_record(path, _FOUND)
 
 
-def load_record(path: Path) -> dict[str, Any]:
-    """Read the record of a job; FedstageError if it is damaged."""
+def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
+    """Read the record of a job; FedstageError if it is damaged, or lacks one of `keys`."""
     job = load_json(path)
-    for key, kind in _KEYS.items():
+    for key, kind in keys.items():
         if not isinstance(job.get(key), kind):
             raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")
     for key in ("inputs", "outputs"):
-        for option, files in job[key].items():
+        for option, files in dict(job.get(key) or {}).items():
             if not isinstance(files, dict):
                 raise FedstageError(
                     f"{path}: {key}.{option} = {files!r}: must map files to digests"
                 )
-    if job["stage"] not in STAGES:
-        raise FedstageError(f"{path}: stage = {job['stage']!r}: there is no such stage")
     return job
 
 

@@ -66,6 +66,8 @@ def why(path: Path, folder: Path | None = None) -> str:
 def _fingerprint(artefact: Artefact) -> str:
     """Return the fingerprint that the job's rule would carry now; FedstageError if unknown."""
     stage, options = artefact.job["stage"], artefact.job["options"]
+    if stage not in STAGES:
+        raise FedstageError(f"stage = {stage!r}: this version has none")
     for line in artefact.job["inputs"].get("line", ()):
         settings = read_settings(artefact.root / line, _KINDS[STAGES[stage].line])
         if how := options.get("quantisation"):

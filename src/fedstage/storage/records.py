@@ -95,7 +95,8 @@ def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
         if not isinstance(job.get(key), kind):
             raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")
     for key in ("inputs", "outputs"):
-        for option, files in dict(job.get(key) or {}).items():
+        grouped = job.get(key)
+        for option, files in grouped.items() if isinstance(grouped, dict) else ():
             if not isinstance(files, dict):
                 raise FedstageError(
                     f"{path}: {key}.{option} = {files!r}: must map files to digests"

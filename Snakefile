@@ -54,6 +54,8 @@ rule all:
 
 
 onstart:
+    schedule_greedily()
+    stop_in_a_thread()
     lift_rate_limit()
     hash_inputs_once()
     hide_reasons()

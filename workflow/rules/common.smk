@@ -1,9 +1,12 @@
 """The configuration, checked, and the small functions that rules share."""
 
 import gc
+import logging
 import os
 import shlex
+import signal
 import sys
+from _thread import start_new_thread
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +41,8 @@ from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
+# On a full disk, what snakemake cannot write into its own log is no news, and would be a traceback.
+logging.raiseExceptions = False
 # Nor is there much to collect among the objects of a graph, where Python would look for it often.
 gc.set_threshold(200_000, 50, 100)
 
@@ -249,6 +254,25 @@ def lift_rate_limit():
         workflow.scheduler.job_rate_limiter = None
 
 
+def schedule_greedily():
+    """Take the greedy scheduler, unless the command line names one.
+
+    The default one solves an integer program for each choice of jobs, in the scheduler's lock.
+    """
+    if workflow.scheduling_settings.scheduler == "ilp" and "--scheduler" not in ARGUMENTS:
+        workflow.scheduler._job_selector = workflow.scheduler.job_selector_greedy
+
+
+def stop_in_a_thread():
+    """Let a thread of its own act on SIGTERM.
+
+    Snakemake's handler waits for the scheduler's lock. It runs in the main thread, which may hold
+    the lock at this moment, and would then wait for ever.
+    """
+    stop = workflow.scheduler.exit_gracefully
+    signal.signal(signal.SIGTERM, lambda *_: start_new_thread(stop, ()))
+
+
 def hash_inputs_once():
     """Remember the checksum of an input, as long as its time and size stay.
 
@@ -282,4 +306,4 @@ def show_tables():
     """Print the targets' tables at the end of a run."""
     for path in shown_tables(CATALOGUE, wanted()):
         if Path(path).exists():
-            print(f"\n{path}\n\n{Path(path).read_text()}", file=sys.stderr)
+            print(f"\n{path}\n\n{Path(path).read_text('utf-8')}", file=sys.stderr)

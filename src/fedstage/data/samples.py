@@ -1,5 +1,6 @@
 """Samples and their tables as stages read them: a role, a client, or a public data set."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,11 @@ def read_images(
         images = Bags(tensors["images"], tensors["starts"])
     labels = tensors.get("labels")
     if samples is not None:
+        if len(samples) and int(samples.max()) >= len(images):
+            raise FedstageError(
+                f"{path}: has {len(images)} samples, and the partition names sample "
+                f"{int(samples.max())}: they are of different data sets"
+            )
         images = images[samples]
         labels = None if labels is None else labels[samples]
     return images.to(device), None if labels is None else labels.to(device)
@@ -107,16 +113,35 @@ def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Sampl
 
 
 def read_labelled(
-    path: Path, samples: torch.Tensor | None, device: torch.device
+    path: Path,
+    samples: torch.Tensor | None,
+    device: torch.device,
+    info: Mapping[str, Any] | None = None,
 ) -> tuple[Samples, torch.Tensor]:
     """Return images and labels as `read_images`.
 
     Raises
     ------
     FedstageError
-        If the file has no labels.
+        If the file has no labels, or is not of the data set that `info` describes.
     """
     images, labels = read_images(path, samples, device)
     if labels is None:
         raise FedstageError(f"{path}: has no labels; a labelled data set is needed here")
+    if info is not None:
+        _check(path, list(images.shape[1:]), labels, info)
     return images, labels
+
+
+def _check(path: Path, shape: list[int], labels: torch.Tensor, info: Mapping[str, Any]) -> None:
+    """Raise FedstageError unless samples are such as the data set's info says."""
+    if shape != info["shape"]:
+        raise FedstageError(
+            f"{path}: samples of shape {shape}: its data set has {info['shape']}, so this is "
+            "another's file; delete it to make it again"
+        )
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < info["classes"]:
+        raise FedstageError(
+            f"{path}: labels from {int(labels.min())} to {int(labels.max())}: its data set has "
+            f"{info['classes']} classes, so this is another's file; delete it to make it again"
+        )

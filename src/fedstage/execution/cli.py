@@ -1,7 +1,8 @@
 """The command line: ``fedstage STAGE --input ... --output ...``.
 
 A subcommand's options are the keyword arguments of the stage function of the same name, so that a
-stage is described once. A `FedstageError` ends in one line, shown and logged.
+stage is described once. A `FedstageError`, or a file that cannot be opened, ends in one
+line, shown and logged.
 """
 
 import argparse
@@ -9,6 +10,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
@@ -18,19 +20,23 @@ from fedstage.errors import FedstageError
 from fedstage.execution.client import process_age
 from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
+from fedstage.execution.terminal import at_terminal
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
+from fedstage.storage.files import save_text
 from fedstage.storage.provenance import write_record
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
     """Run one command; return 0, 1 after an error, or 2 if there is no such stage.
 
-    `started` is the start of the command on the clock of `time.perf_counter`, by default that of
-    this process.
+    `argv` are by default the arguments of this process. `started` is the start of the command on
+    the clock of `time.perf_counter`, by default that of this process.
     """
-    command, *arguments = [*(sys.argv[1:] if argv is None else argv)] or [""]
+    if argv is None:
+        return at_terminal(main)
+    command, *arguments = [*argv] or [""]
     if command in COMMANDS:
         return COMMANDS[command](arguments)
     if command not in STAGES:
@@ -46,8 +52,6 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     options = vars(stage_parser(name, stage).parse_args(arguments))
     log: Path | None = options.pop("log")
     source: str | None = options.pop("fingerprint")
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
     timings = Timings(startup=time.perf_counter() - started)
     try:
         with (
@@ -55,17 +59,18 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
             explain_out_of_memory(name, options.get("line"), options.get("slots")),
         ):
             stage(**options)
-    except FedstageError as error:
+        sys.stderr.write(notices.getvalue())
+        if log is not None:
+            command = f"fedstage {name} {' '.join(arguments)}"
+            save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
+            write_record(log, name, options, source, timings.figures(), _raw_files(name, options))
+    except (FedstageError, OSError) as error:
         message = f"fedstage {name}: {error}\n"
         sys.stderr.write(message)
         if log is not None:
-            log.write_text(message)
+            with suppress(FedstageError):  # the disk may be full
+                save_text(log, message)
         return 1
-    sys.stderr.write(notices.getvalue())
-    if log is not None:
-        command = f"fedstage {name} {' '.join(arguments)}"
-        log.write_text(f"{command}\n{notices.getvalue()}{timings.finish()}\n")
-        write_record(log, name, options, source, timings.figures(), _raw_files(name, options))
     return 0
 
 
@@ -139,7 +144,9 @@ def _print(command: str, answer: Callable[[], str]) -> int:
     """Print an answer, or the error instead."""
     try:
         print(answer())
-    except FedstageError as error:
+    except BrokenPipeError:
+        raise
+    except (FedstageError, OSError) as error:
         print(f"fedstage {command}: {error}", file=sys.stderr)
         return 1
     return 0

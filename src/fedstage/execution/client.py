@@ -30,24 +30,30 @@ RETIRED = b"retired"
 BACKLOG = 128  # clients that wait while a pool imports what stages need
 LISTENER = 3  # the number of the file with which a pool is started
 CREDENTIALS = 12  # struct ucred: pid, uid, gid
+LONGEST = 107  # bytes of a socket's path
+PYTHON = (sys.executable, "-X", "utf8", "-m")  # whatever the locale: names may have any letters
+NAMES = 10  # folders that are tried, where other users have taken the first names
 
 
 def main(arguments: list[str]) -> int:
     """Run a stage warm and return its exit code, or become the process that runs it."""
     started = time.perf_counter() - process_age()
+    open_standard_files()
     if "--no-warm" in arguments:
         arguments = [argument for argument in arguments if argument != "--no-warm"]
     elif is_warm():
         return run_warm(arguments, started)
-    os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", *arguments])
+    os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *arguments])
 
 
 def run_warm(arguments: list[str], started: float) -> int:
     """Send the command to the pool, starting one if there is none; return its exit code."""
+    path, fault = socket_path(), ""
     for _ in range(3):  # a pool may retire or end between connecting and sending
         try:
-            connection = connect(socket_path())
-        except OSError:
+            connection = connect(path)
+        except OSError as error:
+            fault = str(error)
             continue
         try:
             send_request(connection, arguments, started)
@@ -60,10 +66,27 @@ def run_warm(arguments: list[str], started: float) -> int:
             continue
         code, _, message = answer.partition(SEPARATOR)
         if message:
-            sys.stderr.write(message.decode() + "\n")
+            os.write(2, message + b"\n")
         return int(code)
-    sys.stderr.write("fedstage: no warm worker answered; --no-warm runs without them\n")
+    os.write(2, os.fsencode(no_answer(path, fault) + "\n"))
     return 1
+
+
+def open_standard_files() -> None:
+    """Open those of files 0, 1 and 2 that are closed, or a socket would become standard output."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+
+
+def no_answer(path: str, fault: str) -> str:
+    """Return the message for a pool that does not answer."""
+    log = f"{path}.log"
+    seen = fault or "it ended"
+    where = f"{seen}; see {log}" if os.path.exists(log) else seen
+    return f"fedstage: no warm worker answered ({where}); FEDSTAGE_WARM=0 runs without them"
 
 
 def send_request(connection: socket.socket, arguments: list[str], started: float) -> None:
@@ -74,7 +97,7 @@ def send_request(connection: socket.socket, arguments: list[str], started: float
     """
     source, data = os.environ.get("FEDSTAGE_SOURCE", ""), os.environ.get("FEDSTAGE_DATA", "")
     fields = [source, repr(started), os.getcwd(), data, str(file_mask()), *arguments]
-    payload = SEPARATOR.join(field.encode() for field in fields)
+    payload = SEPARATOR.join(os.fsencode(field) for field in fields)
     files = array.array("i", [1, 2])
     header = len(payload).to_bytes(LENGTH, "little")
     connection.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
@@ -144,21 +167,31 @@ def start_pool(path: str) -> None:
 
     It gets a socket that listens already, so that clients may connect before it has started.
     """
+    log = os.open(path + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     listener = listen(path)
     if child := os.fork():
         listener.close()
+        os.close(log)
         os.waitpid(child, 0)
         return
-    os.setsid()
-    if os.fork():  # the pool is nobody's child: it is not waited for
-        os._exit(0)
+    try:
+        os.setsid()
+        if os.fork() == 0:  # the pool is nobody's child: it is not waited for
+            become_pool(path, listener, log)
+    finally:  # whatever goes wrong, this is not another client
+        os._exit(1)
+
+
+def become_pool(path: str, listener: socket.socket, log: int) -> None:
+    """Replace this process by a pool, whose output goes into a log."""
     null = os.open(os.devnull, os.O_RDWR)
-    log = os.open(path + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    listening = os.dup(listener.fileno())  # not 0 to 3, which are replaced
-    for target, source in ((0, null), (1, log), (2, log), (LISTENER, listening)):
+    # Copies with numbers above 3, since 0 to 3 are replaced: a client may have been started without
+    # standard input or output.
+    files = [fcntl.fcntl(file, fcntl.F_DUPFD, LISTENER + 1) for file in (null, log, listener)]
+    for target, source in ((0, files[0]), (1, files[1]), (2, files[1]), (LISTENER, files[2])):
         os.dup2(source, target)
     os.closerange(LISTENER + 1, 1024)
-    os.execv(sys.executable, [sys.executable, "-m", "fedstage.execution.pool", path])
+    os.execv(sys.executable, [*PYTHON, "fedstage.execution.pool", path])
 
 
 def listen(path: str) -> socket.socket:
@@ -167,8 +200,10 @@ def listen(path: str) -> socket.socket:
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
-    listener.bind(path)
-    os.umask(before)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
     listener.listen(BACKLOG)
     return listener
 
@@ -176,7 +211,11 @@ def listen(path: str) -> socket.socket:
 def start_early() -> None:
     """Start this environment's pool, unless there is one, and return while it imports."""
     if is_warm():
-        connect(socket_path()).close()
+        path = socket_path()
+        try:
+            connect(path).close()
+        except OSError as error:
+            raise SystemExit(no_answer(path, str(error))) from None
 
 
 def is_warm() -> bool:
@@ -185,16 +224,51 @@ def is_warm() -> bool:
 
 
 def socket_path() -> str:
-    """Return where the pool of this owner listens, in a directory that only this user can enter."""
-    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
-    folder = f"{base}/fedstage-{os.getuid()}"
-    if not os.path.exists(folder):
-        os.makedirs(folder, 0o700, exist_ok=True)
-    status = os.lstat(folder)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise SystemExit(f"fedstage: {folder} must be a directory that only you can enter")
+    """Return where the pool of this owner listens, in a folder that only this user can enter.
+
+    That is in XDG_RUNTIME_DIR, TMPDIR or /tmp, the first in which a folder can be made and whose
+    path is not too long for a socket. All clients of an environment come to the same.
+    """
     owner = os.environ["FEDSTAGE_OWNER"].replace("/", "_")
-    return f"{folder}/{owner}.sock"  # short: a socket's path may have only 107 bytes
+    bases = [os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"), "/tmp"]
+    for base in filter(None, bases):
+        for number in range(NAMES):
+            folder = f"{base}/fedstage-{os.getuid()}" + (f"-{number}" if number else "")
+            path = f"{folder}/{owner}.sock"
+            if len(os.fsencode(path)) > LONGEST or not make_folder(base, folder):
+                break
+            if is_own(folder):
+                return path
+    raise SystemExit(
+        "fedstage: no place for the socket of warm workers in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: "
+        "name a folder of your own with a short path in XDG_RUNTIME_DIR; FEDSTAGE_WARM=0 runs "
+        "without warm workers"
+    )
+
+
+def make_folder(base: str, folder: str) -> bool:
+    """Make a folder in `base`, unless there is something of its name; return whether there is."""
+    if not os.path.isdir(base):
+        return False
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def is_own(folder: str) -> bool:
+    """Whether a folder is this user's, and not of another who was here first."""
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        return False
+    if status.st_mode & 0o077:
+        raise SystemExit(
+            f"fedstage: {folder} must be a directory that only you can enter: chmod 700 {folder}"
+        )
+    return True
 
 
 def process_age() -> float:

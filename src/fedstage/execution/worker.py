@@ -35,7 +35,7 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 def parse_request(payload: bytes) -> Request:
     """Read the block that the client sent."""
-    source, started, folder, data_folder, mask, *arguments = payload.decode().split("\0")
+    source, started, folder, data_folder, mask, *arguments = os.fsdecode(payload).split("\0")
     return Request(source, float(started), folder, data_folder, int(mask), tuple(arguments))
 
 

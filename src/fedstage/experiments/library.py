@@ -1,5 +1,6 @@
 """Experiments of config.yaml and of files, merged with those that they extend (`like`)."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
 from fedstage.results.cells import check_cells
+from fedstage.settings.base import NAME
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each
@@ -64,6 +66,8 @@ def _files(config: Config, folder: Path) -> dict[str, Path]:
     paths = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
     files: dict[str, Path] = {}
     for path in sorted(paths, key=lambda path: path.stem):
+        if not re.fullmatch(NAME, path.stem):
+            raise FedstageError(f"{path}: name = {path.stem!r}: must match {NAME}")
         if path.stem in config.experiments or path.stem in files:
             raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
         files[path.stem] = path

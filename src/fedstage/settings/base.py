@@ -14,10 +14,11 @@ Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 #: A file of weights below the working folder; its name identifies all that determines it.
-WeightsFile = Annotated[str, Field(pattern=r"^results/.+\.safetensors$")]
+WeightsFile = Annotated[str, Field(pattern=r"^results/[A-Za-z0-9_./=-]+\.safetensors$")]
 #: How images are changed at random: `fedstage.training.images.draw`.
 Augmentation = Literal["none", "flip", "crop", "crop_flip"]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]  # may be part of a file's name
+NAME = r"^[A-Za-z0-9_-]+$"
+Name = Annotated[str, Field(pattern=NAME)]  # may be part of a file's name, and of a command
 
 #: Settings whose value is a choice; merging replaces them where the name differs.
 CHOICES = frozenset(

@@ -79,6 +79,9 @@ class TableData(Sized, TableColumns):
     """
 
     samples: ClassVar[str] = "features"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "tables": ("{folder}/*.[cp][sa][vr]*",)  # CSV or Parquet, or both
+    }
     name: Literal["table"]
     folder: str
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None

@@ -60,7 +60,7 @@ def evaluation(
         The participants of every group of the evaluated rounds.
     """
     settings, device, dataset_info = begin(line, Line, info)
-    images, labels = read_evaluated(data, clients, role, device)
+    images, labels = read_evaluated(data, clients, role, device, dataset_info)
     counts = read_counts(histogram)
     tables = _read_participants(participants)
     traffic = {round: _traffic(tables.get(round, [])) for round in rounds}

@@ -63,7 +63,8 @@ def _uploads(
     """Yield what each participant sends, in the order of slots."""
     for update in received:
         number = update.metadata["client"]
-        samples, labels = read_labelled(data, read_samples(clients, "train", number), device)
+        chosen = read_samples(clients, "train", number)
+        samples, labels = read_labelled(data, chosen, device, info)
         architecture = model_of(settings, update.metadata["group"])
         model = new_model(architecture, info, device, settings.numerics)
         fill_model(model, update.weights, update.path)

@@ -8,6 +8,7 @@ from fedstage.results.figures.partition import draw_partition, find_partitions, 
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import for_people, frame_for_people
+from fedstage.results.tables.plain import frame_as_csv
 from fedstage.results.tables.runs import read_runs
 from fedstage.storage.files import save_text
 
@@ -29,4 +30,4 @@ def figures(*, runs: Path, accuracy: Path, partition: Path, samples: Path | None
     seed = experiment.runs[0].settings[SEED]
     save_figure(draw_partition(histograms, title, seed, names), partition)
     if samples is not None:
-        save_text(samples, name_partitions(histograms, names).to_csv(index=False))
+        save_text(samples, frame_as_csv(name_partitions(histograms, names)))

@@ -27,11 +27,11 @@ def begin(line: Path, kind: type[L], info: Path) -> tuple[L, torch.device, Info]
 
 
 def read_evaluated(
-    data: Path, clients: Path, role: str, device: torch.device
+    data: Path, clients: Path, role: str, device: torch.device, info: Info
 ) -> tuple[Samples, torch.Tensor]:
     """Return images and labels: all of `data`, or its samples of the role ``validation``."""
     samples = read_samples(clients, role) if role == "validation" else None
-    return read_labelled(data, samples, device)
+    return read_labelled(data, samples, device, info)
 
 
 def read_unlabelled(

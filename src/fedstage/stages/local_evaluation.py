@@ -40,7 +40,7 @@ def local_evaluation(
         How the models are quantised, if they are: JSON.
     """
     settings, device, dataset_info = begin(line, LocalLine, info)
-    images, labels = read_evaluated(data, clients, role, device)
+    images, labels = read_evaluated(data, clients, role, device, dataset_info)
     scores = []
     for path in models:
         logits, _ = compute_client_logits(settings, path, quantisation, images, dataset_info)

@@ -40,7 +40,7 @@ def local_model(
     """
     settings, device, dataset_info = begin(line, LocalLine, info)
     samples = None if clients is None else read_samples(clients, "train", client)
-    images, labels = read_labelled(data, samples, device)
+    images, labels = read_labelled(data, samples, device, dataset_info)
     architecture = settings.model if client is None else client_model(settings, client)
     model = load_model(start, architecture, dataset_info, device, settings.numerics)
     who = (trained_on(settings) or "pooled") if client is None else client

@@ -75,7 +75,8 @@ def local_training(
         if client is None:
             save_tensors(output, {}, {"round": round, "group": group, "slot": slot, "client": None})
             return
-        samples, labels = read_labelled(data, read_samples(clients, "train", client), device)
+        chosen = read_samples(clients, "train", client)
+        samples, labels = read_labelled(data, chosen, device, dataset_info)
         participant = Participant(round, group, slot, client, samples, labels, base)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
         lesson: Lesson | None = None

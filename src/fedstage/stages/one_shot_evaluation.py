@@ -54,7 +54,7 @@ def one_shot_evaluation(
         released code reports is the highest of them; nothing is chosen by it.
     """
     settings, device, dataset_info = begin(line, OneShotLine, info)
-    images, labels = read_evaluated(data, clients, role, device)
+    images, labels = read_evaluated(data, clients, role, device, dataset_info)
     counts, remaining = read_counts(histogram), len(members(settings))
     travelled = _mean_bytes(rounds, remaining)
 

@@ -58,13 +58,13 @@ def retention(
     settings, device, dataset_info = begin(line, Line, info)
     tables = _read_participants(participants)
     samples, owners = read_owned(clients, "train")
-    tested = read_labelled(test, None, device)
+    tested = read_labelled(test, None, device, dataset_info)
     judges = _judges(models, settings, dataset_info, device)
 
     def samples_of(round: int) -> Labelled | None:
         took_part = torch.tensor([row["client"] for row in tables[round]], dtype=torch.int64)
         chosen = samples[torch.isin(owners, took_part)]
-        return read_labelled(data, chosen, device) if len(chosen) else None
+        return read_labelled(data, chosen, device, dataset_info) if len(chosen) else None
 
     start = end = next(judges)(tested)
     rows = []

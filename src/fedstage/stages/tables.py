@@ -10,9 +10,10 @@ from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.latex import render_latex
 from fedstage.results.tables.layout import FEDERATED, describe_source, lay_out
 from fedstage.results.tables.markdown import render
+from fedstage.results.tables.plain import frame_as_csv
 from fedstage.results.tables.runs import last_rounds, read_scores
 from fedstage.results.tables.summary import summarise, table_schema
-from fedstage.storage.files import replacing, save_text
+from fedstage.storage.files import save_text
 from fedstage.storage.tables import save_table
 
 
@@ -41,8 +42,7 @@ def tables(
     notes = [*note_dropped(experiment, counts), *experiment.notes]
     layout = lay_out(shown, people.rows, people.columns, experiment.published, notes)
     label = f"{experiment.experiment}-{experiment.scale}"
-    with replacing(csv) as temporary:
-        table.to_csv(temporary, index=False, lineterminator="\n")
+    save_text(csv, frame_as_csv(table))
     save_table(
         parquet,
         {str(name): column for name, column in table.items()},

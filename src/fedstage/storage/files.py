@@ -7,7 +7,7 @@ never leaves half a file under the real name.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,21 @@ from fedstage.errors import FedstageError
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path to write to; rename it to `path` if the block succeeds."""
+    """Give a temporary path to write to; rename it to `path` if the block succeeds.
+
+    FedstageError if the disk is full, a file may not be so large, or the like.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        raise FedstageError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def read_bytes(path: str | Path) -> bytes:

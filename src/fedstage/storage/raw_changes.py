@@ -32,7 +32,11 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
     found = (re.match(rf"{RESULTS}/data/([^/]+)/", file) for file in files)
     for data in dict.fromkeys(match[1] for match in found if match):
         path = root / RESULTS / "logs" / "dataset" / f"{data}{SUFFIX}"
-        job = load_json(path) if path.is_file() else {}
+        try:
+            job = load_json(path) if path.is_file() else {}
+        except FedstageError as error:
+            yield Changes(data, path.parent, [("its record is damaged, left out", str(error))])
+            continue
         then = job.get("raw", {"folder": None, "files": {}})
         place = _configured(root) or folder or then["folder"]
         if job and place is not None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fedstage.errors import FedstageError
 from fedstage.plan.remembered import cache_folder
 from fedstage.settings.data import DataOption
 from fedstage.settings.data_sets import DataSet
@@ -99,7 +100,7 @@ def digests(files: Mapping[str, Path], cache: Path) -> Contents:
     before = time.time() - _SETTLED
     kept = {name: [*mark, read[name]] for name, mark in new.items() if mark[-1] < before * 1e9}
     if kept:
-        with suppress(OSError):  # where nothing can be kept, files are read every time
+        with suppress(FedstageError):  # where nothing can be kept, files are read every time
             save_json(cache, known | kept)
     return {name: read.get(name) or known[name][-1] for name in files}
 

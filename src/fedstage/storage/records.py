@@ -1,7 +1,7 @@
 """Finding the record of the job that made a file."""
 
 import glob
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,24 @@ from fedstage.storage.yaml_files import load_yaml
 #: Folders of lines. A rule that serves several of them keeps its logs in folders of the same names.
 LINES = ("training", "local_models", "aggregators", "distilled_models")
 
+Keys = Mapping[str, type | tuple[type, ...]]
+
+#: What a record must have to be found, and to be told.
+_FOUND: Keys = {
+    "stage": str,
+    "made": str,
+    "options": dict,
+    "outputs": dict,
+    "compute_s": (int, float),
+}
+_TOLD: Keys = {
+    **_FOUND,
+    "inputs": dict,
+    "versions": dict,
+    "startup_s": (int, float),
+    "peak_memory_mb": (int, float),
+}
+
 
 @dataclass(frozen=True)
 class Artefact:
@@ -28,6 +46,7 @@ class Artefact:
     name: str  # path of the file, relative to `root`
     record: Path  # path of the record, relative to `root`
     job: dict[str, Any]  # the record, as `fedstage.storage.provenance` writes it
+    damaged: list[str]  # what is wrong with records that may be about this file
 
 
 def find_artefact(path: Path) -> Artefact:
@@ -35,17 +54,17 @@ def find_artefact(path: Path) -> Artefact:
     root, name = _split(path)
     if not (root / name).is_file():
         raise FedstageError(f"{path}: no such file")
-    candidates = records_of(root, Path(name).parts[:3][-1])
+    candidates, damaged = _readable(record_files(root, Path(name).parts[:3][-1]))
     found = [(record, job) for record, job in candidates if _makes(root, job, name)]
     if not found:
         raise FedstageError(
-            f"{path}: no record below {RESULTS}/logs of a job that made it: the logs were deleted, "
-            "or no stage made the file"
+            f"{path}: no record below {RESULTS}/logs of a job that made it: "
+            + ("; ".join(damaged) or "the logs were deleted, or no stage made the file")
         )
     record, job = max(
         found, key=lambda pair: (name in by_path(pair[1]["outputs"]), pair[1]["made"])
     )
-    return Artefact(root, name, record.relative_to(root), job)
+    return Artefact(root, name, record.relative_to(root), job, damaged)
 
 
 def _split(path: Path) -> tuple[Path, str]:
@@ -58,14 +77,53 @@ def _split(path: Path) -> tuple[Path, str]:
 
 
 def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the records below a working folder whose path contains an identity, as a line's id."""
+    """Yield the records below a working folder whose path contains an identity, as a line's id.
+
+    Raises
+    ------
+    FedstageError
+        If one is damaged.
+    """
+    for path in record_files(root, identity):
+        yield path, load_record(path, _FOUND)
+
+
+def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
+    """Read the record of a job; FedstageError if it is damaged, or lacks one of `keys`."""
+    job = load_json(path)
+    for key, kind in keys.items():
+        if not isinstance(job.get(key), kind):
+            raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")
+    for key in ("inputs", "outputs"):
+        grouped = job.get(key)
+        for option, files in grouped.items() if isinstance(grouped, dict) else ():
+            if not isinstance(files, dict):
+                raise FedstageError(
+                    f"{path}: {key}.{option} = {files!r}: must map files to digests"
+                )
+    return job
+
+
+def _readable(paths: Iterable[Path]) -> tuple[list[tuple[Path, dict[str, Any]]], list[str]]:
+    """Return the records that can be read, and what is wrong with the others."""
+    records, damaged = [], []
+    for path in paths:
+        try:
+            records.append((path, load_record(path)))
+        except FedstageError as error:
+            damaged.append(str(error))
+    return records, damaged
+
+
+def record_files(root: Path, identity: str) -> Iterator[Path]:
+    """Yield the paths of `records_of`."""
     logs = root / RESULTS / "logs"
     name = f"*{glob.escape(identity)}*"
     for pattern in (f"*/{name}", *(f"*/{folder}/{name}" for folder in LINES)):
         for place in logs.glob(pattern):
             for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
                 if record.name.endswith(SUFFIX):
-                    yield record, load_json(record)
+                    yield record
 
 
 def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:

@@ -6,7 +6,7 @@ The metadata of a file hold a SHA-256 over its header and payload.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -79,7 +79,7 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 
     raw = read_bytes(path)
     metadata = _verify(path, BytesIO(raw))
-    return load(raw), metadata
+    return _parsed(path, partial(load, raw)), metadata
 
 
 def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
@@ -95,7 +95,18 @@ def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
             metadata = _verify(path, file)
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
-    return load_file(path), metadata
+    return _parsed(path, partial(load_file, path)), metadata
+
+
+def _parsed(path: str | Path, load: Callable[[], Weights]) -> Weights:
+    """Return what `load` returns; FedstageError if the header, although intact, makes no sense."""
+    from safetensors import SafetensorError
+
+    try:
+        return load()
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        detail = " ".join(str(error).split())
+        raise FedstageError(describe_damage(path, "a safetensors file", detail)) from None
 
 
 def _verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
@@ -106,11 +117,12 @@ def _verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
         file.seek(header.start)
         blocks = iter(partial(file.read, _BLOCK), b"")
         intact = stated == _checksum(header.content, blocks)
-    except ValueError:
+        metadata = {key: json.loads(value) for key, value in header.metadata.items()}
+    except (ValueError, TypeError, RecursionError):
         intact = False
     if not intact:
         raise FedstageError(describe_damage(path, "a safetensors file with a valid SHA-256"))
-    return {key: json.loads(value) for key, value in header.metadata.items()}
+    return metadata
 
 
 def _checksum(content: Mapping[str, Any], payload: Iterable[bytes | memoryview]) -> str:

@@ -58,6 +58,7 @@ def why(path: Path, folder: Path | None = None) -> str:
         "inputs",
         *_inputs(artefact),
         *_raw_files(artefact, folder),
+        *_damaged(artefact),
     ]
     return "\n".join(lines)
 
@@ -65,6 +66,8 @@ def why(path: Path, folder: Path | None = None) -> str:
 def _fingerprint(artefact: Artefact) -> str:
     """Return the fingerprint that the job's rule would carry now; FedstageError if unknown."""
     stage, options = artefact.job["stage"], artefact.job["options"]
+    if stage not in STAGES:
+        raise FedstageError(f"stage = {stage!r}: this version has none")
     for line in artefact.job["inputs"].get("line", ()):
         settings = read_settings(artefact.root / line, _KINDS[STAGES[stage].line])
         if how := options.get("quantisation"):
@@ -139,6 +142,12 @@ def _raw_files(artefact: Artefact, folder: Path | None) -> Iterator[str]:
             continue
         yield f"raw files of {data}, in {place}"
         yield from _some(files)
+
+
+def _damaged(artefact: Artefact) -> list[str]:
+    """Return what is wrong with records that could not be read."""
+    told = [f"  {fault}" for fault in artefact.damaged]
+    return ["damaged records, left out", *told] if told else []
 
 
 def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -47,6 +47,31 @@ def test_a_role_or_client_without_samples_is_refused(clients, role, client, faul
         read_samples(clients, role, client)
 
 
+def arrays(path, samples=4, shape=(1, 2, 2), highest=2):
+    images = torch.zeros(samples, *shape, dtype=torch.uint8)
+    labels = torch.linspace(0, highest, samples).to(torch.int64)
+    save_tensors(path, {"images": images, "labels": labels})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("other", "fault"),
+    [
+        ({"shape": (3, 2, 2)}, r"samples of shape \[3, 2, 2\]: its data set has \[1, 2, 2\]"),
+        ({"highest": 9}, r"labels from 0 to 9: its data set has 3 classes"),
+        ({"samples": 3}, r"has 3 samples, and the partition names sample 3"),
+    ],
+)
+def test_files_of_another_data_set_are_refused(tmp_path, other, fault):
+    info, chosen = {"shape": [1, 2, 2], "classes": 3}, torch.tensor([3, 0])
+    right = arrays(tmp_path / "train.safetensors")
+    images, labels = read_labelled(right, chosen, CPU, info)
+    assert (len(images), labels.tolist()) == (2, [2, 0])
+    with pytest.raises(FedstageError, match=fault) as caught:
+        read_labelled(arrays(tmp_path / "other.safetensors", **other), chosen, CPU, info)
+    assert str(caught.value).startswith(str(tmp_path / "other.safetensors"))
+
+
 def anonymous_kilobytes():
     """Return the memory of this process that is in no file."""
     with open("/proc/self/smaps_rollup") as rollup:

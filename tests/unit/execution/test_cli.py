@@ -1,5 +1,6 @@
 import inspect
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
@@ -327,8 +329,55 @@ def test_error_of_the_user_ends_a_process_with_1_and_one_line(tmp_path):
     assert not output.exists()
 
 
-def test_other_errors_end_a_process_with_a_traceback(tmp_path):
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [("folder", "Is a directory"), ("file/below", "File exists"), ("/proc/x/y", "No such")],
+)
+def test_a_file_that_cannot_be_written_ends_in_one_line(tmp_path, output, reason):
     (tmp_path / "folder").mkdir()
-    done = fedstage("participation", *PARTICIPATION, "--output", str(tmp_path / "folder"))
+    (tmp_path / "file").touch()
+    path, log = tmp_path / output, tmp_path / "a.log"
+    done = fedstage("participation", *PARTICIPATION, "--output", str(path), "--log", str(log))
     assert done.returncode == 1
-    assert done.stderr.startswith("Traceback")
+    assert done.stderr.startswith(f"fedstage participation: {path}: cannot be written: {reason}")
+    assert len(done.stderr.splitlines()) == 1
+    assert log.read_text() == done.stderr
+
+
+@pytest.mark.parametrize("limit", [0, 100, 1500])
+def test_a_limit_of_file_size_ends_in_one_line_and_leaves_nothing(tmp_path, limit):
+    """As a full disk does: also where the log, or the record, has no room."""
+    code = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+        "from fedstage.execution.cli import main; raise SystemExit(main())"
+    )
+    arguments = ["participation", *PARTICIPATION, "--output", "o", "--log", "a.log"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    (told,) = done.stderr.splitlines()
+    assert re.match(r"fedstage participation: \S+: cannot be written: .*File too large", told)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}],
+    ids=["utf-8", "ascii"],
+)
+@pytest.mark.parametrize("closed", ["", ">&-", ">&- 2>&- <&-"])
+def test_any_locale_and_closed_output_will_do(tmp_path, variables, closed):
+    (tmp_path / "é").mkdir()
+    options = '--settings \'{"név":"ß"}\' --output é/line.yaml --log é/line.log'
+    command = f"'{sys.executable}' -m fedstage.execution.cli line {options} {closed}"
+    subprocess.run(command, shell=True, cwd=tmp_path, env=os.environ | variables, check=True)
+    assert yaml.safe_load((tmp_path / "é/line.yaml").read_text("utf-8"))["settings"] == {"név": "ß"}
+    assert (tmp_path / "é/line.log").read_text("utf-8").startswith("fedstage line --settings {")
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback():
+    code = f"'{sys.executable}' -m fedstage.execution.cli --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout in ("0\n", "141\n")

@@ -1,6 +1,7 @@
 """The client and the pool in one process; `tests/chaos` runs them as users do, in several."""
 
 import os
+import re
 import selectors
 import socket
 import stat
@@ -113,6 +114,46 @@ def test_an_open_folder_is_refused(environment, tmp_path):
         client.socket_path()
 
 
+@pytest.mark.parametrize("base", ["a file", "nothing", "long"])
+def test_where_no_socket_can_be_the_next_place_is_taken(environment, monkeypatch, tmp_path, base):
+    places = {"a file": "file", "nothing": "none", "long": "x" * 107}
+    (tmp_path / "file").touch()
+    (tmp_path / places["long"]).mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / places[base]))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert Path(client.socket_path()).parent == tmp_path / f"fedstage-{os.getuid()}"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / places[base]))
+    assert Path(client.socket_path()).parents[1] == Path("/tmp")
+
+
+def test_a_name_that_another_user_has_taken_is_left_alone(environment, monkeypatch, tmp_path):
+    name = f"fedstage-{os.getuid()}"
+    (tmp_path / name).symlink_to("/nowhere")
+    (tmp_path / f"{name}-1").touch()
+    assert Path(client.socket_path()).parent == tmp_path / f"{name}-2"
+    assert stat.S_IMODE((tmp_path / f"{name}-2").stat().st_mode) == 0o700
+    monkeypatch.setattr(client, "is_own", lambda folder: False)
+    with pytest.raises(SystemExit, match=r"a short path in XDG_RUNTIME_DIR; FEDSTAGE_WARM=0 runs"):
+        client.socket_path()
+
+
+def test_a_pool_that_does_not_start_names_its_log_and_the_way_out(
+    environment, monkeypatch, tmp_path, capfd
+):
+    monkeypatch.setattr(client, "PYTHON", (sys.executable, "-c", "raise ImportError('torch')"))
+    assert client.main(line(tmp_path / "line.yaml")) == 1
+    (told,) = capfd.readouterr().err.splitlines()
+    log = re.search(r"no warm worker answered \(.*; see (\S+)\); FEDSTAGE_WARM=0 runs", told)
+    assert "ImportError: torch" in Path(log[1]).read_text()
+
+
+def test_a_pool_that_has_no_room_to_start_says_so(environment, monkeypatch, tmp_path):
+    (Path(client.socket_path() + ".log")).mkdir()
+    with pytest.raises(SystemExit, match=r"Is a directory.*FEDSTAGE_WARM=0 runs without them"):
+        client.start_early()
+
+
 def test_another_users_pool_is_refused(served, monkeypatch):
     monkeypatch.setattr(client, "peer_uid", lambda connection: os.getuid() + 1)
     with pytest.raises(SystemExit, match="belongs to another user"):
@@ -169,7 +210,9 @@ def test_without_warm_workers_the_process_becomes_the_stage(environment, monkeyp
     called = []
     monkeypatch.setattr(os, "execv", lambda program, words: called.append((program, words)))
     client.main(arguments)
-    assert called == [(sys.executable, [sys.executable, "-m", "fedstage.execution.cli", "line"])]
+    assert called == [
+        (sys.executable, [sys.executable, "-X", "utf8", "-m", "fedstage.execution.cli", "line"])
+    ]
 
 
 @pytest.mark.parametrize(("name", "value"), [("FEDSTAGE_WARM", "0"), ("FEDSTAGE_OWNER", "")])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from fedstage.errors import FedstageError
 from fedstage.experiments import library
@@ -18,6 +19,7 @@ from fedstage.experiments.catalogue import (
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
+from fedstage.experiments.library import experiment_names
 from fedstage.plan import artefacts, data_files
 from fedstage.plan.identity import (
     data_id,
@@ -29,6 +31,8 @@ from fedstage.plan.identity import (
 )
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.results.runs_file import ExperimentRuns
+from fedstage.settings.base import WeightsFile
+from fedstage.settings.config_file import Config
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.storage.yaml_files import load_yaml
 
@@ -458,3 +462,20 @@ def test_runs_are_trained_for_results_that_read_metrics(tmp_path, results, train
     found = trained_runs(catalogue, "b/mini")
     assert found == (catalogue.runs["b", "mini"] if trained else [])
     assert trained_runs(catalogue, "a") == catalogue.runs["a", "default"]
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;b", "ä", "a.b", "-n\nb"])
+def test_a_file_of_a_name_that_may_not_stand_in_a_command_is_refused(tmp_path, name):
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    (folder / f"{name}.yaml").touch()
+    with pytest.raises(FedstageError, match=r"name = .*: must match \^\[A-Za-z0-9_-\]\+\$"):
+        experiment_names(Config(targets=["a"]), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;b", "`x`", "a\nb"])
+def test_weights_of_a_name_that_may_not_stand_in_a_command_are_refused(name):
+    weights = TypeAdapter(WeightsFile)
+    with pytest.raises(ValueError, match="String should match pattern"):
+        weights.validate_python(f"results/{name}.safetensors")
+    assert weights.validate_python("results/training/a-0.1_B/b.safetensors")

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -9,12 +10,15 @@ from fedstage.errors import FedstageError
 from fedstage.settings.base import subclasses
 from fedstage.settings.data import (
     AgNews,
+    DataOption,
     DataSet,
     Digits,
     HeartDisease,
     ParquetData,
+    TableData,
     TorchvisionData,
 )
+from fedstage.settings.validation import validate
 from fedstage.storage import raw_contents as module
 from fedstage.storage.raw_contents import digests, raw_contents, raw_digest, raw_of_job, recorded
 from fedstage.storage.raw_files import find_part, place_of, raw_files
@@ -72,6 +76,21 @@ def test_content_and_names_decide(folder):
     changed = of(folder)
     (folder / "mine/train-2.parquet").write_text("dave")
     assert len({before, changed, of(folder)}) == 3
+
+
+def test_of_a_folder_of_tables_only_tables_are_read(folder, read):
+    for name in ("train.csv", "huge.iso", "secret.key", "below/a.csv"):
+        (folder / "mine" / name).parent.mkdir(exist_ok=True)
+        (folder / "mine" / name).write_text("x")
+    raw_contents(TableData(name="table", folder="mine"), folder)
+    assert sorted(read) == ["test.parquet", "train-0.parquet", "train-1.parquet", "train.csv"]
+
+
+@pytest.mark.parametrize("name", ["table", "parquet", "ag_news", "isic2019", "camelyon16"])
+def test_of_a_folder_that_holds_no_data_set_nothing_is_read(read, name):
+    settings = validate(DataOption, {"data": {name: {"folder": "/etc"}}}, "x").data
+    assert of(Path("/"), settings) is None
+    assert read == []
 
 
 def test_place_and_times_do_not(folder, tmp_path):

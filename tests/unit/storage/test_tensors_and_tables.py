@@ -1,4 +1,5 @@
 import hashlib
+import json
 import math
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from safetensors.torch import save_file
 
 from fedstage.errors import FedstageError
 from fedstage.storage.tables import load_frame, load_table, save_table
-from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.storage.tensors import load_tensors, map_tensors, save_tensors
 
 SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
 COLUMNS = {
@@ -53,6 +54,55 @@ def refusal(load, path):
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
     return message
+
+
+def with_header(path, header, payload=bytes(8)):
+    """Write a safetensors file whose checksum is right, whatever its header says."""
+    metadata = header.pop("__metadata__", {})
+    digest = hashlib.sha256(
+        json.dumps(
+            header | {"__metadata__": metadata}, sort_keys=True, separators=(",", ":")
+        ).encode()
+        + payload
+    )
+    header["__metadata__"] = metadata | {"sha256": digest.hexdigest()}
+    encoded = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + payload)
+
+
+ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize("load", [load_tensors, map_tensors])
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"a": ENTRY | {"dtype": "F31"}},
+        {"a": ENTRY | {"shape": [3]}},
+        {"a": ENTRY | {"shape": [-2]}},
+        {"a": ENTRY | {"shape": "x"}},
+        {"a": ENTRY | {"data_offsets": [0, 4]}},
+        {"a": ENTRY | {"data_offsets": [8, 0]}},
+        {"a": ENTRY, "b": ENTRY},
+        {"a": {"data_offsets": [0, 8]}},
+        {"a": ENTRY, "__metadata__": {"round": "{"}},
+        {"a": ENTRY, "__metadata__": {"round": 3}},
+        {"a": ENTRY, "__metadata__": {"round": None}},
+    ],
+    ids=str,
+)
+def test_headers_that_make_no_sense_are_refused_although_intact(tmp_path, load, header):
+    path = tmp_path / "a.safetensors"
+    with_header(path, {"a": dict(ENTRY)})
+    load(path)
+    with_header(path, dict(header))
+    assert "delete it to make it again" in refusal(load, path)
+
+
+def test_a_header_of_a_million_brackets_is_refused(tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes((10**6).to_bytes(8, "little") + b"[" * 10**6)
+    refusal(load_tensors, path)
 
 
 # --- tensors --------------------------------------------------------------------------------------

@@ -634,6 +634,44 @@ def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
         why(Path(DISTILLED))
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", '{"stage": 1}', b"\xff", "other inputs"],
+    ids=str,
+)
+def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys):
+    table = artefacts.participants_table(LINE, 1, 1)
+    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0.record.json")
+    told = why(jobs / table)
+    record = json.loads(other.read_text())
+    if content == "other inputs":
+        content = json.dumps(record | {"inputs": {"a": 1}})
+    other.write_bytes(content if isinstance(content, bytes) else content.encode())
+    head, _, damaged = why(jobs / table).partition("damaged records, left out\n")
+    assert head.rstrip("\n") == told
+    assert damaged.startswith(f"  {other}: ")
+    assert len(damaged.splitlines()) == 1
+    assert main(["why", str(jobs / artefacts.participants_table(LINE, 1, 0))]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(other) in line
+
+
+def test_a_stage_that_there_is_not_any_more_leaves_the_rest_told(jobs):
+    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_1.record.json")
+    other.write_text(other.read_text().replace('"stage": "aggregation"', '"stage": "cohort"'))
+    told = why(jobs / artefacts.participants_table(LINE, 1, 1))
+    assert "now unknown: stage = 'cohort': this version has none" in told
+
+
+def test_a_damaged_record_of_a_data_set_is_named(jobs):
+    (record,) = (jobs / "results/logs/dataset").glob("*.record.json")
+    record.write_text("{")
+    told = why(jobs / artefacts.participants_table(LINE, 1, 1))
+    clients = why(jobs / data_files.clients_table(LINE))
+    assert "made" in told
+    assert f"its record is damaged, left out  {record}: " in clients
+
+
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()

@@ -26,6 +26,7 @@ from fedstage.storage.raw_files import find_part
 from fedstage.storage.tables import load_table
 
 _IMAGE_COLUMNS = ("img", "image")
+_MOST_CLASSES = 100_000  # that have no names: beyond that, a label is a mistake
 _AT_ONCE = 100  # images that a thread decodes at a time
 
 Types = Mapping[str, Callable[[pa.DataType], bool]]
@@ -169,7 +170,7 @@ def _class_names(files: Sequence[_File], label: str) -> tuple[str, ...]:
         if _stated_names(file, label) != stated:
             raise FedstageError(f"{file.path}: class names differ from those of {files[0].path}")
     highest = max(int(file.labels.max()) for file in files)
-    names = stated or tuple(str(index) for index in range(highest + 1))
+    names = stated or tuple(str(index) for index in range(min(highest + 1, _MOST_CLASSES)))
     for file in files:
         wrong = (file.labels < 0) | (file.labels >= len(names))
         if wrong.any():

@@ -49,7 +49,8 @@ def name_of(number: int, names: Sequence[str] | None) -> str:
 
 
 def shorten(name: str) -> str:
-    """Return a name that fits a figure."""
+    """Return a name that fits a figure: in one line, and not too long."""
+    name = " ".join(name.splitlines())
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 

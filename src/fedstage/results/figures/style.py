@@ -42,6 +42,7 @@ def style() -> Iterator[None]:
             "axes.edgecolor": "0.3",
             "grid.color": "0.9",
             "axes.titlesize": "medium",
+            "text.parse_math": False,  # a name with $ is no formula
             "svg.hashsalt": "fedstage",  # element ids are random otherwise
         }
     ):

@@ -96,14 +96,14 @@ def frame_for_people(frame: pd.DataFrame, experiment: ExperimentRuns) -> pd.Data
 
 
 def show_value(value: Any) -> str:
-    """Write a value as in YAML, floats without trailing zeros: ``0.1``, ``1``, ``true``."""
+    """Write a value as in YAML, in a line, floats without trailing zeros: ``0.1``, ``true``."""
     if pd.isna(value):
         return "none"
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, float | np.floating):
         return f"{value:.12g}"
-    return str(value)
+    return " ".join(str(value).splitlines())
 
 
 def head_of(metric: Metric) -> str:

@@ -30,7 +30,7 @@ _ESCAPED = str.maketrans(
         '"': "''",
         "[": "{[}",  # behind the end of a line it would be an argument
         "]": "{]}",
-        "\n": " ",
+        **dict.fromkeys("\n\r\v\f\x85\u2028\u2029", " "),
         "±": r"$\pm$",
         "−": "$-$",
         "–": "--",

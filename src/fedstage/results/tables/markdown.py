@@ -18,7 +18,7 @@ def render(layout: "Layout", title: str, source: str) -> str:
 
 def page(title: str, parts: Sequence[str]) -> str:
     """Return a document with a title and the given parts."""
-    text = "\n\n".join([f"# {title}", *parts])
+    text = "\n\n".join([f"# {one_line(title)}", *parts])
     return text if text.endswith("\n") else f"{text}\n"
 
 
@@ -32,9 +32,14 @@ def paragraph(text: str) -> str:
     return text
 
 
+def one_line(text: str) -> str:
+    """Return text with its line breaks as spaces."""
+    return " ".join(text.splitlines())
+
+
 def items(texts: Sequence[str]) -> str:
     """Return texts as a list."""
-    return "\n".join(f"- {text}" for text in texts)
+    return "\n".join(f"- {one_line(text)}" for text in texts)
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
@@ -55,7 +60,8 @@ def compact_grid(
 ) -> str:
     """Return a table without padding; columns with heads in `right` are aligned to the right."""
     rule = ["---:" if head in right else ":---" for head in heads]
-    cells = [heads, rule, *([_escape(text) for text in line] for line in lines)]
+    shown = [[_escape(text) for text in line] for line in (heads, *lines)]
+    cells = [shown[0], rule, *shown[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
@@ -69,4 +75,5 @@ def _heads(columns: Sequence["Column"]) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", "\\|")
+    """Return text that stays in its cell, and is no formula."""
+    return one_line(text).replace("|", "\\|").replace("$", "\\$")

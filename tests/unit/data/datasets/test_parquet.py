@@ -355,6 +355,7 @@ def test_shards_with_clients_of_two_kinds_are_refused(folder):
     ("labels", "message"),
     [
         ([0, 1, -1, 2], r"row 2: label = -1: must be 0\.\.2"),
+        ([0, 1, 10**12, 2], r"row 2: label = 1000000000000: must be 0\.\.99999"),
         ([0, None, 1, 2], r"row 1: label = null"),
         ([0.0, 1.0, 2.0, 0.0], r"data\.label = 'label': column is double, must be integer"),
         (["a", "b", "c", "a"], r"data\.label = 'label': column is string, must be integer"),

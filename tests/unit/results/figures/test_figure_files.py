@@ -1,5 +1,6 @@
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from fedstage.errors import FedstageError
 from fedstage.results.figures.style import Facets, facet_columns, save_figure, style
@@ -47,3 +48,14 @@ def test_a_long_title_takes_several_lines():
 @pytest.mark.parametrize(("facets", "columns"), [(1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (9, 3)])
 def test_facets_stand_in_a_grid(facets, columns):
     assert facet_columns(facets) == columns
+
+
+@pytest.mark.parametrize("name", ["$", "$a$", "$\\frac$", "$x^$ and $", "a\nb"])
+def test_names_are_no_formulas(tmp_path, name):
+    with style():
+        facets = Facets([name], (2, 2), beside=1)
+        line = Line2D([], [], label=name)
+        facets.label_axes(name, name)
+        figure = facets.annotate(name, note=name, legend=name, handles=[line])
+    save_figure(figure, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size

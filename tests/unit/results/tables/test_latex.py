@@ -37,6 +37,14 @@ def one_axis(means):
 # --- the best -------------------------------------------------------------------------------------
 
 
+def test_a_break_in_a_name_breaks_no_line():
+    plain = drawn(layout([("a b",)], [column([0.5])]))
+    for mark in ("\n", "\r\n", "\r", "\u2028"):
+        text = drawn(layout([(f"a{mark}b$c",)], [column([0.5])]), title=f"T{mark}t")
+        assert len(text.splitlines()) == len(plain.splitlines())
+        assert "b\\$c" in text
+
+
 def test_the_best_is_bold_and_nothing_is_underlined():
     assert one_axis([60.0, 62.0, 61.0]) == [
         "m0 & 60.0",

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 
 from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.plan import data_files, one_shot_artefacts
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import partition_id
 from fedstage.plan.one_shot_sharing import local_line, unquantised
+from fedstage.plan.results import RESULTS
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.edges import find_origin, made_in_segment
+from fedstage.plan.results import RESULTS
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate

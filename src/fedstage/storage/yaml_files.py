@@ -10,6 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.digests import SCHEMA_VERSION, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.validation import validate
+from fedstage.storage.seals import unsealed
 
 S = TypeVar("S", bound=Settings)
 
@@ -74,9 +75,15 @@ def _repeated(root: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:
 
 
 def read_line(path: Path, kind: type[S]) -> S:
-    """Read the settings that stage `line` wrote; FedstageError if altered or of another schema."""
+    """Read the settings that stage `line` wrote.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, altered, that of another line, or of another schema.
+    """
     try:
-        content = load_yaml(path)
+        content = unsealed(load_yaml(path), path)
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
     if (found := content.get("schema")) != SCHEMA_VERSION:

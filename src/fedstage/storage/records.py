@@ -70,8 +70,11 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
 
 def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:
     """Whether a file is among the outputs of a job, or belongs to its segment."""
-    if name in by_path(job["outputs"]):
-        return True
+    return name in by_path(job["outputs"]) or made_by_segment(root, job, name)
+
+
+def made_by_segment(root: Path, job: Mapping[str, Any], name: str) -> bool:
+    """Whether a job is a segment to which a file belongs."""
     origin = find_origin(name)
     if origin is None or job["stage"] not in ("segment", "logits_segment"):
         return False

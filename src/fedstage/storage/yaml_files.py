@@ -74,6 +74,20 @@ def _repeated(root: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:
                 waiting.append(value)
 
 
+def load_sealed_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping that a stage sealed.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, altered, or another one than that of this path.
+    """
+    try:
+        return unsealed(load_yaml(path), path)
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+
+
 def read_line(path: Path, kind: type[S]) -> S:
     """Read the settings that stage `line` wrote.
 
@@ -82,10 +96,7 @@ def read_line(path: Path, kind: type[S]) -> S:
     FedstageError
         If the file is missing, altered, that of another line, or of another schema.
     """
-    try:
-        content = unsealed(load_yaml(path), path)
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
+    content = load_sealed_yaml(path)
     if (found := content.get("schema")) != SCHEMA_VERSION:
         raise FedstageError(f"{path}: schema = {found!r}: this version reads {SCHEMA_VERSION}")
     settings = content.get("settings")

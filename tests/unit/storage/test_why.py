@@ -397,7 +397,10 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     told = shown(table)
     assert told.facts["source"] == f"{source}, the same now"
     assert told.inputs["runs"].keys() == {str(runs)}
-    assert told.inputs["metrics"] == {METRICS: content_digest(Path(METRICS))}
+    now = content_digest(Path(METRICS))
+    assert told.inputs["metrics"] == {METRICS: f"{now}, unchanged"}
+    Path(METRICS).write_text("other")
+    assert shown(table).inputs["metrics"][METRICS].endswith(f", was {now}")
 
 
 def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
@@ -419,7 +422,7 @@ def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
     call("retention_summary", "retention_summary/x/r", source, runs=runs, markdown=table, **outputs)
     told = shown(table)
     assert told.inputs.keys() == {"runs", "measures"}
-    assert told.inputs["measures"] == {measures: content_digest(Path(measures))}
+    assert told.inputs["measures"] == {measures: f"{content_digest(Path(measures))}, unchanged"}
 
 
 def test_the_command_prints_it(jobs, capsys):

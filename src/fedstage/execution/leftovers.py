@@ -10,6 +10,9 @@ from fedstage.execution.client import alive
 from fedstage.plan.results import RESULTS
 from fedstage.storage.strays import remove_strays
 
+#: Where sockets are if the environment names no other place.
+_SHARED = "/tmp"
+
 #: A pool's files are called after the process that it ends with, and the machine of that.
 _POOL = re.compile(r"(?P<place>.+?)(-job\w+)?-(?P<process>\d+)\.sock(\.lock|\.log)?")
 
@@ -28,7 +31,7 @@ def sweep(root: Path, environment: Mapping[str, str]) -> list[Path]:
 
 def _pool_files(environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the files in this user's folders of sockets."""
-    bases = [environment.get("XDG_RUNTIME_DIR"), environment.get("TMPDIR"), "/tmp"]
+    bases = [environment.get("XDG_RUNTIME_DIR"), environment.get("TMPDIR"), _SHARED]
     for base in dict.fromkeys(filter(None, bases)):
         for folder in Path(base).glob(f"fedstage-{os.getuid()}*"):
             if not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.getuid():

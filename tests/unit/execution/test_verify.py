@@ -8,13 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.execution import missing
+from fedstage.execution import leftovers, missing
 from fedstage.execution.cli import main
 from fedstage.execution.leftovers import sweep
 from fedstage.storage.files import save_json
 from fedstage.storage.strays import machine
 
 HEAD = "output_file\tdate\trule\tlog-file(s)\tstatus\tplan"
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path, monkeypatch):
+    """Leave the real sockets of this user alone."""
+    for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(leftovers, "_SHARED", str(tmp_path))
 
 
 @pytest.fixture
@@ -83,6 +91,6 @@ def test_what_ended_processes_left_is_removed(tmp_path):
     stray.parent.mkdir(parents=True)
     stray.touch()
     removed = sweep(tmp_path, {"XDG_RUNTIME_DIR": str(tmp_path)})
-    assert {stray, *(place / name for name in dead)} <= set(removed)
+    assert set(removed) == {stray, *(place / name for name in dead)}
     assert sorted(path.name for path in place.iterdir()) == sorted(alive)
     assert not stray.exists()

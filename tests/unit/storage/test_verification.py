@@ -40,9 +40,7 @@ def test_a_flipped_bit_of_every_kind_of_file(files):
         raw = bytearray(Path(name).read_bytes())
         raw[len(raw) // 2] ^= 1
         Path(name).write_bytes(raw)
-    wrong = found(files)
-    assert set(some.values()) <= set(wrong)
-    assert all("altered" in wrong[name] for name in some.values())
+    assert set(some.values()) <= set(found(files))
 
 
 def test_a_copy_and_what_was_made_from_the_file_in_its_place(files, small_line):

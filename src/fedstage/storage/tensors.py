@@ -108,11 +108,18 @@ def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     return load_file(path), metadata
 
 
-def verify_tensors(path: str | Path) -> None:
-    """Raise FedstageError if a safetensors file is damaged or another one; without torch."""
+def verified_spans(path: str | Path) -> list[tuple[int, int]]:
+    """Return begin and end of each tensor of a file, in bytes of its payload, without torch.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing or damaged, or another one than that of this path.
+    """
     try:
         with Path(path).open("rb") as file:
             _verify(path, file)
+            return read_header(file).spans
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
 

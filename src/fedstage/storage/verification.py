@@ -11,7 +11,7 @@ from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX, content_digest
 from fedstage.storage.records import by_path, made_by_segment
 from fedstage.storage.tables import load_table
-from fedstage.storage.tensors import verify_tensors
+from fedstage.storage.tensors import verified_spans
 from fedstage.storage.yaml_files import load_sealed_yaml
 
 Faults = Iterator[tuple[str, str]]
@@ -20,7 +20,7 @@ Record = tuple[dict[str, Any], str | None]
 
 #: Files without an entry (figures, CSV, Markdown) have no digest but that in their job's record.
 _READERS: dict[str, Callable[[Path], object]] = {
-    ".safetensors": verify_tensors,
+    ".safetensors": verified_spans,
     ".parquet": load_table,
     ".json": load_json,
     ".yaml": load_sealed_yaml,

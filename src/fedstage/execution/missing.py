@@ -70,9 +70,9 @@ def gone(rows: Iterable[Row]) -> list[str]:
     return [row["output_file"] for row in rows if _GONE.items() <= row.items()]
 
 
-def finished(rows: Iterable[Row]) -> list[str]:
+def finished(rows: Iterable[Row]) -> set[str]:
     """Return the files that the next run does not make anew, be they there or not."""
-    return [row["output_file"] for row in rows if row["plan"] == _GONE["plan"]]
+    return {row["output_file"] for row in rows if row["plan"] == _GONE["plan"]}
 
 
 def describe(files: Sequence[str], arguments: Sequence[str]) -> str:

@@ -32,8 +32,8 @@ def list_faults(arguments: Sequence[str]) -> str:
     for path in sweep(root, os.environ):
         print(f"{path}: removed, left by a process that has ended", file=sys.stderr)
     rows = summary(arguments)
-    there = [name for name in finished(rows) if (root / name).is_file()]
-    wrong = dict.fromkeys(gone(rows), "is gone") | dict(faults(root, there))
+    there = [row["output_file"] for row in rows if (root / row["output_file"]).is_file()]
+    wrong = dict.fromkeys(gone(rows), "is gone") | dict(faults(root, there, finished(rows)))
     for name, reason in wrong.items():
         print(f"{name}: {reason}", flush=True)
     if wrong:

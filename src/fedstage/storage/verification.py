@@ -1,6 +1,6 @@
 """What is wrong with artefacts: content, which file they are, and what they were made from."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,20 +27,23 @@ _READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def faults(root: Path, names: Iterable[str]) -> Faults:
+def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults:
     """Yield each file below a working folder that is not what a stage wrote, and what is wrong.
 
     Content and identity are those that a file states in itself. The records of jobs say what was
-    written, and from which content of which files. A file of a segment has no digest in a record,
-    and no input that is gone is compared: it may have been temporary.
+    written, and from which content of which files; only files that are `finished` are compared with
+    them, since what is made anew may have other inputs by now. A file of a segment has no digest in
+    a record, and no input that is gone is compared: it may have been temporary.
     """
-    files = list(names)
     records, damaged = _read_records(root / RESULTS / "logs")
     yield from damaged
     made = _latest(records)
     digest = cache(lambda name: content_digest(root / name))
-    for name in files:
-        if wrong := _content(root, name) or _edges(root, name, made, records, digest):
+    for name in names:
+        wrong = _content(root, name)
+        if wrong is None and name in finished:
+            wrong = _edges(root, name, made, records, digest)
+        if wrong is not None:
             yield name, wrong
 
 

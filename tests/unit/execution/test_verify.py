@@ -45,26 +45,29 @@ def summary(tmp_path, monkeypatch):
 
 def test_what_is_wrong_is_printed_with_the_command_that_makes_it_again(summary, capsys):
     Path("results/a.json").write_text("{}")
-    Path("results/b.json").write_text("{}")
+    Path("results/b.json").write_text("{")
     assert main(["verify", "a table", "--configfile", "my.yaml"]) == 1
     said = capsys.readouterr()
-    assert [line.partition(": ")[::2] for line in said.out.splitlines()] == [
+    lines = [line.partition(" (")[0].partition(": ")[::2] for line in said.out.splitlines()]
+    assert lines == [
         ("results/c.json", "is gone"),
         (
             "results/a.json",
             "has no SHA-256 under the key 'fedstage': altered, or an older version wrote it",
         ),
+        ("results/b.json", "truncated or altered, not JSON"),
     ]
     assert said.err == (
-        "fedstage verify: 2 wrong or gone, of 1 files there; to make them again: snakemake --cores "
-        "all --configfile my.yaml --force results/c.json results/a.json\n"
+        "fedstage verify: 3 wrong or gone, of 2 files there; to make them again: snakemake --cores "
+        "all --configfile my.yaml --force results/c.json results/a.json "
+        "results/b.json\n"
     )
 
 
 def test_all_is_well(summary, capsys):
     summary.pop()
     assert main(["verify"]) == 0
-    assert capsys.readouterr().out.startswith("1 files are what they say")
+    assert capsys.readouterr().out.startswith("2 files are what they say")
 
 
 def test_results_are_in_the_folder_of_the_option(summary, monkeypatch, capsys):

@@ -20,7 +20,7 @@ def files(small):
 
 
 def found(files):
-    return dict(faults(Path(), files))
+    return dict(faults(Path(), files, set(files)))
 
 
 def test_nothing_is_wrong_with_what_stages_wrote(files):
@@ -30,7 +30,7 @@ def test_nothing_is_wrong_with_what_stages_wrote(files):
 
 def test_all_is_well_in_another_folder(files, small, monkeypatch):
     monkeypatch.chdir("/")
-    assert dict(faults(small, files)) == {}
+    assert dict(faults(small, files, set(files))) == {}
 
 
 def test_a_flipped_bit_of_every_kind_of_file(files):
@@ -65,6 +65,7 @@ def test_another_content_under_the_same_name(files, small_line):
     wrong = found(files)
     assert set(wrong) == {path}
     assert wrong[path].startswith("is not what its job wrote: ")
+    assert dict(faults(Path(), files, set(files) - {path})) == {}  # it is made anew
 
 
 def test_files_that_are_gone_are_no_other_files(files, small_line):

@@ -165,5 +165,5 @@ def test_a_file_without_a_header_is_told(tmp_path):
     broken.write_bytes(b"12345678not json")
     with pytest.raises(FedstageError, match=r"a\.safetensors: truncated or altered"):
         tensor_bytes(str(broken))
-    with pytest.raises(FedstageError, match="no such file"):
+    with pytest.raises(FedstageError, match="No such file"):
         tensor_bytes(str(tmp_path / "b.safetensors"))

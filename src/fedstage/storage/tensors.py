@@ -66,15 +66,20 @@ def save_tensors(
     raw = save(contiguous)
     header = read_header(BytesIO(raw))
     payload = memoryview(raw)[header.start :]
-    identity = identity_of(path)
-    stated = {} if identity is None else {_IDENTITY: identity}
-    texts = {key: json.dumps(value) for key, value in ({**(metadata or {}), **stated}).items()}
+    texts = _texts(path, metadata or {})
     content = header.content | {_METADATA: texts}
     texts[CHECKSUM] = _checksum(content, [payload])
     encoded = _encode(content)
     encoded += b" " * (-len(encoded) % _LENGTH)
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.writelines([len(encoded).to_bytes(_LENGTH, "little"), encoded, payload])
+
+
+def _texts(path: str | Path, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metadata of the file at `path`, which state which file it is, as texts."""
+    identity = identity_of(path)
+    stated = {} if identity is None else {_IDENTITY: identity}
+    return {key: json.dumps(value) for key, value in {**metadata, **stated}.items()}
 
 
 def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:

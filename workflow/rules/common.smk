@@ -37,6 +37,7 @@ from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
+from fedstage.storage.seals import sealed
 from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.

@@ -76,7 +76,7 @@ def read_images(
     if not path.exists():
         raise FedstageError(f"{path}: no such file")
     status = path.stat()
-    tensors = _resident(path.resolve(), (status.st_mtime_ns, status.st_size, status.st_ino))
+    tensors = _resident(path.absolute(), (status.st_mtime_ns, status.st_size, status.st_ino))
     if "images" not in tensors:
         raise FedstageError(f"{path}: has no tensor 'images', only {sorted(tensors)}")
     images: Samples = tensors["images"]

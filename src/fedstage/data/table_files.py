@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ParquetData, TableData
-from fedstage.storage.tables import load_table
+from fedstage.storage.tables import load_foreign_table
 
 SUFFIXES = (".csv", ".parquet")
 #: What stands for no value in a CSV file, unless it is quoted.
@@ -76,7 +76,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
             raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
     for name in columns or ():
         require(path, "data.client_column", name, names)
-    table = (_read_csv if path.suffix == ".csv" else load_table)(path, columns)
+    table = (_read_csv if path.suffix == ".csv" else load_foreign_table)(path, columns)
     if not table.num_rows:
         raise FedstageError(f"{path}: has no rows")
     return table

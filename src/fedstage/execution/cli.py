@@ -131,12 +131,24 @@ def run_forget(arguments: Sequence[str]) -> int:
     )
 
 
+def run_verify(arguments: Sequence[str]) -> int:
+    """Print whether all files of finished jobs are what they say."""
+    from fedstage.execution.verify import list_faults
+
+    about = "Read every file of finished jobs: its digest, which file it is, what it was made from."
+    usage = "fedstage verify [TARGET ...] [options of snakemake]"
+    parser = argparse.ArgumentParser(usage=usage, description=about, allow_abbrev=False)
+    given = parser.parse_known_args(arguments)[1]
+    return _print("verify", lambda: list_faults(given))
+
+
 #: Commands that are no stages.
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "why": run_why,
     "check": run_check,
     "missing": run_missing,
     "forget": run_forget,
+    "verify": run_verify,
 }
 
 
@@ -187,6 +199,7 @@ def _usage(command: str) -> int:
     print("fedstage check: whether config.yaml and all experiments are valid")
     print("fedstage missing [TARGET]: which files of finished jobs are gone")
     print("fedstage forget TARGET [--delete]: what still contains forgotten clients")
+    print("fedstage verify [TARGET]: whether files of finished jobs are what they say")
     return 0 if command in ("--help", "-h") else 2
 
 

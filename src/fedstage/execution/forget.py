@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all, split_target
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.experiments.library import experiment_names
-from fedstage.plan.digests import RESULTS
+from fedstage.plan.results import RESULTS
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.derived import Records, made_from, stored_lines, stored_records

@@ -8,13 +8,16 @@ import csv
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 
 from fedstage.errors import FedstageError
 
 #: Snakemake's words: the file does not exist, nor was it temporary; nothing makes its job run.
 _GONE = {"status": "missing", "plan": "no update"}
+
+#: A row of snakemake's summary, by its columns.
+Row = dict[str, str]
 
 
 def list_missing(arguments: Sequence[str]) -> str:
@@ -37,19 +40,39 @@ def missing(arguments: Sequence[str]) -> list[str]:
     FedstageError
         If snakemake cannot plan the targets.
     """
+    return gone(summary(arguments))
+
+
+def summary(arguments: Sequence[str]) -> list[Row]:
+    """Return snakemake's summary of the files of these targets, a row a file.
+
+    Raises
+    ------
+    FedstageError
+        If snakemake cannot plan the targets.
+    """
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--summary", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)
         raise FedstageError("snakemake cannot plan the targets, see above")
-    return gone(done.stdout)
+    return rows_of(done.stdout)
 
 
-def gone(summary: str) -> list[str]:
-    """Return the files of a summary of snakemake that are gone, as it lists them."""
-    table = dropwhile(lambda line: not line.startswith("output_file\t"), summary.splitlines())
-    rows = csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE)
+def rows_of(printed: str) -> list[Row]:
+    """Return the rows of a summary as snakemake prints it."""
+    table = dropwhile(lambda line: not line.startswith("output_file\t"), printed.splitlines())
+    return list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def gone(rows: Iterable[Row]) -> list[str]:
+    """Return the files that are gone, in the order of a summary."""
     return [row["output_file"] for row in rows if _GONE.items() <= row.items()]
+
+
+def finished(rows: Iterable[Row]) -> set[str]:
+    """Return the files that the next run does not make anew, be they there or not."""
+    return {row["output_file"] for row in rows if row["plan"] == _GONE["plan"]}
 
 
 def describe(files: Sequence[str], arguments: Sequence[str]) -> str:

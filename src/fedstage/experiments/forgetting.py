@@ -19,8 +19,8 @@ from fedstage.experiments.traces import (
     traces_in_line,
     what_it_has,
 )
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import Run
 from fedstage.settings.data import CoreSamples, Data, HeldOut
 from fedstage.settings.lines import LocalLine

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import participation_id, partition_id
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.results import RESULTS
 from fedstage.settings.data import CoreSamples, Data, HeldOut
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine

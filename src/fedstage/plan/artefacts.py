@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from fedstage.plan.data_files import data_file, samples_file
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import data_id, initial_id, line_id
 from fedstage.plan.members import cached_kinds, member_kinds, member_rounds, parse_sampled
+from fedstage.plan.results import RESULTS
 from fedstage.plan.sharing import (
     clients_keep_state,
     exchanges_logits,

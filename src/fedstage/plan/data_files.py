@@ -1,8 +1,8 @@
 """Where the files of data sets, partitions and participation are."""
 
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import data_id, participation_id, partition_id
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine

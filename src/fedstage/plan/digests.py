@@ -8,9 +8,6 @@ from fedstage.settings.base import Settings
 
 SCHEMA_VERSION = 1
 
-#: The folder of all artefacts.
-RESULTS = "results"
-
 
 def canonical(settings: Settings) -> dict[str, Any]:
     """Return settings as JSON-serialisable data, without the fields at their defaults."""

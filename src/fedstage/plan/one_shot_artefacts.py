@@ -1,7 +1,6 @@
 """Where every file of models that are trained to the end, and of their aggregators, is."""
 
 from fedstage.plan.artefacts import initial_model
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.identity import aggregator_id, local_id, quantisation_id, student_id
 from fedstage.plan.one_shot_sharing import (
     client_model,
@@ -10,6 +9,7 @@ from fedstage.plan.one_shot_sharing import (
     quantised_line,
     teaching,
 )
+from fedstage.plan.results import RESULTS
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 

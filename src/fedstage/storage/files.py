@@ -1,9 +1,10 @@
-"""Writing files whole, and reading small ones; standard library only.
+"""Writing files whole, and reading small ones.
 
 Every file is written under a temporary name in its folder and then renamed, so that a killed job
-never leaves half a file under the real name.
+never leaves half a file under the real name. JSON is sealed (`fedstage.storage.seals`).
 """
 
+import glob
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,18 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.storage.seals import sealed, unsealed
+from fedstage.storage.strays import remove_strays, temporary_name
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path to write to; rename it to `path` if the block succeeds.
 
-    FedstageError if the disk is full, a file may not be so large, or the like.
+    What killed writers of the same file have left is removed.
+
+    Raises
+    ------
+    FedstageError
+        If the disk is full, a file may not be so large, or the like.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(temporary_name(path.name))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_strays(path.parent.glob(f".{glob.escape(path.name)}.*.tmp"))
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
@@ -48,16 +57,22 @@ def save_text(path: str | Path, text: str) -> None:
 
 
 def save_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write readable JSON, keys in the given order."""
-    save_text(path, json.dumps(content, indent=2) + "\n")
+    """Write readable JSON, sealed, keys in the given order."""
+    save_text(path, json.dumps(sealed(content, path), indent=2) + "\n")
 
 
 def load_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object; raise FedstageError if the file is missing or holds anything else."""
+    """Read a JSON object that was sealed.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, damaged, another one than that of this path, or no object.
+    """
     try:
         content = json.loads(read_bytes(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FedstageError(f"{path}: truncated or altered, not JSON ({error})") from None
     if not isinstance(content, dict):
         raise FedstageError(f"{path}: must be a JSON object")
-    return content
+    return unsealed(content, path)

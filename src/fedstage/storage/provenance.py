@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from fedstage.plan.stages import STAGES
 from fedstage.storage.files import save_json
+from fedstage.storage.listed_files import listed_files
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".record.json"
@@ -41,6 +42,9 @@ def write_record(
     """
     written = STAGES[stage].outputs
     files = {name: _files(value) for name, value in options.items()}
+    inputs = {name: read for name, read in files.items() if read and name not in written}
+    for kind, paths in listed_files(stage, map(Path, inputs.get("runs", ()))).items():
+        inputs[kind] = _files([Path(path) for path in paths])
     record = {
         "stage": stage,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -53,7 +57,7 @@ def write_record(
             for name, value in options.items()
             if not files[name] and value not in (None, [])
         },
-        "inputs": {name: read for name, read in files.items() if read and name not in written},
+        "inputs": inputs,
         "outputs": {name: files[name] for name in written if files.get(name)},
         **(more or {}),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import RESULTS
+from fedstage.plan.results import RESULTS
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.raw_contents import Contents, raw_of_job

@@ -23,7 +23,7 @@ from fedstage.plan.remembered import cache_folder
 from fedstage.settings.data import DataOption
 from fedstage.settings.data_sets import DataSet
 from fedstage.settings.validation import validate
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import load_json, save_text
 from fedstage.storage.raw_files import raw_files
 
 _DIGITS = 16
@@ -101,7 +101,7 @@ def digests(files: Mapping[str, Path], cache: Path) -> Contents:
     kept = {name: [*mark, read[name]] for name, mark in new.items() if mark[-1] < before * 1e9}
     if kept:
         with suppress(FedstageError):  # where nothing can be kept, files are read every time
-            save_json(cache, known | kept)
+            save_text(cache, json.dumps(known | kept, indent=2))
     return {name: read.get(name) or known[name][-1] for name in files}
 
 

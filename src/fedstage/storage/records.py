@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import RESULTS
 from fedstage.plan.edges import find_origin, made_in_segment
+from fedstage.plan.results import RESULTS
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
@@ -128,8 +128,11 @@ def record_files(root: Path, identity: str) -> Iterator[Path]:
 
 def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:
     """Whether a file is among the outputs of a job, or belongs to its segment."""
-    if name in by_path(job["outputs"]):
-        return True
+    return name in by_path(job["outputs"]) or made_by_segment(root, job, name)
+
+
+def made_by_segment(root: Path, job: Mapping[str, Any], name: str) -> bool:
+    """Whether a job is a segment to which a file belongs."""
     origin = find_origin(name)
     if origin is None or job["stage"] not in ("segment", "logits_segment"):
         return False

@@ -1,6 +1,5 @@
-"""Tables as Parquet with page checksums and a digest of their schema, verified at every read."""
+"""Tables as Parquet whose bytes have SHA-256s, verified at every read."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,21 +8,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedstage.errors import FedstageError
-from fedstage.storage.files import replacing
+from fedstage.storage.files import read_bytes, replacing
+from fedstage.storage.parquet_seals import sealed_parquet, verify_footer, verify_groups
 from fedstage.storage.tensors import describe_damage
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_SCHEMA = b"schema_sha256"
+#: Rows of a row group: no table of ours has more, unless its writer says so.
+ROWS_A_GROUP = 2**20
 
 
-def save_table(path: str | Path, columns: Mapping[str, Any], schema: pa.Schema) -> None:
-    """Write columns as Parquet with page checksums, in the documented `schema`."""
-    described = schema.with_metadata({_SCHEMA: _digest(schema)})
-    table = pa.table({name: columns[name] for name in schema.names}, schema=described)
+def save_table(
+    path: str | Path,
+    columns: Mapping[str, Any],
+    schema: pa.Schema,
+    rows_a_group: int = ROWS_A_GROUP,
+) -> None:
+    """Write columns as Parquet in the documented `schema`, with a digest of each row group."""
+    table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
     with replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        temporary.write_bytes(sealed_parquet(table, path, rows_a_group))
 
 
 def save_rows(path: str | Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
@@ -31,24 +36,59 @@ def save_rows(path: str | Path, rows: Sequence[Mapping[str, Any]], schema: pa.Sc
     save_table(path, {name: [row[name] for row in rows] for name in schema.names}, schema)
 
 
-def load_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file; FedstageError if it is missing, damaged or lacks one of `columns`."""
+def load_table(
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    where: Mapping[str, int] | None = None,
+) -> pa.Table:
+    """Read a Parquet file that `save_table` wrote.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The columns to read, by default all.
+    where : dict, optional
+        Values of integer columns: row groups in which no row can have one of them are neither read
+        nor verified. The others are returned whole.
+
+    Raises
+    ------
+    FedstageError
+        If it is missing, damaged, another file than that of this path, or lacks one of `columns`.
+    """
+    if not Path(path).is_file():
+        raise FedstageError(f"{path}: no such file")
+    raw = memoryview(_map(path) if where else read_bytes(path))
+    try:
+        metadata, digests = verify_footer(raw, path)
+        groups = _groups_with(metadata, where or {})
+        verify_groups(raw, metadata, digests, groups)
+        missing = set(columns or ()) - set(metadata.schema.to_arrow_schema().names)
+        if missing:
+            raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
+        # Not read_table: it imports pyarrow.dataset and thereby pandas, which takes a second.
+        file = pq.ParquetFile(pa.BufferReader(raw), metadata=metadata)
+        return file.read_row_groups(groups, columns=list(columns) if columns else None)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, error) from None
+
+
+def load_foreign_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of the user's, with whatever checksums its pages have.
+
+    Raises
+    ------
+    FedstageError
+        If it is missing or damaged, or lacks one of `columns`.
+    """
     if not Path(path).is_file():
         raise FedstageError(f"{path}: no such file")
     try:
-        # Not read_table: it imports pyarrow.dataset and thereby pandas, which takes a second.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            # Page checksums do not cover the footer, which holds names and types.
-            schema = file.schema_arrow
-            intact = (schema.metadata or {}).get(_SCHEMA) in (None, _digest(schema))
             table = file.read(columns=list(columns) if columns else None)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         detail = str(error).splitlines()[0]
-        expected = "a Parquet file with valid checksums"
-        raise FedstageError(describe_damage(path, expected, detail)) from None
-    if not intact:
-        expected = "a Parquet file with the schema it was written in"
-        raise FedstageError(describe_damage(path, expected))
+        raise FedstageError(f"{path}: truncated or altered, not Parquet ({detail})") from None
     missing = set(columns or ()) - set(table.column_names)
     if missing:
         raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
@@ -61,6 +101,34 @@ def load_frame(path: str | Path) -> "DataFrame":
     return frame
 
 
-def _digest(schema: pa.Schema) -> bytes:
-    text = schema.to_string(show_schema_metadata=False)
-    return hashlib.sha256(text.encode()).hexdigest().encode()
+def _map(path: str | Path) -> pa.Buffer:
+    """Return the bytes of a file, read where they are looked at."""
+    try:
+        return pa.memory_map(str(path)).read_buffer()
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from None
+
+
+def _groups_with(metadata: pq.FileMetaData, where: Mapping[str, int]) -> list[int]:
+    """Return the row groups in which, by their statistics, a row may have these values."""
+    places = {name: metadata.schema.names.index(name) for name in where}
+    return [
+        number
+        for number in range(metadata.num_row_groups)
+        if all(
+            _may_have(metadata.row_group(number).column(places[name]).statistics, value)
+            for name, value in where.items()
+        )
+    ]
+
+
+def _may_have(statistics: pq.Statistics | None, value: int) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return bool(statistics.min <= value <= statistics.max)
+
+
+def _damaged(path: str | Path, error: Exception) -> FedstageError:
+    detail = str(error).splitlines()[0] if str(error) else type(error).__name__
+    expected = "a Parquet file with valid SHA-256s"
+    return FedstageError(describe_damage(path, expected, detail))

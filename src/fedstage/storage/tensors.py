@@ -1,6 +1,6 @@
 """Tensors as safetensors files, verified at every read.
 
-The metadata of a file hold a SHA-256 over its header and payload.
+The metadata of a file hold a SHA-256 over its header and payload, and which file it is.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from fedstage.errors import FedstageError
 from fedstage.storage.files import read_bytes, replacing
+from fedstage.storage.identity import check_identity, identity_of
 from fedstage.weights import Weights
 
 if TYPE_CHECKING:  # stages that only read tables do not wait for torch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # stages that only read tables do not wait for torch
 
 _METADATA = "__metadata__"
 CHECKSUM = "sha256"
+_IDENTITY = "file"
 _BLOCK = 2**18  # bytes read at a time: they stay in the processor's cache
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
@@ -64,7 +66,7 @@ def save_tensors(
     raw = save(contiguous)
     header = read_header(BytesIO(raw))
     payload = memoryview(raw)[header.start :]
-    texts = {key: json.dumps(value) for key, value in (metadata or {}).items()}
+    texts = _texts(path, metadata or {})
     content = header.content | {_METADATA: texts}
     texts[CHECKSUM] = _checksum(content, [payload])
     encoded = _encode(content)
@@ -73,8 +75,21 @@ def save_tensors(
         file.writelines([len(encoded).to_bytes(_LENGTH, "little"), encoded, payload])
 
 
+def _texts(path: str | Path, metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metadata of the file at `path`, which state which file it is, as texts."""
+    identity = identity_of(path)
+    stated = {} if identity is None else {_IDENTITY: identity}
+    return {key: json.dumps(value) for key, value in {**metadata, **stated}.items()}
+
+
 def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
-    """Read tensors, onto the CPU, and metadata; raise FedstageError if the file is damaged."""
+    """Read tensors, onto the CPU, and metadata.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing or damaged, or another one than that of this path.
+    """
     from safetensors.torch import load
 
     raw = read_bytes(path)
@@ -109,8 +124,24 @@ def _parsed(path: str | Path, load: Callable[[], Weights]) -> Weights:
         raise FedstageError(describe_damage(path, "a safetensors file", detail)) from None
 
 
+def verified_spans(path: str | Path) -> list[tuple[int, int]]:
+    """Return begin and end of each tensor of a file, in bytes of its payload, without torch.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing or damaged, or another one than that of this path.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            _verify(path, file)
+            return read_header(file).spans
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+
+
 def _verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
-    """Return the metadata of a safetensors file whose checksum is right."""
+    """Return the metadata of the safetensors file at `path` whose checksum is right."""
     try:
         header = read_header(file)
         stated = header.metadata.pop(CHECKSUM, None)
@@ -122,6 +153,7 @@ def _verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
         intact = False
     if not intact:
         raise FedstageError(describe_damage(path, "a safetensors file with a valid SHA-256"))
+    check_identity(path, metadata.pop(_IDENTITY, None))
     return metadata
 
 

@@ -19,7 +19,7 @@ from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json
-from fedstage.storage.files import load_json
+from fedstage.storage.listed_files import listed_files
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.raw_changes import UNCHANGED, raw_changes
 from fedstage.storage.records import Artefact, by_path, find_artefact, read_settings
@@ -164,13 +164,8 @@ def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
     origin = find_origin(artefact.name)
     if origin is not None and artefact.job["stage"] in ("segment", "logits_segment"):
         return read_by(read_settings(artefact.root / origin.folder / "line.yaml", Line), origin)
-    listed = [artefact.root / runs for runs in inputs.get("runs", ())]
-    runs = [run for path in listed if path.is_file() for run in load_json(path)["runs"]]
-    measured = {"retention_summary": "retention", "clients": "clients"}
-    if key := measured.get(artefact.job["stage"]):
-        return inputs | {"measures": [path for run in runs for path in run[key]]}
-    metrics = [run["metrics"] for run in runs]
-    return inputs | ({"metrics": list(dict.fromkeys(metrics))} if metrics else {})
+    listed = (artefact.root / runs for runs in inputs.get("runs", ()))
+    return inputs | listed_files(artefact.job["stage"], listed)
 
 
 def _section(title: str, content: Mapping[str, Any]) -> list[str]:

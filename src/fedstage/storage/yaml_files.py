@@ -10,6 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.digests import SCHEMA_VERSION, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.validation import validate
+from fedstage.storage.seals import unsealed
 
 S = TypeVar("S", bound=Settings)
 
@@ -73,12 +74,29 @@ def _repeated(root: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:
                 waiting.append(value)
 
 
-def read_line(path: Path, kind: type[S]) -> S:
-    """Read the settings that stage `line` wrote; FedstageError if altered or of another schema."""
+def load_sealed_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping that a stage sealed.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, altered, or another one than that of this path.
+    """
     try:
-        content = load_yaml(path)
+        return unsealed(load_yaml(path), path)
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
+
+
+def read_line(path: Path, kind: type[S]) -> S:
+    """Read the settings that stage `line` wrote.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, altered, that of another line, or of another schema.
+    """
+    content = load_sealed_yaml(path)
     if (found := content.get("schema")) != SCHEMA_VERSION:
         raise FedstageError(f"{path}: schema = {found!r}: this version reads {SCHEMA_VERSION}")
     settings = content.get("settings")

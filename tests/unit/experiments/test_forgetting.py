@@ -1,7 +1,5 @@
 """What still contains a client that an aggregator has forgotten."""
 
-import json
-
 import pytest
 import yaml
 
@@ -12,6 +10,7 @@ from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan.identity import line_id, local_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.stages.forgetting import forgetting
+from fedstage.storage.files import save_json
 
 ONE_SHOT = {"training": "one_shot", "rounds": 1}
 SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
@@ -129,11 +128,11 @@ def test_the_table_has_a_row_a_trace(catalogue, tmp_path):
     traces = traces_of(catalogue, "a", "default")
     source, markdown, csv = (tmp_path / name for name in ("t.json", "t.md", "t.csv"))
     about = {"experiment": "a", "scale": "default", "title": "Forgetting"}
-    source.write_text(json.dumps(about | {"traces": traces}))
+    save_json(source, about | {"traces": traces})
     forgetting(traces=source, markdown=markdown, csv=csv)
     assert len(csv.read_text().splitlines()) == 1 + len(traces)
     assert all(f"`{trace['files']}`" in markdown.read_text() for trace in traces)
-    source.write_text(json.dumps(about | {"traces": []}))
+    save_json(source, about | {"traces": []})
     with pytest.raises(FedstageError, match=r"t\.json: traces = \[\]: must have at least 1 item"):
         forgetting(traces=source, markdown=markdown, csv=csv)
 

@@ -8,6 +8,7 @@ from fedstage.experiments.descriptions import describe_runs
 from fedstage.plan.identity import line_id
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.lines import Line
+from fedstage.storage.files import save_json
 
 BASE = {
     "data": "digits",
@@ -54,7 +55,7 @@ def written(tmp_path):
     (tmp_path / "methods.yaml").write_text(json.dumps(LIBRARY))
     catalogue = load_catalogue({"targets": ["a"], "experiments": {"a": EXPERIMENT}}, tmp_path)
     path = tmp_path / "default.runs.json"
-    path.write_text(json.dumps(describe_runs(catalogue, "a", "default")))
+    save_json(path, describe_runs(catalogue, "a", "default"))
     return catalogue.experiments["a"], catalogue.runs["a", "default"], path
 
 
@@ -84,7 +85,11 @@ def test_runs_of_a_place_differ_in_their_seed(written):
 
 def test_a_damaged_runs_file_is_named(written):
     *_, path = written
-    path.write_text(path.read_text().replace('"clients": 10', '"clients": 0'))
+    damaged = path.read_text().replace('"clients": 10', '"clients": 0')
+    path.write_text(damaged)
+    with pytest.raises(FedstageError, match=r"default\.runs\.json: altered"):
+        read_runs_file(path)
+    save_json(path, json.loads(damaged))  # sealed as it is
     place = r"default\.runs\.json: runs\.0\.candidates\.0\.parts\.0\.federated\.clients = 0"
     with pytest.raises(FedstageError, match=place):
         read_runs_file(path)
@@ -97,7 +102,7 @@ def test_jobs_of_rounds_need_a_federated_run(tmp_path):
     (tmp_path / "methods.yaml").write_text(json.dumps(library))
     catalogue = load_catalogue({"targets": ["a"], "experiments": {"a": experiment}}, tmp_path)
     path = tmp_path / "default.runs.json"
-    path.write_text(json.dumps(describe_runs(catalogue, "a", "default")))
+    save_json(path, describe_runs(catalogue, "a", "default"))
     (run,) = read_runs_file(path).runs
     with pytest.raises(FedstageError, match=r"^method = one_shot, seed = 0: has no rounds; only"):
         _ = run.line

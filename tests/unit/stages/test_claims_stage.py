@@ -1,5 +1,3 @@
-import json
-
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +9,7 @@ from fedstage.results.claims.table import SCHEMA
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.claims import claims
 from fedstage.stages.comparison import comparison
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
 
 ACCURACIES = {"fedsdd": [70.0, 72.0, 71.0], "fedavg": [60.0, 61.0, 61.5]}
@@ -89,13 +88,13 @@ def runs(tmp_path):
         "runs": listed,
     }
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps(content))
+    save_json(path, content)
     return path
 
 
 def make(runs, *wanted, name="claims", **more):
     definitions = runs.parent / "definitions.json"
-    definitions.write_text(json.dumps({"claims": list(wanted)}))
+    save_json(definitions, {"claims": list(wanted)})
     kinds = {"csv": "csv", "parquet": "parquet", "markdown": "md", "html": "html"}
     paths = {kind: runs.parent / f"{name}.{suffix}" for kind, suffix in kinds.items()}
     claims(runs=runs, definitions=definitions, **paths, **more)
@@ -161,8 +160,8 @@ def test_each_claim_is_judged_by_the_table_that_has_its_metric(runs):
 
 
 def test_published_seconds_stand_beside_measured_ones(runs):
-    content = json.loads(runs.read_text())
-    runs.write_text(json.dumps(content | {"metric": "round_s"}))
+    content = load_json(runs)
+    save_json(runs, content | {"metric": "round_s"})
     path = runs.parent / "timings.parquet"
     columns = {"method": ["fedsdd", "fedavg"], "seed": [0, 0], "round_s": [1.0, None]}
     schema = pa.schema([("method", pa.string()), ("seed", pa.int64()), ("round_s", pa.float64())])
@@ -212,7 +211,7 @@ def test_the_commands_make_claims_and_comparison(runs, tmp_path):
 
 def test_claims_and_comparison_are_of_the_tables_metric(runs, tmp_path):
     comparison(runs=runs, figure=tmp_path / "accuracy.png")
-    runs.write_text(json.dumps(json.loads(runs.read_text()) | {"metric": "auc"}))
+    save_json(runs, load_json(runs) | {"metric": "auc"})
     comparison(runs=runs, figure=tmp_path / "area.png")
     assert (tmp_path / "area.png").read_bytes() != (tmp_path / "accuracy.png").read_bytes()
     (row,) = pq.read_table(make(runs, ABOVE)["parquet"]).to_pylist()
@@ -220,8 +219,8 @@ def test_claims_and_comparison_are_of_the_tables_metric(runs, tmp_path):
 
 
 def test_no_figure_without_published_numbers(runs, tmp_path):
-    content = json.loads(runs.read_text())
+    content = load_json(runs)
     del content["published"]
-    runs.write_text(json.dumps(content))
+    save_json(runs, content)
     with pytest.raises(FedstageError, match="no cell has a published number"):
         comparison(runs=runs, figure=tmp_path / "f.png")

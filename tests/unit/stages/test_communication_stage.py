@@ -1,6 +1,5 @@
 """The stage `communication` on files of runs made by hand: C_acc(x) against a plain loop."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.runs import RunLength
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.communication import communication
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
 
@@ -96,7 +96,7 @@ def made(request, tmp_path, monkeypatch):
 
 def make(runs):
     path = Path("runs.json")
-    path.write_text(json.dumps(runs))
+    save_json(path, runs)
     names = ("csv", "parquet", "by_run", "markdown", "html", "figure")
     outputs = {name: path.with_name(f"out_{name}.png") for name in names}
     communication(runs=path, **outputs)

@@ -8,6 +8,7 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.stages.core import core
 from fedstage.stages.partition import partition
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -20,7 +21,7 @@ def parted(tmp_path, **changes):
     """Write a training set and its partition with a core; return their files."""
     train, info = tmp_path / "train.safetensors", tmp_path / "info.json"
     save_tensors(train, {"images": IMAGES, "labels": LABELS})
-    info.write_text(json.dumps({"classes": 10}))
+    save_json(info, {"classes": 10})
     settings = {
         "clients": CLIENTS, "partition": "iid", "validation": 0.2, "core": {}, "seed": 3,
     } | changes  # fmt: skip

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from matplotlib import pyplot
 from PIL import Image
@@ -11,6 +9,7 @@ from fedstage.results.figures.partition import draw_partition, read_histogram
 from fedstage.results.figures.style import save_figure
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.figures import figures
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
 
 #: What runs consist of, which is not read here.
@@ -82,7 +81,7 @@ def runs(tmp_path):
     ]
     content = {"experiment": "e", "scale": "s", "title": "t", "rows": ["method"], "runs": listed}
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps(content))
+    save_json(path, content)
     return path
 
 
@@ -111,7 +110,7 @@ def test_the_same_runs_give_the_same_bytes(runs, suffix):
 
 def test_what_is_drawn_is_the_tables_metric(runs):
     accuracy, partition = (path.read_bytes() for path in make(runs))
-    runs.write_text(json.dumps(json.loads(runs.read_text()) | {"metric": "auc"}))
+    save_json(runs, load_json(runs) | {"metric": "auc"})
     area, same = (path.read_bytes() for path in make(runs))
     assert area != accuracy
     assert same == partition
@@ -161,9 +160,9 @@ def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
 
 
 def test_a_role_may_be_an_axis_of_the_table(runs):
-    content = json.loads(runs.read_text()) | {"rows": ["role", "method"]}
+    content = load_json(runs) | {"rows": ["role", "method"]}
     for run in content["runs"]:
         run["settings"]["role"] = "test"
     expected = [path.read_bytes() for path in make(runs, "without_")]
-    runs.write_text(json.dumps(content))
+    save_json(runs, content)
     assert [path.read_bytes() for path in make(runs, "with_")] == expected

@@ -1,5 +1,4 @@
 import csv
-import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.results.method_properties import Cost
 from fedstage.stages.properties import as_function, properties
+from fedstage.storage.files import save_json
 
 METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
 
@@ -38,7 +38,7 @@ def runs(tmp_path):
     shutil.copy(METHODS, tmp_path)
     catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, tmp_path)
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps(describe_runs(catalogue, "e", "default")))
+    save_json(path, describe_runs(catalogue, "e", "default"))
     return path
 
 

@@ -1,7 +1,6 @@
 """The stage `retention_summary` on measures written by hand, from a resolved experiment."""
 
 import csv
-import json
 import shutil
 from itertools import count
 from pathlib import Path
@@ -18,6 +17,7 @@ from fedstage.plan.retention_files import retention_file, right_file
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.scores import RETAINED
 from fedstage.stages.retention_summary import retention_summary
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
 
@@ -76,7 +76,7 @@ def made(tmp_path, monkeypatch):
 
 
 def make(catalogue):
-    Path("runs.json").write_text(json.dumps(describe_runs(catalogue, "e", "default")))
+    save_json(Path("runs.json"), describe_runs(catalogue, "e", "default"))
     outputs = {name: Path(f"out_{name}.png") for name in OUTPUTS}
     retention_summary(runs=Path("runs.json"), **outputs)
     return outputs

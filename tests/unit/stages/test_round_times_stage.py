@@ -1,5 +1,4 @@
 import csv
-import json
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from fedstage.experiments.descriptions import describe_runs
 from fedstage.plan.jobs import jobs_of
 from fedstage.settings.scores import SECONDS as SECONDS_OF_A_ROUND
 from fedstage.stages.round_times import round_times
+from fedstage.storage.files import save_json
 
 METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
 SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillation": 200.0}
@@ -32,7 +32,7 @@ def write_records(run, slower):
             "machine": {"processor": "P", "cores": 4, "gpu": None},
             "outputs": {"output": {job.file: "0"}},
         }
-        path.write_text(json.dumps(record))
+        save_json(path, record)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def runs(tmp_path, monkeypatch):
     for run in catalogue.runs["e", "default"]:
         write_records(run, slower=10.0 * run.line.seed)
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps(describe_runs(catalogue, "e", "default")))
+    save_json(path, describe_runs(catalogue, "e", "default"))
     return path
 
 

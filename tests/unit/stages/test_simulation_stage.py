@@ -1,5 +1,4 @@
 import csv
-import json
 import shutil
 import statistics
 from pathlib import Path
@@ -14,6 +13,7 @@ from fedstage.experiments.descriptions import describe_runs
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.simulation.schedule import schedule
 from fedstage.stages.simulation import choose_panels, simulation
+from fedstage.storage.files import save_json
 
 LABELS = {"feddf": "FedDF", "fedsdd": "FedSDD"}
 METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
@@ -48,7 +48,7 @@ def write(folder, **changes):
     shutil.copy(METHODS, folder)
     catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, folder)
     path = folder / "runs.json"
-    path.write_text(json.dumps(describe_runs(catalogue, "e", "default")))
+    save_json(path, describe_runs(catalogue, "e", "default"))
     return path
 
 

@@ -1,4 +1,3 @@
-import json
 import re
 import statistics
 from html import unescape
@@ -13,6 +12,7 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.layout import lay_out
 from fedstage.stages.tables import tables
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
 
 ACCURACIES = {
@@ -83,7 +83,7 @@ def runs(tmp_path):
         "runs": listed,
     }
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps(content))
+    save_json(path, content)
     return path
 
 
@@ -124,9 +124,9 @@ def test_csv_and_parquet_hold_the_same_exact_numbers(runs):
 
 
 def test_a_table_may_be_of_another_metric(runs):
-    content = json.loads(runs.read_text())
+    content = load_json(runs)
     changes = {"metric": "auc", "rows": ["method", "partition.alpha"], "columns": []}
-    runs.write_text(json.dumps(content | changes))
+    save_json(runs, content | changes)
 
     paths = make(runs)
 
@@ -156,7 +156,7 @@ def test_the_same_runs_give_the_same_bytes(runs):
     for kind in one:
         assert one[kind].read_bytes() == other[kind].read_bytes()
     assert b"\r" not in one["csv"].read_bytes()
-    assert set(pq.read_schema(one["parquet"]).metadata) == {b"schema_sha256"}  # nothing of pandas
+    assert set(pq.read_metadata(one["parquet"]).metadata) == {b"ARROW:schema", b"fedstage"}
 
 
 def test_nothing_is_printed(runs, capsys):
@@ -216,12 +216,12 @@ def test_a_truncated_metrics_file_is_refused_by_name(runs):
 
 
 def test_published_numbers_are_beside_in_every_file(runs):
-    content = json.loads(runs.read_text())
+    content = load_json(runs)
     content |= {"published": "FedSDD, Table 2", "notes": ["Measured at scale `x`.", "Elsewhere."]}
     numbers = {"scaffold": {"value": 80.0, "std": 1.5, "seeds": 3}, "fedavg": None}
     for run in content["runs"]:
         run["published"] = numbers[run["settings"]["method"]]
-    runs.write_text(json.dumps(content))
+    save_json(runs, content)
     paths = make(runs)
     rows = pq.read_table(paths["parquet"]).to_pylist()
     assert [row["published"] for row in rows] == [80.0, 80.0, None, None]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from sklearn.metrics import roc_auc_score
 
 from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
@@ -34,6 +35,7 @@ from fedstage.stages.logits import logits
 from fedstage.stages.participation import participation
 from fedstage.stages.partition import partition
 from fedstage.storage.files import load_json
+from fedstage.storage.seals import sealed
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.storage.yaml_files import read_line
@@ -303,7 +305,8 @@ def test_line_is_read_back_as_it_was(tmp_path):
 
 def test_line_of_another_schema_is_refused(tmp_path):
     path = written_line(tmp_path)
-    path.write_text(path.read_text().replace("schema: 1", "schema: 99"))
+    other = sealed(yaml.safe_load(path.read_text()) | {"schema": 99}, path)
+    path.write_text(yaml.safe_dump(other))
     with pytest.raises(FedstageError, match=r"line\.yaml: schema = 99: this version reads 1"):
         read_line(path, Line)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fedstage.storage.files import save_json
 from fedstage.storage.raw_changes import raw_changes
 from fedstage.storage.raw_contents import raw_of_job
 
@@ -31,7 +32,7 @@ def root(tmp_path):
 def write_record(root, **raw):
     path = root / "results/logs/dataset/mine-0.record.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"stage": "dataset", "options": {"settings": OPTION}, **raw}))
+    save_json(path, {"stage": "dataset", "options": {"settings": OPTION}, **raw})
 
 
 def said(root, folder=None):

@@ -20,6 +20,7 @@ from fedstage.settings.data import (
 )
 from fedstage.settings.validation import validate
 from fedstage.storage import raw_contents as module
+from fedstage.storage.files import save_json
 from fedstage.storage.raw_contents import digests, raw_contents, raw_digest, raw_of_job, recorded
 from fedstage.storage.raw_files import find_part, place_of, raw_files
 
@@ -155,7 +156,7 @@ def test_data_that_is_not_there_is_what_the_job_has_read(folder, tmp_path):
     before = of(folder)
     record = tmp_path / "a.record.json"
     said = raw_of_job(json.dumps(MINE.model_dump(mode="json")), folder)
-    record.write_text(json.dumps({"stage": "dataset", **said}))
+    save_json(record, {"stage": "dataset", **said})
     assert recorded(record) == raw_contents(MINE, folder)
     (folder / "mine/test.parquet").unlink()
     for place in (folder, folder / "nowhere", None):

@@ -34,6 +34,7 @@ from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
@@ -310,8 +311,8 @@ AGGREGATED = artefacts.aggregated_model(LINE, 2, 0)
 def test_memory_of_a_gpu_is_told_where_one_was_used(jobs):
     place = f"distillation/{Path(DISTILLED).parts[2]}/*2/*_0.record.json"
     (record,) = Path("results/logs").rglob(place)
-    made_on_gpu = json.loads(record.read_text()) | {"peak_gpu_memory_mb": 512}
-    record.write_text(json.dumps(made_on_gpu))
+    made_on_gpu = load_json(record) | {"peak_gpu_memory_mb": 512}
+    save_json(record, made_on_gpu)
     assert shown(DISTILLED).facts["took"].endswith(" MB, 512 MB on the GPU")
 
 
@@ -387,7 +388,7 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     about = {"experiment": "x", "scale": "default", "title": "X", "rows": ["method"]}
     runs.parent.mkdir(parents=True)
     content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}
-    runs.write_text(json.dumps(content))
+    save_json(runs, content)
     outputs = {
         name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html", "latex")
     }
@@ -396,7 +397,10 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     told = shown(table)
     assert told.facts["source"] == f"{source}, the same now"
     assert told.inputs["runs"].keys() == {str(runs)}
-    assert told.inputs["metrics"] == {METRICS: content_digest(Path(METRICS))}
+    now = content_digest(Path(METRICS))
+    assert told.inputs["metrics"] == {METRICS: f"{now}, unchanged"}
+    Path(METRICS).write_text("other")
+    assert shown(table).inputs["metrics"][METRICS].endswith(f", was {now}")
 
 
 def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
@@ -411,14 +415,14 @@ def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
     run |= {"candidates": [{"parts": [part]}], "retention": [measures]}
     about = {"experiment": "x", "scale": "r", "title": "X", "rows": ["method"]}
     runs.parent.mkdir(parents=True, exist_ok=True)
-    runs.write_text(json.dumps(about | {"runs": [run]}))
+    save_json(runs, about | {"runs": [run]})
     names = ("csv", "parquet", "by_run", "overlap", "html", "curves", "venn")
     outputs = {name: table.replace(".md", f".{name}.png") for name in names}
     source = stage_fingerprint("retention_summary")
     call("retention_summary", "retention_summary/x/r", source, runs=runs, markdown=table, **outputs)
     told = shown(table)
     assert told.inputs.keys() == {"runs", "measures"}
-    assert told.inputs["measures"] == {measures: content_digest(Path(measures))}
+    assert told.inputs["measures"] == {measures: f"{content_digest(Path(measures))}, unchanged"}
 
 
 def test_the_command_prints_it(jobs, capsys):
@@ -474,7 +478,7 @@ def test_source_that_has_changed_is_told(jobs, monkeypatch):
 
 def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"source": None}))
+    save_json(record, load_json(record) | {"source": None})
     assert shown(DISTILLED).facts["source"].startswith("not recorded")
 
 
@@ -500,14 +504,14 @@ def test_settings_that_are_gone_are_told(jobs):
 
 def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
-    content = json.loads(record.read_text())
+    content = load_json(record)
     copies = {}
     for number in range(12):
         name = f"results/copy_{number:02d}.json"
         shutil.copyfile(INFO, name)
         copies[name] = content_digest(Path(INFO))
     content["inputs"]["info"] = copies
-    record.write_text(json.dumps(content))
+    save_json(record, content)
     Path("results/copy_11.json").write_text("other")
     told = shown(DISTILLED)
     assert len(told.inputs["info"]) == 9

@@ -23,7 +23,7 @@ from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ParquetData
 from fedstage.storage.raw_files import find_part
-from fedstage.storage.tables import load_table
+from fedstage.storage.tables import load_foreign_table
 
 _IMAGE_COLUMNS = ("img", "image")
 _MOST_CLASSES = 100_000  # that have no names: beyond that, a label is a mistake
@@ -118,7 +118,7 @@ def _read_column(
     kind = schema.field(column).type
     if not any(is_one(kind) for is_one in types.values()):
         raise FedstageError(f"{where}: column is {kind}, must be {' or '.join(types)}")
-    values = load_table(path, [column]).column(column)
+    values = load_foreign_table(path, [column]).column(column)
     if values.null_count:
         row = pc.index(values.is_null(), True).as_py()
         raise FedstageError(f"{path}: row {row}: {column} = null: a value is required")
@@ -216,7 +216,9 @@ def _images(
     pixels = np.empty((len(rows), *(shape or ())), np.uint8)
     done = 0
     for file, own in _rows_by_file(files, rows):
-        encoded = pc.struct_field(load_table(file.path, [file.image]).column(file.image), "bytes")
+        encoded = pc.struct_field(
+            load_foreign_table(file.path, [file.image]).column(file.image), "bytes"
+        )
         first = _decode_row(file, encoded, size, own[0])
         if shape is None:
             shape = first.shape

@@ -6,10 +6,8 @@ With full participation each client moves as much. Beside them stand the bytes o
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.communication.files import client_models, held_files, holds_one, traffic_files
@@ -17,7 +15,7 @@ from fedstage.results.runs_file import Part
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.tables import load_table
-from fedstage.storage.tensors import read_header
+from fedstage.storage.tensors import verified_spans
 
 #: The phase of all rounds of a federated line; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
@@ -108,15 +106,8 @@ def held_bytes(part: Part) -> int:
 
 
 def tensor_bytes(path: str) -> int:
-    """Return the stored bytes of the tensors in a file; only its header is read."""
-    try:
-        with Path(path).open("rb") as file:
-            spans = read_header(file).spans
-    except FileNotFoundError:
-        raise FedstageError(f"{path}: no such file") from None
-    except ValueError:
-        raise FedstageError(f"{path}: no safetensors file, its header cannot be read") from None
-    return sum(end - start for start, end in spans)
+    """Return the stored bytes of the tensors in a file, which is verified as a whole."""
+    return sum(end - start for start, end in verified_spans(path))
 
 
 def total(phases: Iterable[Phase]) -> Moved:

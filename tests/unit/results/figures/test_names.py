@@ -1,5 +1,3 @@
-import json
-
 import pandas as pd
 import pytest
 
@@ -8,6 +6,7 @@ from fedstage.results.figures.partition import draw_partition
 from fedstage.results.runs_file import Candidate, ExperimentRun, Part
 from fedstage.settings.lines import LocalLine
 from fedstage.settings.runs import RunLength
+from fedstage.storage.files import save_json
 
 CENTRES, CLASSES = ("Basel", "Bern"), ("ill", "well")
 TABLE = {"name": "table", "folder": "mine", "client_column": "centre"}
@@ -34,7 +33,7 @@ def run(info, partition="natural"):
 def info(tmp_path):
     def write(name="info", **names):
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({"client_names": CENTRES, "class_names": CLASSES} | names))
+        save_json(path, {"client_names": CENTRES, "class_names": CLASSES} | names)
         return str(path)
 
     return write

@@ -11,6 +11,7 @@ from fedstage.results.retention.runs import RunRetention, read_retention, steps
 from fedstage.results.retention.table import run_rows, shown_rows, table_rows, table_schema
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.lines import Line
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
 
@@ -154,7 +155,7 @@ def test_of_a_choice_the_chosen_candidate_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("one", (1,))
     write("two", (1, 2))
-    (tmp_path / "chosen.json").write_text('{"chosen": {"rate": 2}}')
+    save_json("chosen.json", {"chosen": {"rate": 2}})
     parts = described().model_dump(mode="json", by_alias=True)["candidates"][0]["parts"]
     run = described(
         retention=["one.parquet", "two.parquet"],

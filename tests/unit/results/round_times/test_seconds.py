@@ -1,4 +1,3 @@
-import json
 import re
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from fedstage.results.round_times.seconds import (
     spread,
 )
 from fedstage.settings.lines import Line
+from fedstage.storage.files import load_json, save_json
 
 LINE = Line.model_validate(
     {
@@ -54,7 +54,7 @@ def write_record(root, file, stage, seconds, made="2026-01-01T00:00:00+00:00", *
         "inputs": {},
         "outputs": {"output": {file: "0123456789abcdef"}},
     }
-    path.write_text(json.dumps(record | changes))
+    save_json(path, record | changes)
     return path
 
 
@@ -108,7 +108,7 @@ def test_seconds_of_segments_are_of_several_jobs(root, stage):
     folder.mkdir()
     name = f"segment_0001_0003_groups_0_{line_id(undistilled(LINE))}.record.json"
     record = {"stage": stage, "made": "2026", "compute_s": 9.0, "outputs": {}, "options": {}}
-    (folder / name).write_text(json.dumps(record))
+    save_json(folder / name, record)
     with pytest.raises(FedstageError, match=r"seconds are of several jobs; .*granularity = 'part"):
         read_times(root, LINE, ROUNDS)
 
@@ -151,9 +151,9 @@ def test_records_of_versions_without_machines_are_read(tmp_path):
     line = undistilled(LINE)
     for job in jobs_of(line, 1):
         path = write_record(tmp_path, job.file, job.stage, 1.0)
-        record = json.loads(path.read_text())
+        record = load_json(path)
         del record["machine"]
-        path.write_text(json.dumps(record))
+        save_json(path, record)
     machines = {timed.machine for timed in read_times(tmp_path, line, 1).values()}
     assert machines == {("unknown", 0, "cpu")}
 

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +5,7 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.tables.runs import last_rounds, read_metrics, read_runs
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
 
 #: What runs consist of, which is not read here.
@@ -72,7 +71,7 @@ def write_runs(folder, settings, rows=("method",), columns=(), accuracies=(50.0,
         "runs": runs,
     }
     path = folder / "runs.json"
-    path.write_text(json.dumps(content | changes))
+    save_json(path, content | changes)
     return path
 
 
@@ -111,9 +110,9 @@ def test_settings_keep_their_types(tmp_path):
 
 def test_last_rounds_keeps_runs_apart_that_share_their_metrics_file(tmp_path):
     path = write_runs(tmp_path, [point("fedavg"), point("scaffold")])
-    content = json.loads(path.read_text())
+    content = load_json(path)
     content["runs"][1]["metrics"] = content["runs"][0]["metrics"]
-    path.write_text(json.dumps(content))
+    save_json(path, content)
     _, frame = read_runs(path)
     last = last_rounds(frame)
     assert list(last["method"]) == ["fedavg", "scaffold"]
@@ -229,10 +228,10 @@ def test_runs_json_is_checked(tmp_path, changes, message):
 
 
 def with_numbers(path, numbers, **changes):
-    content = json.loads(path.read_text()) | {"published": "FedSDD, Table 2"} | changes
+    content = load_json(path) | {"published": "FedSDD, Table 2"} | changes
     for run, number in zip(content["runs"], numbers, strict=True):
         run["published"] = number
-    path.write_text(json.dumps(content))
+    save_json(path, content)
     return path
 
 
@@ -274,11 +273,11 @@ def test_the_maximum_of_an_aggregator_is_over_its_training_and_its_end(tmp_path)
     """Of one run the end is the highest, of the other a round before."""
     points = [point(seed=seed) for seed in (0, 1)]
     path = write_runs(tmp_path, points, accuracies=(60.0,), also=["maximum"])
-    content = json.loads(path.read_text())
+    content = load_json(path)
     for run, accuracies in zip(content["runs"], ([59.0, 58.0], [70.0, 50.0]), strict=True):
         later = tmp_path / f"later{run['settings']['seed']}.parquet"
         run["over_rounds"] = write_metrics(later, accuracies)
-    path.write_text(json.dumps(content))
+    save_json(path, content)
     _, frame = read_runs(path)
     assert list(frame["as_released"]) == [60.0, 70.0]
     assert list(frame["top1_accuracy"]) == [60.0, 60.0]

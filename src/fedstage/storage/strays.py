@@ -1,0 +1,50 @@
+"""Temporary files that killed writers have left.
+
+Their names say who wrote them: the machine, because another one may share the folder, and the
+process there.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_NAME = re.compile(r"\..+\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
+
+
+def temporary_name(name: str) -> str:
+    """Return the name under which this process writes a file of this name."""
+    return f".{name}.{machine()}.{os.getpid()}.tmp"
+
+
+def machine() -> str:
+    """Return the name of this machine, without dots."""
+    return socket.gethostname().replace(".", "-") or "machine"
+
+
+def is_stray(path: Path) -> bool:
+    """Whether a file is a temporary one of a process of this machine that has ended."""
+    match = _NAME.fullmatch(path.name)
+    return match is not None and match["machine"] == machine() and not _runs(int(match["process"]))
+
+
+def remove_strays(paths: Iterable[Path]) -> list[Path]:
+    """Remove the strays among files, and return them."""
+    found = [path for path in paths if is_stray(path)]
+    for path in found:
+        with suppress(OSError):  # another process may do the same
+            path.unlink(missing_ok=True)
+    return found
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this machine exists, be it somebody else's."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,100 @@
+"""What is wrong with artefacts: content, which file they are, and what they were made from."""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.plan.results import RESULTS
+from fedstage.storage.files import load_json
+from fedstage.storage.provenance import SUFFIX, content_digest
+from fedstage.storage.records import by_path, made_by_segment
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import verified_spans
+from fedstage.storage.yaml_files import load_sealed_yaml
+
+Faults = Iterator[tuple[str, str]]
+#: The latest record of a job that made a file, and the digest of the file in it.
+Record = tuple[dict[str, Any], str | None]
+
+#: Files without an entry (figures, CSV, Markdown) have no digest but that in their job's record.
+_READERS: dict[str, Callable[[Path], object]] = {
+    ".safetensors": verified_spans,
+    ".parquet": load_table,
+    ".json": load_json,
+    ".yaml": load_sealed_yaml,
+}
+
+
+def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults:
+    """Yield each file below a working folder that is not what a stage wrote, and what is wrong.
+
+    Content and identity are those that a file states in itself. The records of jobs say what was
+    written, and from which content of which files; only files that are `finished` are compared with
+    them, since what is made anew may have other inputs by now. A file of a segment has no digest in
+    a record, and no input that is gone is compared: it may have been temporary.
+    """
+    records, damaged = _read_records(root / RESULTS / "logs")
+    yield from damaged
+    made = _latest(records)
+    digest = cache(lambda name: content_digest(root / name))
+    for name in names:
+        wrong = _content(root, name)
+        if wrong is None and name in finished:
+            wrong = _edges(root, name, made, records, digest)
+        if wrong is not None:
+            yield name, wrong
+
+
+def _content(root: Path, name: str) -> str | None:
+    """Return what is wrong with what a file says itself."""
+    reader = _READERS.get(Path(name).suffix)
+    try:
+        if reader is not None:
+            reader(root / name)
+    except FedstageError as error:
+        return str(error).removeprefix(f"{root / name}: ").partition("; delete it")[0]
+    return None
+
+
+def _edges(
+    root: Path,
+    name: str,
+    made: Mapping[str, Record],
+    records: Iterable[dict[str, Any]],
+    digest: Callable[[str], str | None],
+) -> str | None:
+    """Return what is wrong by the record of the job that made a file."""
+    job, then = made.get(name, ({}, None))
+    if then is None:
+        return None
+    if digest(name) != then:
+        if any(made_by_segment(root, one, name) for one in records if one["made"] >= job["made"]):
+            return None
+        return f"is not what its job wrote: {digest(name)}, was {then}"
+    for path, read in by_path(job["inputs"]).items():
+        now = digest(path)
+        if now is not None and read is not None and now != read:
+            return f"was made from another {path}: {read}, is {now} now"
+    return None
+
+
+def _latest(records: Iterable[dict[str, Any]]) -> dict[str, Record]:
+    """Return the latest record that names each file among its job's outputs."""
+    ordered = sorted(records, key=lambda job: str(job["made"]))
+    return {
+        name: (job, written) for job in ordered for name, written in by_path(job["outputs"]).items()
+    }
+
+
+def _read_records(logs: Path) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """Return all records below a folder, and those that are damaged with what is wrong."""
+    read, damaged = [], []
+    for path in sorted(logs.rglob(f"*{SUFFIX}")):
+        try:
+            read.append(load_json(path))
+        except FedstageError as error:
+            name = path.relative_to(logs.parent.parent).as_posix()
+            damaged.append((name, str(error).removeprefix(f"{path}: ")))
+    return read, damaged

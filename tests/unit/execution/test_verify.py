@@ -1,0 +1,99 @@
+"""`fedstage verify`, on summaries as snakemake prints them, and what killed processes leave."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedstage.execution import leftovers, missing
+from fedstage.execution.cli import main
+from fedstage.execution.leftovers import sweep
+from fedstage.storage.files import save_json
+from fedstage.storage.strays import machine
+
+HEAD = "output_file\tdate\trule\tlog-file(s)\tstatus\tplan"
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path, monkeypatch):
+    """Leave the real sockets of this user alone."""
+    for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(leftovers, "_SHARED", str(tmp_path))
+
+
+@pytest.fixture
+def summary(tmp_path, monkeypatch):
+    """Let snakemake know of three files, of which one is made anew and one is gone."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        save_json(f"results/{name}.json", {"x": 1})
+    rows = [("a", "ok", "no update"), ("b", "ok", "update pending"), ("c", "missing", "no update")]
+    lines = [f"results/{name}.json\t-\trule\t-\t{how}\t{plan}" for name, how, plan in rows]
+    commands = []
+
+    def answer(command, **options):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0, "\n".join([HEAD, *lines]), "")
+
+    monkeypatch.setattr(missing.subprocess, "run", answer)
+    return lines
+
+
+def test_what_is_wrong_is_printed_with_the_command_that_makes_it_again(summary, capsys):
+    Path("results/a.json").write_text("{}")
+    Path("results/b.json").write_text("{")
+    assert main(["verify", "a table", "--configfile", "my.yaml"]) == 1
+    said = capsys.readouterr()
+    lines = [line.partition(" (")[0].partition(": ")[::2] for line in said.out.splitlines()]
+    assert lines == [
+        ("results/c.json", "is gone"),
+        (
+            "results/a.json",
+            "has no SHA-256 under the key 'fedstage': altered, or an older version wrote it",
+        ),
+        ("results/b.json", "truncated or altered, not JSON"),
+    ]
+    assert said.err == (
+        "fedstage verify: 3 wrong or gone, of 2 files there; to make them again: snakemake --cores "
+        "all --configfile my.yaml --force results/c.json results/a.json "
+        "results/b.json\n"
+    )
+
+
+def test_all_is_well(summary, capsys):
+    summary.pop()
+    assert main(["verify"]) == 0
+    assert capsys.readouterr().out.startswith("2 files are what they say")
+
+
+def test_results_are_in_the_folder_of_the_option(summary, monkeypatch, capsys):
+    summary.pop()
+    folder = str(Path.cwd())
+    monkeypatch.chdir("/")
+    Path(folder, "results/a.json").write_text("{}")
+    assert main(["verify", "--directory", folder]) == 1
+    assert "results/a.json: has no SHA-256" in capsys.readouterr().out
+
+
+def test_what_ended_processes_left_is_removed(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+
+    place, host = tmp_path / f"fedstage-{os.getuid()}", socket.gethostname()
+    place.mkdir()
+    alive = [f"{host}-{os.getpid()}.sock", f"elsewhere-{process.pid}.sock", "other"]
+    dead = [f"{host}-{process.pid}.sock{end}" for end in ("", ".lock", ".log")]
+    dead.append(f"{host}-job7-{process.pid}.sock")
+    for name in (*alive, *dead):
+        (place / name).touch()
+    stray = tmp_path / f"results/x/.a.{machine()}.{process.pid}.tmp"
+    stray.parent.mkdir(parents=True)
+    stray.touch()
+    removed = sweep(tmp_path, {"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert set(removed) == {stray, *(place / name for name in dead)}
+    assert sorted(path.name for path in place.iterdir()) == sorted(alive)
+    assert not stray.exists()

@@ -1,0 +1,110 @@
+"""A small working folder that stages have written: one round of two groups, taught."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedstage.execution.cli import main
+from fedstage.plan import artefacts, data_files, edges
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.identity import partition_settings
+from fedstage.settings.groups import group_slots
+from fedstage.settings.lines import Line
+
+SMALL = Line.model_validate(
+    {
+        "data": {"digits": {"test": 80, "held_out": 30}},
+        "clients": 4,
+        "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 8}},
+        "validation": 0.2,
+        "participants": 4,
+        "model": "logistic_regression",
+        "global_models": 2,
+        "local": "scaffold",
+        "client": {"epochs": 1, "batch_size": 500, "learning_rate": 0.05},
+        "ensemble": "aggregated",
+        "global": "designated",
+        "server": {"steps": 2, "batch_size": 20, "learning_rate": 0.05},
+        "numerics": {"device": "cpu"},
+        "seed": 5,
+    }
+)
+
+
+def stage(name, log, **options):
+    """Run a stage by its command, as a rule does."""
+    arguments = [name, "--log", f"results/logs/{log}.log"]
+    for option, value in options.items():
+        if value not in (None, []):
+            values = value if isinstance(value, list | tuple) else [value]
+            arguments += [f"--{option.replace('_', '-')}", *map(str, values)]
+    assert main(arguments) == 0, arguments
+
+
+def make(line):
+    data, info = line.data, data_files.data_file(line.data, "info")
+    parts = {part: data_files.data_file(data, part) for part in ("train", "test", "held_out")}
+    stage("dataset", "dataset/d", settings=as_json(canonical(data)), **parts, info=info)
+    clients, histogram = data_files.clients_table(line), data_files.label_histogram(line)
+    settings = as_json(partition_settings(line))
+    train = parts["train"]
+    stage("partition", "partition/p", settings=settings, train=train, output=clients,
+          histogram=histogram)  # fmt: skip
+    plan = {"clients": 4, "participants": 4, "seed": 5, "first": 1, "last": 100}
+    stage("participation", "participation/p", **plan,
+          output=data_files.participation_table(line, 1))  # fmt: skip
+    for group in (0, 1):
+        output = artefacts.initial_model(data, line.model, line.seed, group)
+        settings = as_json({"model": canonical(line)["model"], "seed": line.seed})
+        stage("initial_model", f"initial_model/{group}", settings=settings, group=group, info=info,
+              output=output)  # fmt: skip
+    rounds(line)
+
+
+def rounds(line):
+    owner = artefacts.owner(line, 1, 0)
+    for one in dict.fromkeys([line, owner]):
+        settings, output = as_json(canonical(one)), artefacts.line_file(one)
+        stage("line", f"line/{Path(output).parent.name}", settings=settings, output=output)
+    for group in (0, 1):
+        for slot in group_slots(owner, group):
+            update = artefacts.updates(owner, 1, group)[list(group_slots(owner, group)).index(slot)]
+            stage("local_training", f"local_training/{group}-{slot}",
+                  **edges.local_training(owner, 1, group, slot), round=1, group=group,
+                  slots=[slot], outputs=[update])  # fmt: skip
+        stage("aggregation", f"aggregation/{group}", **edges.aggregation(owner, 1, group),
+              output=artefacts.aggregated_model(owner, 1, group),
+              participants=artefacts.participants_table(owner, 1, group),
+              new_state=artefacts.round_state(owner, 1, group))  # fmt: skip
+        stage("logits", f"logits/{group}",
+              **edges.logits(owner, 1, group, "aggregated", "held_out"), members="aggregated",
+              output=artefacts.logits_file(owner, 1, group, "aggregated", "held_out"))  # fmt: skip
+    stage("distillation", "distillation/0", **edges.distillation(line, 1, 0), round=1, group=0,
+          output=artefacts.global_model(line, 1, 0))  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def small_folder(tmp_path_factory):
+    folder, before = tmp_path_factory.mktemp("small"), Path.cwd()
+    try:
+        os.chdir(folder)
+        make(SMALL)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def small(small_folder, tmp_path, monkeypatch):
+    """A copy of it, as the working folder."""
+    shutil.copytree(small_folder, tmp_path / "small")
+    monkeypatch.chdir(tmp_path / "small")
+    return tmp_path / "small"
+
+
+@pytest.fixture
+def small_line():
+    """The line of the small folder."""
+    return SMALL

@@ -20,6 +20,7 @@ from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
+from fedstage.settings.suggestions import suggest
 from fedstage.stages import find_stage
 from fedstage.storage.provenance import write_record
 
@@ -156,7 +157,8 @@ def _kind(hint: Any) -> dict[str, Any]:
 
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
-        print(f"fedstage: {command!r}: no such stage", file=sys.stderr)
+        hint = suggest(command, [*STAGES, *COMMANDS])
+        print(f"fedstage: {command!r}: no such stage{hint}", file=sys.stderr)
     stages = "\n".join(f"  {name:21}{stage.about}" for name, stage in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")

@@ -39,6 +39,7 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw, merge_each
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
@@ -237,7 +238,10 @@ def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
     if not found:
         listed = ", ".join(sorted(known.values()))
-        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {listed}")
+        raise FedstageError(
+            f"config.yaml: targets = {target!r}: unknown; use one of {listed}"
+            f"{suggest(target, known.values())}"
+        )
     return found
 
 

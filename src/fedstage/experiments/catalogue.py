@@ -7,6 +7,7 @@ No torch, no pandas here.
 
 import fnmatch
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -103,7 +104,9 @@ def load_catalogue(
     checked = validate(Config, dict(config), "config.yaml")
     if arguments is None:
         return resolve_all(checked, folder)
-    names = named_experiments(checked, experiment_names(checked, folder), arguments)
+    every = experiment_names(checked, folder)
+    arguments = with_scales(arguments, every)
+    names = named_experiments(checked, every, arguments)
     if names is None:
         return resolve_all(checked, folder)
     catalogue = resolve_all(checked, folder, names)
@@ -120,6 +123,12 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
         return None
     asked = {name for name in known if re.search(rf"\b{name}/|experiment={name},", arguments)}
     return asked.union(*targets)
+
+
+def with_scales(arguments: str, known: Collection[str]) -> str:
+    """Return arguments in which the name of an experiment alone has its scale, `default`."""
+    words = shlex.split(arguments)
+    return shlex.join(f"{word}/default" if word in known else word for word in words)
 
 
 def resolve_all(config: Config, folder: Path, names: Collection[str] | None = None) -> Catalogue:

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from fedstage.settings.base import Choice
-
 
 def suggest(given: Any, known: Iterable[str]) -> str:
     """Return ``; did you mean 'client'?`` for the known name nearest to one, or nothing."""
@@ -51,4 +49,6 @@ def _below(kind: type[BaseModel], place: Sequence[int | str]) -> Iterator[type[B
 
 
 def _names(kind: Any) -> tuple[str, ...]:
-    return kind.names() if isinstance(kind, type) and issubclass(kind, Choice) else ()
+    """Return the names of the alternatives that a class describes, if it is one of a choice."""
+    fields = kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+    return get_args(fields["name"].annotation) if "name" in fields else ()

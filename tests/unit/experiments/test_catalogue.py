@@ -198,7 +198,9 @@ def test_target_names_an_experiment_and_a_scale(target, expected):
 def test_unknown_target_lists_the_known_ones(tmp_path):
     with pytest.raises(FedstageError) as caught:
         load(tmp_path, targets=["a", "a/maxi"])
-    assert str(caught.value) == ("config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini")
+    assert str(caught.value) == (
+        "config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini; did you mean 'a/mini'?"
+    )
 
 
 def test_targets_may_be_files_of_the_folder(tmp_path):

@@ -239,7 +239,8 @@ def test_unknown_method_lists_the_known_ones():
         runs(grid={"method": ["fedavg", "fedsgd"]}, methods={"own": {}})
     assert str(caught.value) == (
         "a/default: method = 'fedsgd': unknown; use one of "
-        "centralised, fedavg, feddf, fedprox, fens, local_only, own"
+        "centralised, fedavg, feddf, fedprox, fens, local_only, own; did you mean "
+        "'feddf'?"
     )
 
 

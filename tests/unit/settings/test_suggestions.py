@@ -24,7 +24,11 @@ EXPERIMENT = {"title": "e", "scales": {"default": {}}}
         (Line, {"cleint": {}}, "client"),
         (Line, {"globl": "basic"}, "global"),  # a key by its alias
         (Line, {"client": LINE["client"] | {"batchsize": 3}}, "batch_size"),
-        (Line, {"client": LINE["client"] | {"schedule": {"step": {"mile": [0.5]}}}}, "milestones"),
+        (
+            Line,
+            {"client": LINE["client"] | {"schedule": {"step": {"milestone": [0.5]}}}},
+            "milestones",
+        ),
         (Line, {"partition": {"dirichlet": {"alfa": 0.1, "alpha": 1.0}}}, "alpha"),
         (Line, {"architectures": [{"cnn_small": {"widht": 3}}]}, "width"),
         (Line, {"model": "cnn_smal"}, "cnn_small"),

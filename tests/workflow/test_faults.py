@@ -35,7 +35,7 @@ def test_the_fault_of_a_job_stands_last_and_alone(project):
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("tyni", "fedstage: tyni: no experiment, rule or file of this name; did you mean 'tiny'?"),
+        ("tyny", "fedstage: tyny: no experiment, rule or file of this name; did you mean 'tiny'?"),
         ("tiny/mini", "fedstage: tiny/mini: no such scale; use one of tiny/default"),
         (
             "results/tables/tyni/default.md",

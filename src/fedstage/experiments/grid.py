@@ -90,13 +90,17 @@ def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
             raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")
         if axis not in axes and axis != "seed" and len(values) > 1:
             raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
-        labels = [name for name, _ in named(values)]
-        for place, name in enumerate(labels):
-            if name in labels[:place]:
-                raise FedstageError(
-                    f"{where}: grid.{axis}: {name!r} stands there {labels.count(name)} times; "
-                    "leave one"
-                )
+        if isinstance(values, list):
+            _check_twice(f"{where}: grid.{axis}", axis, values)
+
+
+def _check_twice(where: str, axis: str, values: list[Any]) -> None:
+    full = [plain(axis.rpartition(".")[2], value) for value in values]
+    for place, value in enumerate(full):
+        if value in full[:place]:
+            raise FedstageError(
+                f"{where}: {values[place]!r} stands there {full.count(value)} times; leave one"
+            )
 
 
 def _check_names(where: str, table: Table, axes: list[str], allowed: set[str]) -> None:

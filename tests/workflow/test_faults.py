@@ -3,13 +3,10 @@
 from collections import Counter
 
 import pytest
+import yaml
+from tests.workflow.conftest import tiny_config
 
 pytestmark = pytest.mark.workflow
-
-
-def last_line(run):
-    *_, blank, line = ["", *run.output.splitlines()]
-    return blank, line
 
 
 def test_a_bad_setting_is_one_line(project):
@@ -21,15 +18,48 @@ def test_a_bad_setting_is_one_line(project):
     assert "common.smk" not in run.output
 
 
-def test_the_fault_of_a_job_stands_last_and_alone(project):
-    client = {"epochs": 1, "batch_size": 32, "learning_rate": 1e30}
-    run = project.configure(methods=["fedavg"], client=client).call()
+WEIGHTS = {"file": "b.pth", "sha256": "0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"numerics": {"device": "cuda"}}, "numerics.device = 'cuda': this machine has 0 usable"),
+        (
+            {
+                "data": {"cifar10": {"held_out": 9}},
+                "model": {"efficientnet_b0": {"weights": WEIGHTS}},
+            },
+            "model.weights.file = 'b.pth': no such file below ",
+        ),
+    ],
+)
+def test_what_this_machine_lacks_is_told_before_any_job(project, changes, told):
+    project.configure(methods=["fedavg"], **changes)
+    run = project.call("--dry-run", CUDA_VISIBLE_DEVICES="", FEDSTAGE_DATA=str(project.path))
     assert run.code == 1
-    blank, line = last_line(run)
+    assert run.output.splitlines()[-1].startswith(f"fedstage: {told}")
+
+
+def test_the_fault_of_a_job_stands_last_and_alone(project):
+    partition = {"dirichlet": {"alpha": 1e-6, "min_samples": 300, "max_draws": 1}}
+    run = project.configure(methods=["fedavg"], partition=partition).call()
+    assert run.code == 1
+    *_, before, blank, line = run.output.splitlines()
+    assert before == "At least one job did not complete successfully."
     assert blank == ""
-    assert line.startswith("fedstage local_training: client ")
-    assert "lower client.learning_rate" in line
-    assert "At least one job did not complete successfully." in run.output.split(line)[-2]
+    assert line.startswith("fedstage partition: partition.max_draws = 1: no Dirichlet draw gave")
+
+
+def test_bad_data_is_told_before_any_training(project):
+    config = tiny_config(methods=["fedavg"])
+    experiment = config["experiments"]["tiny"]
+    experiment["grid"]["data"] = {"good": "digits", "bad": {"parquet": {"folder": "flowers"}}}
+    experiment["table"] = {"rows": ["data"], "columns": ["method"]}
+    (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+    run = project.call(cores=1, FEDSTAGE_DATA=str(project.path))
+    assert run.output.splitlines()[-1].startswith("fedstage dataset: ")
+    assert run.trained() == []
 
 
 @pytest.mark.parametrize(

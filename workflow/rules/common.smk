@@ -19,6 +19,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.execution.faults import faults
+from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import dropping_of, files_of, files_of_rounds
@@ -168,6 +169,27 @@ def as_option(settings):
 def quantisation(wildcards):
     how = precise_line(wildcards).quantisation
     return as_option(None if how.name == "none" else how)
+
+
+def initial_settings(wildcards):
+    """Return the settings of initial weights; a file that they start from must be there."""
+    settings = found("initial", wildcards.initial).settings
+    made = Path(f"results/initial_models/{wildcards.initial}/group_0.safetensors")
+    explained(check_weights, settings.model, default_folder(), made)
+    return settings
+
+
+def new_line(wildcards):
+    """Return the settings of a line; of one that is new, this machine must have the device.
+
+    Not where jobs go to other machines or into containers, nor for what has been trained already.
+    """
+    line = line_of(wildcards)
+    made = Path("results", wildcards.folder, wildcards.line, "line.yaml").exists()
+    here = workflow.is_main_process and workflow.resource_settings.nodes is None
+    if here and not made and not workflow.deployment_settings.deployment_method:
+        explained(check_device, line.numerics.device)
+    return line
 
 
 def in_order(line):

@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 import yaml
-from tests.workflow.conftest import tiny_config
 
 pytestmark = pytest.mark.workflow
 
@@ -52,7 +51,9 @@ def test_the_fault_of_a_job_stands_last_and_alone(project):
 
 
 def test_bad_data_is_told_before_any_training(project):
-    config = tiny_config(methods=["fedavg"])
+    config = yaml.safe_load(
+        (project.configure(methods=["fedavg"]).path / "config.yaml").read_text()
+    )
     experiment = config["experiments"]["tiny"]
     experiment["grid"]["data"] = {"good": "digits", "bad": {"parquet": {"folder": "flowers"}}}
     experiment["table"] = {"rows": ["data"], "columns": ["method"]}

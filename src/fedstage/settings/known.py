@@ -87,13 +87,13 @@ def _check_model(data: Data, model: Model) -> Iterator[str]:
         yield f"{where}: needs 3 channels, and images of data = {data.name} have {shape[0]}"
 
 
-def check_same_shape(data: DataSet, public: Public) -> Iterator[str]:
-    """Yield that a public set's images differ in shape from the clients'."""
+def check_channels(data: DataSet, public: Public) -> Iterator[str]:
+    """Yield that a public set's images have other channels than the clients', so no model fits."""
     if not isinstance(public, DataSet):
         return
     one, other = data.known.shape, public.known.shape
-    if None not in (one, other) and one != other:
+    if one is not None and other is not None and one[0] != other[0]:
         yield (
-            f"public = {public.name}: images of shape {list(other or ())}, and those of data = "
-            f"{data.name}, for which models are, have {list(one or ())}"
+            f"public = {public.name}: images of shape {list(other)}, and those of data = "
+            f"{data.name}, which the models are for, have {list(one)}"
         )

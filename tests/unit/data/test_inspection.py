@@ -217,7 +217,7 @@ def test_what_is_in_a_table(tmp_path, capsys):
 def test_what_is_in_images(tmp_path, capsys):
     files = {"train-0.parquet": images(), "test.parquet": images((1, 1))}
     assert check(tmp_path, files, {"held_out": 1}) == 0
-    head, samples, classes, *rest = capsys.readouterr().out.splitlines()
+    _, samples, classes, *rest = capsys.readouterr().out.splitlines()
     assert (
         samples == "  samples: 3 for training, 2 for testing, 1 held out; each of shape [3, 8, 8]"
     )

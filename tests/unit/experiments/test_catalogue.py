@@ -148,7 +148,7 @@ def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
 
 def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
     names = {data.name for data in catalogue.data.values()}
-    assert names == {"digits", "svhn"}
+    assert names == {"cifar10", "digits", "svhn"}
     lines = federated(catalogue).values()
     (public,) = {line.public for line in lines if line.public.name == "svhn"}
     assert data_id(public) in catalogue.data
@@ -369,8 +369,9 @@ def test_targets_can_be_patterns(targets, found):
 
 
 def test_a_pattern_names_something():
-    with pytest.raises(FedstageError, match=r"targets = '\*/nonsuch': unknown; use one of "):
-        load_catalogue({"targets": ["*/nonsuch"]}, WORKFLOW, "")
+    told = r"targets = 'fedsdd_t\*/nonsuch': unknown; use one of "
+    with pytest.raises(FedstageError, match=told):
+        load_catalogue({"targets": ["fedsdd_t*/nonsuch"]}, WORKFLOW, "")
 
 
 # --- what is read ---------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
 from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.known import check_channels
+from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.runs import Choose, RunLength
@@ -260,8 +261,12 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     if length.training == "one_shot":
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
-        return validate(OneShotLine, _without(settings, Line, OneShotLine), where)
+        taught = validate(OneShotLine, _without(settings, Line, OneShotLine), where)
+        _check_public(where, taught, taught.distillation is not None)
+        return taught
     line = validate(Line, _without(settings, OneShotLine, Line), where)
+    exchanged = line.local.exchanges == "logits"
+    _check_public(where, line, line.global_trainer is not None or exchanged or re_estimates(line))
     one_shot = {key: value for key, value in settings.items() if key in keys(OneShot)}
     own = validate(OneShot, one_shot, where)
     if length.training == "federated":
@@ -270,6 +275,12 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
         raise FedstageError(f"{where}: core = null: training = core needs one")
     on = {"pooled": length.training == "pooled", "on_core": length.training == "core"}
     return alone(line, length.rounds, **on, own=own)
+
+
+def _check_public(where: str, line: Line | OneShotLine, used: bool) -> None:
+    """Refuse public images that no model of the line takes, if they are used."""
+    for fault in check_channels(line.data, line.public) if used else ():
+        raise FedstageError(f"{where}: {fault}")
 
 
 def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from fedstage.settings.data import AgNews, Data, Public, Sent140
 from fedstage.settings.data_sets import ImageSet
-from fedstage.settings.known import check_channels
 from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -20,7 +19,6 @@ def check_public(data: Data, public: Public, core: Core | None) -> Iterator[str]
         if not data.holds_out:
             yield "data.held_out = 0: public = held_out needs at least 1 sample"
         return
-    yield from check_channels(data, public)
     for key, images in (("data", data), ("public", public)):
         if isinstance(images, ImageSet) and images.held_out_augmentation != "none":
             yield (

@@ -1,7 +1,8 @@
 """fedstage: federated-learning research as a DAG of cached stages.
 
 snakemake --cores all                                     what config.yaml names as targets
-snakemake --cores all results/tables/EXPERIMENT/SCALE.md  any experiment
+snakemake --cores all EXPERIMENT/SCALE                    any experiment
+snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
 """
 
 from snakemake.utils import min_version
@@ -38,19 +39,26 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"
 
 
-# The metrics are named beside the tables made of them, so that deleting one makes it again.
 rule all:
     default_target: True
     input:
-        [
-            metrics_of(run)
-            for target in CATALOGUE.config.targets
-            for run in trained_runs(CATALOGUE, target)
-        ],
-        [results_of(CATALOGUE, target) for target in CATALOGUE.config.targets],
+        [files_of_target(target) for target in CATALOGUE.config.targets],
     localrule: True
     message:
         "all targets are made"
+
+
+for target in filterfalse(workflow.is_rule, NAMED):
+
+    rule:
+        name:
+            target
+        input:
+            files_of_target(target),
+        localrule: True
+
+
+atexit.register(tell_unknown)
 
 
 onstart:
@@ -64,3 +72,7 @@ onstart:
 
 onsuccess:
     show_tables()
+
+
+onerror:
+    tell_faults()

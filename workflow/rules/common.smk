@@ -1,16 +1,18 @@
 """The configuration, checked, and the small functions that rules share."""
 
+import atexit
 import gc
 import logging
 import os
 import shlex
 import signal
 import sys
+import time
 from _thread import start_new_thread
 from functools import cache
+from itertools import filterfalse
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.io import _IOFile
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
@@ -19,13 +21,16 @@ from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
-from fedstage.experiments.catalogue import find, load_catalogue, state_rounds
+from fedstage.execution.faults import faults
+from fedstage.execution.requirements import check_device, check_weights
+from fedstage.experiments.catalogue import find, load_catalogue, state_rounds, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import clients_of, dropping_of, files_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.shown import shown_runs, shown_tables
-from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of
+from fedstage.experiments.targets import asked_runs, cohorts_of, describe, explain_unknown
+from fedstage.experiments.targets import named_targets, results_of
 from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
@@ -40,6 +45,8 @@ from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
 from fedstage.storage.yaml_files import load_yaml
 
+STARTED = time.time()
+
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
 # On a full disk, what snakemake cannot write into its own log is no news, and would be a traceback.
@@ -49,11 +56,14 @@ gc.set_threshold(200_000, 50, 100)
 
 
 def explained(function, *arguments):
-    """Return what a function returns, or end with the one line of its error."""
+    """Return what a function returns, or end with the one line of its error.
+
+    An exception of Snakemake's would stand between its place in this file and the way there.
+    """
     try:
         return function(*arguments)
     except FedstageError as error:
-        raise WorkflowError(str(error)) from None
+        sys.exit(f"fedstage: {error}")
 
 
 # What a command line names determines which experiments are read and how segments are cut. So jobs,
@@ -72,6 +82,8 @@ for path in workflow.configfiles:
 
 ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
 CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow", ARGUMENTS)
+NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
+ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
 EXECUTION = CATALOGUE.config.execution
 KEEP = CATALOGUE.config.keep
 BY_PARTICIPANT = EXECUTION.granularity == "participant"
@@ -165,6 +177,27 @@ def quantisation(wildcards):
     return as_option(None if how.name == "none" else how)
 
 
+def initial_settings(wildcards):
+    """Return the settings of initial weights; a file that they start from must be there."""
+    settings = found("initial", wildcards.initial).settings
+    made = Path(f"results/initial_models/{wildcards.initial}/group_0.safetensors")
+    explained(check_weights, settings.model, default_folder(), made)
+    return settings
+
+
+def new_line(wildcards):
+    """Return the settings of a line; of one that is new, this machine must have the device.
+
+    Not where jobs go to other machines or into containers, nor for what has been trained already.
+    """
+    line = line_of(wildcards)
+    made = Path("results", wildcards.folder, wildcards.line, "line.yaml").exists()
+    here = workflow.is_main_process and workflow.resource_settings.nodes is None
+    if here and not made and not workflow.deployment_settings.deployment_method:
+        explained(check_device, line.numerics.device)
+    return line
+
+
 def in_order(line):
     """Return the order in which clients take part, or nothing where they are drawn."""
     return line.participation if line.participation == "in_turn" else ""
@@ -216,8 +249,8 @@ def timed_metrics(wildcards):
     """Return the metrics of runs whose jobs are measured, each by itself."""
     if not BY_PARTICIPANT or EXECUTION.clients_per_job != 1:
         name = f"round_times of {wildcards.experiment}/{wildcards.scale}"
-        raise WorkflowError(
-            f"{name}: execution.granularity = {EXECUTION.granularity!r}, clients_per_job = "
+        sys.exit(
+            f"fedstage: {name}: execution.granularity = {EXECUTION.granularity!r}, clients_per_job = "
             f"{EXECUTION.clients_per_job!r}: must be 'participant' and 1, so that each job measures "
             "itself"
         )
@@ -298,9 +331,36 @@ def wanted():
     return workflow.dag_settings.targets or ()
 
 
+def files_of_target(target):
+    """Return the files of a target: its results, and the metrics that they are made of.
+
+    The metrics are named beside the tables made of them, so that deleting one makes it again.
+    """
+    metrics = [metrics_of(run) for run in trained_runs(CATALOGUE, target)]
+    return [*metrics, *results_of(CATALOGUE, target)]
+
+
+def tell_unknown():
+    """Print a line on a target that there is not, below what Snakemake says of it."""
+    settings = workflow.dag_settings
+    asked = settings.targets if settings else ()
+    unknown = [one for one in asked if not workflow.is_rule(one) and not Path(one).exists()]
+    if line := explain_unknown(CATALOGUE, unknown):
+        print(f"\nfedstage: {line}", file=sys.stderr)
+
+
 def show_size():
     """Print what the targets take on disk."""
     print(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())), file=sys.stderr)
+
+
+def tell_faults():
+    """Print the faults of failed jobs once more, at the end: Snakemake has more to say first."""
+    failed = [job for one in workflow.scheduler.failed for job in getattr(one, "jobs", [one])]
+    logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in failed]
+    lines = faults(logs, STARTED)
+    if lines:
+        atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
 
 
 def show_tables():

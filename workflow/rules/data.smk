@@ -1,5 +1,8 @@
 """From raw data to what training starts from: data sets, partitions, participants, weights."""
 
+# What is wrong with data shows in these jobs, so they come before any training.
+FIRST = 1
+
 
 rule dataset:
     output:
@@ -11,6 +14,7 @@ rule dataset:
         info="results/data/{data}/info.json",
     log:
         "results/logs/dataset/{data}.log",
+    priority: FIRST
     params:
         source=lambda w: source_of(found("data", w.data), "dataset"),
         raw=lambda w: raw(w.data),
@@ -33,6 +37,7 @@ rule partition:
         histogram="results/partitions/{partition}/label_histogram.parquet",
     log:
         "results/logs/partition/{partition}.log",
+    priority: FIRST
     params:
         source=lambda w: source_of(found("partitions", w.partition), "partition"),
         settings=lambda w: as_json(partition_settings(found("partitions", w.partition))),
@@ -99,9 +104,10 @@ rule initial_model:
         "results/initial_models/{initial}/group_{group}.safetensors",
     log:
         "results/logs/initial_model/{initial}/group_{group}.log",
+    priority: FIRST
     params:
         source=lambda w: source_of(found("initial", w.initial).settings, "initial_model"),
-        settings=lambda w: as_option(found("initial", w.initial).settings),
+        settings=lambda w: as_option(initial_settings(w)),
     message:
         "initial model {wildcards.initial}, group {wildcards.group}"
     shell:
@@ -118,7 +124,7 @@ rule line:
     localrule: True
     params:
         source=stage_fingerprint("line"),
-        settings=lambda w: as_option(line_of(w)),
+        settings=lambda w: as_option(new_line(w)),
     message:
         "line {wildcards.line}"
     shell:

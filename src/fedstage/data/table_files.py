@@ -71,15 +71,20 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         If the file is damaged or has no rows, or a name of a column twice.
     """
     names = _csv_names(path) if path.suffix == ".csv" else _parquet_names(path)
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
+    require_once(path, names)
     for name in columns or ():
         require(path, "data.client_column", name, names)
     table = (_read_csv if path.suffix == ".csv" else load_foreign_table)(path, columns)
     if not table.num_rows:
         raise FedstageError(f"{path}: has no rows")
     return table
+
+
+def require_once(path: Path, names: Iterable[str]) -> None:
+    """Raise FedstageError if a file has two columns of one name."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
 
 
 def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:

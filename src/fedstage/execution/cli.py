@@ -23,6 +23,7 @@ from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.terminal import at_terminal
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
+from fedstage.settings.suggestions import suggest
 from fedstage.stages import find_stage
 from fedstage.storage.files import save_text
 from fedstage.storage.provenance import write_record
@@ -104,6 +105,21 @@ def run_check(arguments: Sequence[str]) -> int:
     return _print("check", lambda: check(options.config, options.workflow))
 
 
+def run_check_data(arguments: Sequence[str]) -> int:
+    """Print what is in a folder of data, or what is wrong with it."""
+    from fedstage.execution.data_check import check_data
+
+    about = "Check a folder of your own data, or the data of an experiment, before any job."
+    parser = argparse.ArgumentParser(prog="fedstage check-data", description=about)
+    parser.add_argument("data", metavar="FOLDER", help="or the name of an experiment")
+    parser.add_argument("--settings", default="{}", help="of data, such as {label: outcome}")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    options = parser.parse_args(arguments)
+    named = (options.data, options.settings, options.config, options.workflow)
+    return _print("check-data", lambda: check_data(*named))
+
+
 def run_missing(arguments: Sequence[str]) -> int:
     """Print the files that are gone."""
     from fedstage.execution.missing import list_missing
@@ -146,6 +162,7 @@ def run_verify(arguments: Sequence[str]) -> int:
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "why": run_why,
     "check": run_check,
+    "check-data": run_check_data,
     "missing": run_missing,
     "forget": run_forget,
     "verify": run_verify,
@@ -192,11 +209,13 @@ def _kind(hint: Any) -> dict[str, Any]:
 
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
-        print(f"fedstage: {command!r}: no such stage", file=sys.stderr)
+        hint = suggest(command, [*STAGES, *COMMANDS])
+        print(f"fedstage: {command!r}: no such stage{hint}", file=sys.stderr)
     stages = "\n".join(f"  {name:21}{stage.about}" for name, stage in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")
     print("fedstage check: whether config.yaml and all experiments are valid")
+    print("fedstage check-data FOLDER: whether a folder is a data set, and what is in it")
     print("fedstage missing [TARGET]: which files of finished jobs are gone")
     print("fedstage forget TARGET [--delete]: what still contains forgotten clients")
     print("fedstage verify [TARGET]: whether files of finished jobs are what they say")

@@ -39,10 +39,16 @@ def places(device: str, gpus: Sequence[str]) -> list[Place]:
     """
     if device == "cpu" or not gpus:
         return [CPU]
-    number = re.fullmatch(r"cuda:(\d+)", device)
+    number = number_of(device)
     if number is None:
         return [Place(gpu, gpu) for gpu in gpus]
-    return [Place(gpus[min(int(number[1]), len(gpus) - 1)], ",".join(gpus))]
+    return [Place(gpus[min(number, len(gpus) - 1)], ",".join(gpus))]
+
+
+def number_of(device: str) -> int | None:
+    """Return the number of the GPU that a `numerics.device` names, if it names one."""
+    number = re.fullmatch(r"cuda:(\d+)", device)
+    return None if number is None else int(number[1])
 
 
 def device_of(folder: Path, arguments: Sequence[str]) -> str:

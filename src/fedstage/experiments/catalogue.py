@@ -7,59 +7,46 @@ No torch, no pandas here.
 
 import fnmatch
 import re
-from collections.abc import Collection, Iterable, Mapping
+import shlex
+import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import experiment_names, load_experiments, reader
+from fedstage.experiments.folders import FOLDERS, Initial, index
+from fedstage.experiments.library import (
+    experiment_names,
+    faults_of,
+    load_experiments,
+    reader,
+)
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import artefacts, identity, one_shot_artefacts
+from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.digests import digest
 from fedstage.plan.members import evaluated_name
-from fedstage.plan.one_shot_sharing import (
-    aggregating,
-    local_line,
-    quantised_line,
-    teaching,
-    unquantised,
-)
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import keeps_state, normalised, undistilled
+from fedstage.plan.sharing import keeps_state
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
-from fedstage.settings.data import Data, HeldOut
+from fedstage.settings.data import Data
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw, merge_each
-from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 T = TypeVar("T")
 
-#: The kinds of folders whose names stand for settings: fields of `Catalogue`.
-FOLDERS = ("data", "partitions", "plans", "initial", "lines", "precisions", "choices")
-
-
-@dataclass(frozen=True)
-class Initial:
-    """All that determines initial weights."""
-
-    data: Data
-    model: Model
-    seed: int
-
-    @property
-    def settings(self) -> InitialModel:
-        """The settings of the stage; the data gives the shape."""
-        return InitialModel(model=self.model, seed=self.seed)
+#: Options of snakemake whose value may be the name of a folder.
+_OF_FOLDERS = ("-d", "--directory", "--profile", "--workflow-profile")
 
 
 @dataclass(frozen=True)
@@ -102,14 +89,39 @@ def load_catalogue(
     checked = validate(Config, dict(config), "config.yaml")
     if arguments is None:
         return resolve_all(checked, folder)
-    names = named_experiments(checked, experiment_names(checked, folder), arguments)
+    every = experiment_names(checked, folder)
+    arguments = with_scales(arguments, every)
+    names = named_experiments(checked, every, arguments)
     if names is None:
-        return resolve_all(checked, folder)
+        return _resolve_sound(checked, folder, every, set())
     catalogue = resolve_all(checked, folder, names)
     known = {*names, *(name for kind in FOLDERS for name in getattr(catalogue, kind))}
     if set(re.findall(r"\bresults/\w+/([^/\s'\"]+)", arguments)) <= known:
         return catalogue
-    return resolve_all(checked, folder)
+    return _resolve_sound(checked, folder, every, names)
+
+
+def _resolve_sound(
+    config: Config, folder: Path, every: Collection[str], needed: Collection[str]
+) -> Catalogue:
+    """Return the catalogue of all experiments but broken ones, each with a line on the terminal.
+
+    FedstageError if one that is needed is broken.
+    """
+    try:
+        return resolve_all(config, folder)
+    except FedstageError:
+        faults = faults_of(every, lambda name: resolve_alone(config, folder, name))
+        if not faults or not faults.keys().isdisjoint(needed):
+            raise
+    for fault in dict.fromkeys(faults.values()):
+        print(f"fedstage: left out, as nothing needs it: {fault}", file=sys.stderr)
+    return resolve_all(config, folder, [name for name in every if name not in faults])
+
+
+def resolve_alone(config: Config, folder: Path, name: str) -> Catalogue:
+    """Return the catalogue of one experiment; FedstageError if it is broken."""
+    return resolve_all(config.model_copy(update={"targets": [f"{name}/*"]}), folder, [name])
 
 
 def named_experiments(config: Config, known: Collection[str], arguments: str) -> set[str] | None:
@@ -119,6 +131,15 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
         return None
     asked = {name for name in known if re.search(rf"\b{name}/|experiment={name},", arguments)}
     return asked.union(*targets)
+
+
+def with_scales(arguments: str, known: Collection[str]) -> str:
+    """Return arguments in which the name of an experiment alone has its scale, `default`."""
+    words = shlex.split(arguments)
+    return shlex.join(
+        f"{word}/default" if word in known and before not in _OF_FOLDERS else word
+        for before, word in zip(["", *words], words, strict=False)
+    )
 
 
 def resolve_all(config: Config, folder: Path, names: Collection[str] | None = None) -> Catalogue:
@@ -149,9 +170,9 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
-    index = _index(every) | {"choices": choices}
+    names_of = index(every) | {"choices": choices}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
-    return Catalogue(config, folder, experiments, runs, published, communicated, claims, **index)
+    return Catalogue(config, folder, experiments, runs, published, communicated, claims, **names_of)
 
 
 def load_methods(path: Path) -> dict[str, Raw]:
@@ -237,39 +258,8 @@ def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
     if not found:
         listed = ", ".join(sorted(known.values()))
-        raise FedstageError(f"config.yaml: targets = {target!r}: unknown; use one of {listed}")
+        raise FedstageError(
+            f"config.yaml: targets = {target!r}: unknown; use one of {listed}"
+            f"{suggest(target, known.values())}"
+        )
     return found
-
-
-def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
-    """Return, by folders' names, the settings of all files that the lines depend on."""
-    trained = list(lines)
-    one_shot = {line for line in trained if isinstance(line, OneShotLine)}
-    alone = {line for line in trained if isinstance(line, LocalLine)}
-    local = set(map(unquantised, alone)) | set(map(local_line, one_shot))
-    precise = {*local, *alone, *map(quantised_line, one_shot)}
-    of_rounds = [line for line in trained if isinstance(line, Line)]
-    federated = {*map(normalised, of_rounds), *map(undistilled, of_rounds)}
-    every: set[Line | LocalLine] = {*local, *federated}
-    taught = {teaching(line) for line in one_shot if line.distillation is not None}
-    readers: list[Line | OneShotLine] = [*federated, *taught]
-    public = {line.public for line in readers if not isinstance(line.public, HeldOut)}
-    initial = {
-        Initial(line.data, model, line.seed)
-        for line in every
-        for model in (line.model, *line.architectures)
-    }
-    initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
-    return {
-        "data": {identity.data_id(data): data for data in {line.data for line in every} | public},
-        "partitions": {identity.partition_id(line): line for line in every},
-        "plans": {identity.participation_id(line): line for line in federated},
-        "initial": {identity.initial_id(one.data, one.model, one.seed): one for one in initial},
-        "lines": {
-            **{identity.line_id(line): line for line in federated},
-            **{identity.local_id(line): line for line in local},
-            **{identity.aggregator_id(line): aggregating(line) for line in one_shot},
-            **{identity.student_id(line): line for line in taught},
-        },
-        "precisions": {identity.precision_id(line): line for line in precise},
-    }

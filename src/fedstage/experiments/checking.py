@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import resolve_all
-from fedstage.experiments.library import experiment_names
+from fedstage.experiments.catalogue import resolve_all, resolve_alone
+from fedstage.experiments.library import experiment_names, faults_of
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -25,14 +25,8 @@ def check(config: Path, folder: Path) -> str:
     """
     checked = validate(Config, load_yaml(config), str(config))
     names = experiment_names(checked, folder)
-    faults = []
-    for name in names:
-        alone = checked.model_copy(update={"targets": [f"{name}/*"]})
-        try:
-            resolve_all(alone, folder, [name])
-        except FedstageError as error:
-            faults.append(str(error))
+    faults = faults_of(names, lambda name: resolve_alone(checked, folder, name))
     if faults:
-        raise FedstageError("\n".join(dict.fromkeys(faults)))
+        raise FedstageError("\n".join(dict.fromkeys(faults.values())))
     runs = resolve_all(checked, folder).runs
     return f"{len(names)} experiments, {sum(map(len, runs.values()))} runs: valid"

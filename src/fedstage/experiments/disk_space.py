@@ -20,15 +20,6 @@ from fedstage.settings.one_shot import OneShotLine
 
 QUANTISED = 4  # float32 to 8 bits; parameters that are not quantised are neglected
 
-#: Shape of a sample and number of classes, for data sets whose name determines them.
-SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
-    "digits": ((1, 8, 8), 10),
-    "cifar10": ((3, 32, 32), 10),
-    "cifar100": ((3, 32, 32), 100),
-    "svhn": ((3, 32, 32), 10),
-    "heart_disease": ((13,), 2),
-}
-
 
 def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     """Return one line about the disk space of all models and updates of runs, once complete."""
@@ -39,7 +30,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     read = files_read(runs, map(inputs, parts)) | set(files_of_rounds(catalogue))
     sizes = dict(file for run in runs for file in _files(run, keep, read))
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
-    unknown = {run.line.data.name for run in runs} - set(SHAPES)
+    unknown = {run.line.data.name for run in runs if not _is_known(run.line.data)}
     note = f"; {', '.join(sorted(unknown))} not counted, its shape is read later" if unknown else ""
     total = sum(sizes.values()) / 1e9
     return f"{len(sizes)} models, {kept} participants' updates: {total:.2f} GB in all{note}"
@@ -85,7 +76,9 @@ def _update_parts(line: Line) -> int:
 
 
 def _model_size(data: Data, model: Model) -> int:
-    if data.name not in SHAPES:
-        return 0
-    shape, classes = SHAPES[data.name]
-    return state_size(model, shape, classes)
+    shape, classes = data.known.shape, data.known.classes
+    return 0 if shape is None or classes is None else state_size(model, shape, classes)
+
+
+def _is_known(data: Data) -> bool:
+    return data.known.shape is not None and data.known.classes is not None

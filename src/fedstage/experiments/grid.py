@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
-from fedstage.settings.experiments import Values
+from fedstage.errors import FedstageError
+from fedstage.settings.experiments import Table, Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis
+from fedstage.settings.suggestions import suggest
 
 
 @dataclass(frozen=True)
@@ -68,3 +70,50 @@ def _written(value: Any) -> Axis:
     if not isinstance(value, Mapping):
         return cast(Axis, value)
     return " ".join(f"{key} {_written(inner)}" for key, inner in value.items())
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
+    """Refuse a table whose axes are not those of the grid, and values that stand there twice.
+
+    Raises
+    ------
+    FedstageError
+        Naming the axis, and what it may be.
+    """
+    axes = [*table.rows, *table.columns]
+    _check_names(where, table, axes, {"method", *grid} - {"seed"})
+    for axis, values in grid.items():
+        if axis in ("method", "seed") and not isinstance(values, list):
+            raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")
+        if axis not in axes and axis != "seed" and len(values) > 1:
+            raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
+        if isinstance(values, list):
+            _check_twice(f"{where}: grid.{axis}", axis, values)
+
+
+def _check_twice(where: str, axis: str, values: list[Any]) -> None:
+    full = [plain(axis.rpartition(".")[2], value) for value in values]
+    for place, value in enumerate(full):
+        if value in full[:place]:
+            raise FedstageError(
+                f"{where}: {values[place]!r} stands there {full.count(value)} times; leave one"
+            )
+
+
+def _check_names(where: str, table: Table, axes: list[str], allowed: set[str]) -> None:
+    for place, axis in enumerate(axes):
+        if axis not in allowed:
+            raise FedstageError(
+                f"{where}: table: {axis!r}: must be one of {', '.join(sorted(allowed))}"
+                f"{suggest(axis, allowed)}"
+            )
+        if axis in axes[:place]:
+            raise FedstageError(f"{where}: table: {axis!r} is among rows and columns twice")
+    if table.over is not None and table.over not in axes:
+        raise FedstageError(
+            f"{where}: table.over = {table.over!r}: use one of {', '.join(axes)}"
+            f"{suggest(table.over, axes)}"
+        )

@@ -13,6 +13,7 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each
 from fedstage.settings.scores import Axis
+from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
@@ -35,8 +36,7 @@ def load_experiments(
     folder : Path
         The folder `workflow`.
     names : Collection of str, optional
-        The experiments to read; by default all, without those that extend one which this
-        configuration lacks.
+        The experiments to read; by default all.
     read : Callable, optional
         What `reader` returned, so that files are not read again.
 
@@ -45,20 +45,51 @@ def load_experiments(
     FedstageError
         If a file is not valid, extends an unknown experiment, or has settings of no cell.
     """
-    known = experiment_names(config, folder)
+    files = _files(config, folder)
+    known = [*config.experiments, *files]
     read = read or reader(config, folder)
     wanted = [name for name in known if names is None or name in names]
-    targets = {target.partition("/")[0] for target in config.targets}
     for name in wanted:
-        if (like := read(name).like) not in (None, *known) and (names or name in targets):
-            extensible = ", ".join(key for key in known if read(key).like is None)
-            raise FedstageError(f"{name}: like = {like!r}: unknown; use one of {extensible}")
-    usable = [name for name in wanted if read(name).like in (None, *known)]
-    for name in usable:
+        if (like := read(name).like) not in (None, *known):
+            where = files.get(name, name)
+            raise FedstageError(
+                f"{where}: like = {like!r}: unknown; use one of {_extensible(known, read)}"
+                f"{suggest(like, known)}"
+            )
+    for name in wanted:
         if any(change and change.cells for change in read(name).scales.values()):
             # Settings of cells may be meant for experiments that extend this one.
-            _check_cells(name, read(name), [one for one in map(read, known) if one.like == name])
-    return {name: _inherit(name, known, read) for name in usable}
+            heirs = heirs_of(name, known, read)
+            if heirs is not None:
+                _check_cells(name, read(name), map(read, heirs))
+    return {name: _inherit(name, known, read) for name in wanted}
+
+
+def heirs_of(
+    name: str, known: Iterable[str], read: Callable[[str], Experiment]
+) -> list[str] | None:
+    """Return the experiments that extend one, None if a file that may do so cannot be read."""
+    try:
+        return [key for key in known if read(key).like == name]
+    except FedstageError:
+        return None
+
+
+def _extensible(known: Iterable[str], read: Callable[[str], Experiment]) -> str:
+    """Return the names of experiments that others may extend, without those that are broken."""
+    broken = faults_of(known, read)
+    return ", ".join(key for key in known if key not in broken and read(key).like is None)
+
+
+def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, str]:
+    """Return the fault of each experiment that cannot be read, or resolved."""
+    faults = {}
+    for name in names:
+        try:
+            read(name)
+        except FedstageError as error:
+            faults[name] = str(error)
+    return faults
 
 
 def _files(config: Config, folder: Path) -> dict[str, Path]:
@@ -110,7 +141,7 @@ def _inherit(name: str, known: Iterable[str], read: Callable[[str], Experiment])
         return experiment
     parent = read(experiment.like)
     if parent.like is not None:
-        extensible = ", ".join(key for key in known if read(key).like is None)
+        extensible = _extensible(known, read)
         raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {extensible}")
     methods = merge_each(parent.methods, experiment.methods)
     base = merge(parent.base, experiment.base)

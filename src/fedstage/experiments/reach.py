@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, lay, merge_each
@@ -69,8 +70,10 @@ def _check(
     lost = [path for path in of_lines if _is_lost(settings, path, laid)]
     if not lost:
         return
-    heirs = sources.load([key for key in sources.known if sources.read(key).like == name])
-    for heir, inheriting in heirs.items():
+    heirs = heirs_of(name, sources.known, sources.read)
+    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
+        return  # it may be meant for one that is broken
+    for heir, inheriting in sources.load(heirs).items():
         laid += _laid(sources, settings, heir, inheriting, scale)
     for path in lost:
         if _is_lost(settings, path, laid):

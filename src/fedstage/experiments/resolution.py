@@ -8,19 +8,21 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.evaluated import check_evaluated, why_untrained
-from fedstage.experiments.grid import Point, label, points, short_name
+from fedstage.experiments.grid import Point, check_axes, label, points, short_name
 from fedstage.experiments.natural import with_clients
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
-from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale, Table
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale
+from fedstage.settings.known import check_channels
+from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
+from fedstage.settings.suggestions import keys, suggest
 from fedstage.settings.validation import validate
 
 #: The key of a method's name in tables and figures; not a setting of any line, as `LIKE`.
@@ -55,9 +57,11 @@ def resolve(
     grid = {**experiment.grid, **change.grid}
     methods = merge_each(merge_each(library, experiment.methods), change.methods)
     _check_methods(name, methods)
-    _check_axes(where, experiment.table, grid)
+    check_axes(where, experiment.table, grid)
     for axis in experiment.implies.keys() - grid:
-        raise FedstageError(f"{name}: implies.{axis}: must be an axis of the grid")
+        raise FedstageError(
+            f"{name}: implies.{axis}: must be an axis of the grid{suggest(axis, grid)}"
+        )
     layers = _Layers(
         merge(experiment.base, change.base),
         methods,
@@ -99,7 +103,10 @@ class _Layers:
         """
         if method not in self.methods:
             known = ", ".join(sorted(self.methods))
-            raise FedstageError(f"{where}: method = {method!r}: unknown; use one of {known}")
+            raise FedstageError(
+                f"{where}: method = {method!r}: unknown; use one of {known}"
+                f"{suggest(method, self.methods)}"
+            )
         own = {key: value for key, value in self.methods[method].items() if key not in _NO_SETTING}
         settings, like = self.base, self.methods[method].get(LIKE)
         if like in (method, *heirs):
@@ -142,29 +149,17 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
-    known = {*_keys(Line), *_keys(OneShotLine), *_keys(RunLength), *_NO_SETTING}
+    known = {*keys(Line), *keys(OneShotLine), *keys(RunLength), *_NO_SETTING}
     for method, settings in methods.items():
         for key in settings.keys() - known:
-            raise FedstageError(f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key")
+            raise FedstageError(
+                f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key"
+                f"{suggest(key, known)}"
+            )
         if not isinstance(text := settings.get(LABEL, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LABEL} = {text!r}: must be a text")
         if not isinstance(like := settings.get(LIKE, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LIKE} = {like!r}: must be a method")
-
-
-def _check_axes(where: str, table: Table, grid: Mapping[str, Any]) -> None:
-    axes = [*table.rows, *table.columns]
-    allowed = {"method", *grid} - {"seed"}
-    for axis in axes:
-        if axis not in allowed:
-            raise FedstageError(f"{where}: table: {axis!r}: must be one of {', '.join(allowed)}")
-    if table.over is not None and table.over not in axes:
-        raise FedstageError(f"{where}: table.over = {table.over!r}: use one of {', '.join(axes)}")
-    for axis, values in grid.items():
-        if axis in ("method", "seed") and not isinstance(values, list):
-            raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")
-        if axis not in axes and axis != "seed" and len(values) > 1:
-            raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
 
 
 def _run(where: str, layers: _Layers, point: Point) -> Run:
@@ -186,7 +181,7 @@ def _run(where: str, layers: _Layers, point: Point) -> Run:
 
 def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple[str, ...]) -> Run:
     """Return the run of settings, without axes; `methods` start from one another, its own last."""
-    lengths = {key: settings[key] for key in _keys(RunLength) & settings.keys()}
+    lengths = {key: settings[key] for key in set(keys(RunLength)) & settings.keys()}
     length = validate(RunLength, lengths, where)
     if length.choose is not None:
         return _choosing(where, settings, length, length.choose, settings_of, methods)
@@ -269,9 +264,13 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     if length.training == "one_shot":
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
-        return validate(OneShotLine, _without(settings, Line, OneShotLine), where)
+        taught = validate(OneShotLine, _without(settings, Line, OneShotLine), where)
+        _check_public(where, taught, taught.distillation is not None)
+        return taught
     line = validate(Line, _without(settings, OneShotLine, Line), where)
-    one_shot = {key: value for key, value in settings.items() if key in _keys(OneShot)}
+    exchanged = line.local.exchanges == "logits"
+    _check_public(where, line, line.global_trainer is not None or exchanged or re_estimates(line))
+    one_shot = {key: value for key, value in settings.items() if key in keys(OneShot)}
     own = validate(OneShot, one_shot, where)
     if length.training == "federated":
         return line
@@ -281,12 +280,13 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     return alone(line, length.rounds, **on, own=own)
 
 
+def _check_public(where: str, line: Line | OneShotLine, used: bool) -> None:
+    """Refuse public images that no model of the line takes, if they are used."""
+    for fault in check_channels(line.data, line.public) if used else ():
+        raise FedstageError(f"{where}: {fault}")
+
+
 def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:
     """Return settings without those that only another kind of line has."""
-    foreign = _keys(other) - _keys(kind)
+    foreign = set(keys(other)) - set(keys(kind))
     return {key: value for key, value in settings.items() if key not in foreign}
-
-
-def _keys(kind: type[Settings]) -> set[str]:
-    """Return the keys that settings have in YAML."""
-    return {field.alias or name for name, field in kind.model_fields.items()}

@@ -1,5 +1,6 @@
 """Targets: their files, and the runs that a command line is about."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Literal
@@ -8,6 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, split_target
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
 from fedstage.experiments.forgetting import forgets, traces_of
+from fedstage.experiments.library import experiment_names
 from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.participants import cohorts
@@ -17,6 +19,7 @@ from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.suggestions import suggest
 
 #: The scale whose comparisons are those of a paper's table.
 _PAPER = "paper"
@@ -44,6 +47,36 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
         for part in run.chain()
     }
     return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]
+
+
+def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:
+    """Return the targets, such as quickstart or fedsdd_table2/mini, among the words of arguments.
+
+    Raises
+    ------
+    FedstageError
+        If an experiment among them has no such scale.
+    """
+    found = []
+    for word in dict.fromkeys(shlex.split(arguments)):
+        name, scale = split_target(word)
+        if name not in catalogue.experiments or word.count("/") > 1:
+            continue
+        if (name, scale) not in catalogue.runs:
+            scales = [f"{name}/{known}" for known in catalogue.experiments[name].scales]
+            raise FedstageError(f"{word}: no such scale; use one of {', '.join(scales)}")
+        found.append(word)
+    return found
+
+
+def explain_unknown(catalogue: Catalogue, targets: Iterable[str]) -> str | None:
+    """Return a line on the first target that is neither a file nor an experiment, if one is."""
+    known = experiment_names(catalogue.config, catalogue.folder)
+    for target in sorted(targets):
+        if "." not in target and not target.startswith("results/"):
+            hint = suggest(split_target(target)[0], known)
+            return f"{target}: no experiment, rule or file of this name{hint}"
+    return None
 
 
 def cohorts_of(
@@ -124,7 +157,14 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         If there is no such experiment and scale, or it has no claims, or forgets no client.
     """
     if (experiment, scale) not in catalogue.runs:
-        raise FedstageError(f"{experiment}/{scale}: no such experiment and scale")
+        known = {"/".join(key) for key in catalogue.runs}
+        known |= {
+            f"{name}/{scale}" for name in experiment_names(catalogue.config, catalogue.folder)
+        }
+        raise FedstageError(
+            f"{experiment}/{scale}: no such experiment and scale"
+            f"{suggest(f'{experiment}/{scale}', known)}"
+        )
     if what == "runs":
         return describe_runs(catalogue, experiment, scale)
     if what == "claims":

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES
 from fedstage.settings.scores import Axis, Cells
+from fedstage.settings.suggestions import suggest
 
 
 def as_text(value: Axis) -> str:
@@ -56,13 +57,16 @@ def check_cells(
     for axis, wanted in cells.items():
         known = dict.fromkeys(str(point[axis]) for point in points if axis in point)
         if not known or (axis == "seed" and not seeds):
-            axes = ", ".join(dict.fromkeys(key for point in points for key in point))
-            raise FedstageError(f"{where}: {axis}: no axis of {experiment}; use one of {axes}")
+            axes = dict.fromkeys(key for point in points for key in point)
+            raise FedstageError(
+                f"{where}: {axis}: no axis of {experiment}; use one of {', '.join(axes)}"
+                f"{suggest(axis, axes)}"
+            )
         for value in wanted if isinstance(wanted, list) else [wanted]:
             if not any(selects({axis: value}, point) for point in points):
                 raise FedstageError(
                     f"{where}: {axis} = {value!r}: no cell of {experiment}; "
-                    f"use one of {', '.join(known)}"
+                    f"use one of {', '.join(known)}{suggest(value, known)}"
                 )
 
 

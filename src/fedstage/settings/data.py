@@ -10,15 +10,23 @@ from fedstage.settings.base import (
     Count,
     Fraction,
     Positive,
+    Seed,
     Settings,
 )
-from fedstage.settings.data_sets import DataSet, ImageSet, Sized
+from fedstage.settings.data_sets import DataSet, ImageSet, Known, Sized
+from fedstage.settings.sizes import Parts, count_cut, count_parts, faults_of
 from fedstage.settings.tables import TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
 Length = Annotated[int, Field(ge=3)]
 #: Pieces: the special tokens and what else there is room for.
 VocabularySize = Annotated[int, Field(ge=5)]
+
+
+#: Images of scikit-learn's digits; for training and testing of the others; SVHN's further ones.
+DIGITS = 1797
+IMAGES = {"cifar10": (50_000, 10_000), "cifar100": (50_000, 10_000), "svhn": (73_257, 26_032)}
+EXTRA = 531_131
 
 
 class Digits(ImageSet):
@@ -33,6 +41,18 @@ class Digits(ImageSet):
     test: Positive = 360
     held_out: Count = 360
     server_validation: Count = 0
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        yield from faults_of(self._parts)
+
+    def _parts(self) -> Parts:
+        return count_cut(self, DIGITS)
+
+    @property
+    def known(self) -> Known:
+        """All of it."""
+        return Known((1, 8, 8), 10, self._parts())
 
 
 class TorchvisionData(Sized, ImageSet):
@@ -50,6 +70,16 @@ class TorchvisionData(Sized, ImageSet):
         yield from super()._faults()
         if self.extra and self.name != "svhn":
             yield f"extra = true: only for svhn, {self.name} has no such images"
+        yield from faults_of(self._parts)
+
+    def _parts(self) -> Parts:
+        train, test = IMAGES[self.name]
+        return count_parts(self, train + EXTRA * self.extra, test)
+
+    @property
+    def known(self) -> Known:
+        """All of it: the files are verified by checksums."""
+        return Known((3, 32, 32), 100 if self.name == "cifar100" else 10, self._parts())
 
 
 class ParquetData(Sized, ImageSet):
@@ -68,6 +98,11 @@ class ParquetData(Sized, ImageSet):
     label: str = "label"
     client_column: str | None = None
     image_size: Positive | None = None
+
+    @property
+    def known(self) -> Known:
+        """The shape that images are given."""
+        return Known(None if self.image_size is None else (3, self.image_size, self.image_size))
 
 
 class TableData(Sized, TableColumns):
@@ -109,6 +144,11 @@ class HeartDisease(DataSet):
     held_out: ClassVar[int] = 0
     server_validation: ClassVar[int] = 0
 
+    @property
+    def known(self) -> Known:
+        """The features and classes."""
+        return Known((13,), 2)
+
 
 class Isic2019(Sized, ImageSet):
     """Fed-ISIC2019 as FLamby has preprocessed it: 23,247 pictures of skin, 8 classes, 6 centres.
@@ -125,6 +165,11 @@ class Isic2019(Sized, ImageSet):
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
     crop: Positive = 200
+
+    @property
+    def known(self) -> Known:
+        """The pixels and classes."""
+        return Known((3, self.crop, self.crop), 8)
 
 
 class Camelyon16(DataSet):
@@ -166,6 +211,11 @@ class AgNews(Sized):
     vocabulary: str | None = None
     vocabulary_size: VocabularySize = 30_522
 
+    @property
+    def known(self) -> Known:
+        """The tokens and classes."""
+        return Known((self.length,), 4)
+
 
 class Sent140(DataSet):
     """Sentiment140 as published, tweets of 2 classes, in `folder` below the data folder.
@@ -187,10 +237,15 @@ class Sent140(DataSet):
     test: Annotated[float, Field(gt=0, lt=1)] = 0.2
     held_out: Fraction = 0.2
     server_validation: Fraction = 0.0
-    split_seed: int = 0
+    split_seed: Seed = 0
     length: Length = 256
     vocabulary: str | None = None
     vocabulary_size: VocabularySize = 30_522
+
+    @property
+    def known(self) -> Known:
+        """The tokens and classes."""
+        return Known((self.length,), 2)
 
     @property
     def has_clients(self) -> bool:

@@ -1,11 +1,22 @@
 """What data sets have in common: their samples, their files, and which part of them is used."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from fedstage.settings.base import Augmentation, Choice, Count, Positive
+from fedstage.settings.base import Augmentation, Choice, Count, Positive, Seed
+from fedstage.settings.sizes import Parts
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the settings of a data set say of it before it is read; None where they do not."""
+
+    shape: tuple[int, ...] | None = None  #: of a sample
+    classes: int | None = None
+    parts: Parts | None = None
 
 
 class DataSet(Choice):
@@ -33,6 +44,11 @@ class DataSet(Choice):
         return share > 0
 
     @property
+    def known(self) -> Known:
+        """What is known without the data."""
+        return Known()
+
+    @property
     def has_clients(self) -> bool:
         """Whether it is known whose each sample is, as the natural partition needs."""
         return self.centres is not None or getattr(self, "client_column", None) is not None
@@ -48,7 +64,7 @@ class ImageSet(DataSet):
 
     uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
     held_out_augmentation: Augmentation = "none"
-    split_seed: int = 0
+    split_seed: Seed = 0
 
 
 class Sized(DataSet):
@@ -69,7 +85,7 @@ class Sized(DataSet):
     test_size: Positive | None = None
     held_out: Count = 0
     server_validation: Count = 0
-    split_seed: int = 0
+    split_seed: Seed = 0
 
     @property
     def holds_out(self) -> bool:

@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.aggregation import Aggregation
-from fedstage.settings.base import Fraction, Positive, Settings, WeightsFile
+from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFile
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.groups import Groups, client_groups, model_of, models_of
+from fedstage.settings.known import check_known
 from fedstage.settings.local_training import (
     Compression,
     FedAvg,
@@ -55,7 +56,7 @@ class Line(Groups):
     public: Public = HeldOut(name="held_out")
     on_divergence: Literal["stop", "drop"] = "stop"
     numerics: Numerics = Numerics()
-    seed: int
+    seed: Seed
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -70,6 +71,8 @@ class Line(Groups):
         # A server's model that takes features sees no samples.
         models = _of_clients(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
+        divided = (self.data, self.clients, self.partition, self.core)
+        yield from check_known(*divided, models_of(self), self.client)
         if self.global_trainer is not None:
             yield from self._check_distillation()
         changed = self.global_trainer is not None or self.head_transfer
@@ -271,4 +274,4 @@ class LocalLine(Settings):
     quantisation: Quantisation = NotQuantised(name="none")
     client: Client
     numerics: Numerics = Numerics()
-    seed: int
+    seed: Seed

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
+from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
 from fedstage.settings.heads import Head
 
 Norm = Literal["batch", "group", "none"]
@@ -294,4 +294,4 @@ class InitialModel(Settings):
     """Settings of initial weights, which depend on the group and the data, too."""
 
     model: Model
-    seed: int
+    seed: Seed

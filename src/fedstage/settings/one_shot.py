@@ -16,10 +16,12 @@ from fedstage.settings.base import (
     Count,
     Fraction,
     Positive,
+    Seed,
     Settings,
     WeightsFile,
 )
 from fedstage.settings.data import Data, HeldOut, Public
+from fedstage.settings.known import check_known
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -68,17 +70,14 @@ class OneShotLine(OneShot):
     server: Server | None = None
     public: Public = HeldOut(name="held_out")
     numerics: Numerics = Numerics()
-    seed: int
+    seed: Seed
 
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)
-        yield from check_samples(
-            self.data,
-            (*(self.architectures or (self.model,)), self.student or self.model),
-            self.client,
-            self.server,
-            self.numerics,
-        )
+        models = (*(self.architectures or (self.model,)), self.student or self.model)
+        yield from check_samples(self.data, models, self.client, self.server, self.numerics)
+        divided = (self.data, self.clients, self.partition, self.core)
+        yield from check_known(*divided, models, self.client)
         if self.aggregator.sees_images and self.data.samples != "images":
             yield (
                 f"aggregator = {self.aggregator.name!r}: sees images, and the samples of data = "

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, Positive, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, Positive, Rate, Seed, Settings
 
 
 class Scheme(Choice):
@@ -82,4 +82,4 @@ class PartitionSettings(Settings):
     validation: Fraction
     aggregator_fraction: Fraction = 0.0
     core: Core | None = None
-    seed: int
+    seed: Seed

@@ -1,12 +1,14 @@
 """From parsed YAML to checked settings, with actionable error messages."""
 
 import json
+import re
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, Settings, subclasses
+from fedstage.settings.suggestions import keys_at, suggest
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -32,7 +34,11 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
         return settings.model_validate(raw)
     except ValidationError as error:
         raise FedstageError(
-            "\n".join(_describe(fault, where) for fault in error.errors() if not _follows(fault))
+            "\n".join(
+                f"{_describe(fault, where)}{_suggestion(settings, fault)}"
+                for fault in error.errors()
+                if not _follows(fault)
+            )
         ) from None
 
 
@@ -65,6 +71,19 @@ def _describe(fault: Any, where: str) -> str:
         return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
     subject = f"{key} = {fault['input']!r}" if key else repr(fault["input"])
     return f"{where}: {subject}: {_allowed(fault)}"
+
+
+def _suggestion(settings: Any, fault: Any) -> str:
+    """Return what an unknown key, choice or word may have meant, or nothing."""
+    context = fault.get("ctx", {})
+    if fault["type"] == "extra_forbidden":
+        *place, key = fault["loc"]
+        return suggest(key, keys_at(settings, place))
+    if fault["type"] == "union_tag_invalid":
+        return suggest(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]))
+    if fault["type"] == "literal_error" and isinstance(fault["input"], str):
+        return suggest(fault["input"], re.findall(r"'([^']*)'", context["expected"]))
+    return ""
 
 
 def _allowed(fault: Any) -> str:

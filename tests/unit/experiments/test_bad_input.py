@@ -407,7 +407,123 @@ COMMUNICATION_FAULTS = {
     ),
 }
 
+FOCAL = {"focal": {"class_weights": [1.0, 2.0]}}
+
+#: What the data cannot give, known without reading them.
+SIZE_FAULTS = {
+    "more clients than samples": at_all(
+        {"b:clients": 2000, "b:partition": "iid"}, "clients = 2000: at most the 1077 training"
+    ),
+    "more clients than samples beside a core": at_all(
+        {"b:clients": 1077, "b:partition": "iid", "b:core": {}},
+        "clients = 1077 and the server's core: at most the 1077 training samples",
+    ),
+    "more clients than samples in one shot": one_shot(
+        {"clients": 2000, "partition": "iid"}, "clients = 2000: at most the 1077"
+    ),
+    "more clients than samples of training alone": method(
+        {"clients": 2000, "partition": "iid"}, "clients = 2000: at most", name="local_only"
+    ),
+    "more samples a client than there are": at(
+        "b:partition",
+        {"dirichlet": {"alpha": 1, "min_samples": 108}},
+        "partition.min_samples = 108: at most 107, as 10 clients share 1077 training samples",
+    ),
+    "more classes a client than there are": at(
+        "b:partition",
+        {"shards": {"classes_per_client": 11}},
+        "partition.classes_per_client = 11: at most 10, the classes of data = digits",
+    ),
+    "more shards than samples": at_all(
+        {"b:clients": 600, "b:partition": "shards"},
+        "partition.classes_per_client = 2: at most 1, as 600 clients share 1077",
+    ),
+    "a test set of all samples": at(
+        "b:data", {"digits": {"test": 1797}}, "data: test = 1797: at most 1796 (there are 1797"
+    ),
+    "held-out samples beyond the data": at(
+        "b:data", {"digits": {"held_out": 1500}}, "data: held_out = 1500: at most 1436"
+    ),
+    "training samples beyond the data": at(
+        "b:data", {"cifar10": {"train_size": 50001}}, "train_size = 50001: at most 50000"
+    ),
+    "test samples beyond the data": at(
+        "b:data", {"svhn": {"test_size": 26033}}, "test_size = 26033: at most 26032"
+    ),
+    "a server's samples beyond the data": at(
+        "b:data", {"cifar100": {"server_validation": 50000}}, "server_validation = 50000: at most"
+    ),
+    "public samples beyond another set": at(
+        "b:public", {"cifar10": {"held_out": 60000}}, "public: held_out = 60000: at most 49999"
+    ),
+    "too small images": at(
+        "b:model", "resnet8_wide", "model = 'resnet8_wide': needs images of at least 13x13", "8x8"
+    ),
+    "too small images of own data": at_all(
+        {
+            "b:data": {"parquet": {"folder": "f", "image_size": 8, "held_out": 9}},
+            "b:model": "vgg19",
+        },
+        "model = 'vgg19': needs images of at least 32x32",
+        "data = parquet have 8x8",
+    ),
+    "too small images of a student": one_shot(
+        {"distillation": "kl", "student": "vgg19"}, "model = 'vgg19': needs images of at least"
+    ),
+    "one output for ten classes": at(
+        "b:model", {"logistic_regression": {"outputs": 1}}, "outputs = 1: only for 2 classes", "10"
+    ),
+    "two weights for ten classes": at(
+        "b:client/loss", FOCAL, "client.loss = focal: 2 class_weights", "data = digits has 10"
+    ),
+    "another number of centres": at_all(
+        {
+            "b:data": "heart_disease",
+            "b:partition": "natural",
+            "b:model": "mlp",
+            "b:clients": 5,
+            "e:grid": {"method": ["fedavg"]},
+        },
+        "clients = 5: must be 4 in all, the centres of data = heart_disease",
+    ),
+    "public images of another shape": at(
+        "b:public", "cifar10", "public = cifar10: images of shape [3, 32, 32]", "[1, 8, 8]"
+    ),
+    "texts longer than a model": at_all(
+        {
+            "b:data": {"ag_news": {"length": 200}},
+            "b:model": {"bert": {"positions": 128}},
+            "e:grid": {"method": ["fedavg"]},
+        },
+        "model.positions = 128: must be at least 200",
+    ),
+    "a seed of more than 64 bits": at(
+        "b:seed", 2**70, "seed = 1180591620717411303424", "less than"
+    ),
+    "a seed of a split of more than 64 bits": at(
+        "b:data", {"digits": {"split_seed": -(2**70)}}, "data.split_seed = -118", "greater than"
+    ),
+    "a seed twice": at_all(
+        {"b:seed": REMOVED, "e:grid": {"method": ["fedavg"], "seed": [0, 1, 0]}},
+        "e/default: grid.seed: 0 stands there 2 times; leave one",
+    ),
+    "a method twice": at(
+        "e:grid", {"method": ["fedavg", "fedavg"]}, "grid.method: 'fedavg' stands there 2 times"
+    ),
+    "a model twice, in two forms": at_all(
+        {
+            "e:grid": {"method": ["fedavg"], "model": ["cnn_small", {"name": "cnn_small"}]},
+            "e:table": {"rows": ["method", "model"]},
+        },
+        "grid.model: {'name': 'cnn_small'} stands there 2 times",
+    ),
+    "an axis that is row and column": at(
+        "e:table", {"rows": ["method"], "columns": ["method"]}, "'method' is among rows and columns"
+    ),
+}
+
 BAD_CONFIGURATIONS = {
+    **SIZE_FAULTS,
     **ONE_SHOT_FAULTS,
     **START_FAULTS,
     **COMMUNICATION_FAULTS,

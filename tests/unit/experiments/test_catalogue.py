@@ -74,7 +74,7 @@ def load(tmp_path, files=None, **changes):
 
 @pytest.fixture
 def catalogue(tmp_path):
-    public = {**BASE, "public": {"svhn": {"train_size": 100}}, "rounds": 5}
+    public = {**BASE, "data": "cifar10", "public": {"svhn": {"train_size": 100}}, "rounds": 5}
     other = experiment(base=public, grid={"method": ["feddf"], "seed": [5]})
     return load(tmp_path, {"b": other})
 
@@ -152,7 +152,7 @@ def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
 
 def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
     names = {data.name for data in catalogue.data.values()}
-    assert names == {"digits", "svhn"}
+    assert names == {"cifar10", "digits", "svhn"}
     lines = federated(catalogue).values()
     (public,) = {line.public for line in lines if line.public.name == "svhn"}
     assert data_id(public) in catalogue.data
@@ -202,7 +202,9 @@ def test_target_names_an_experiment_and_a_scale(target, expected):
 def test_unknown_target_lists_the_known_ones(tmp_path):
     with pytest.raises(FedstageError) as caught:
         load(tmp_path, targets=["a", "a/maxi"])
-    assert str(caught.value) == ("config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini")
+    assert str(caught.value) == (
+        "config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini; did you mean 'a/mini'?"
+    )
 
 
 def test_targets_may_be_files_of_the_folder(tmp_path):
@@ -371,8 +373,9 @@ def test_targets_can_be_patterns(targets, found):
 
 
 def test_a_pattern_names_something():
-    with pytest.raises(FedstageError, match=r"targets = '\*/nonsuch': unknown; use one of "):
-        load_catalogue({"targets": ["*/nonsuch"]}, WORKFLOW)
+    told = r"targets = 'fedsdd_t\*/nonsuch': unknown; use one of "
+    with pytest.raises(FedstageError, match=told):
+        load_catalogue({"targets": ["fedsdd_t*/nonsuch"]}, WORKFLOW, "")
 
 
 # --- what is read ---------------------------------------------------------------------------------
@@ -401,6 +404,8 @@ def loaded(tmp_path, arguments, targets=("a",)):
         ("results/figures/like_b/mini_accuracy.png", ["a", "like_b"]),
         ("--target-jobs tables:experiment=b,scale=mini", ["a", "b"]),
         ("--directory broken", ["a"]),
+        ("b", ["a", "b"]),
+        ("--cores 2 like_b/mini", ["a", "like_b"]),
     ],
 )
 def test_an_experiment_is_read_when_it_is_named(tmp_path, arguments, names):
@@ -413,7 +418,29 @@ def test_targets_name_experiments_by_patterns(tmp_path):
     assert found.config.targets == ["b/mini", "like_b/mini"]
 
 
-@pytest.mark.parametrize("arguments", ["results/tables/broken/default.md", None])
+def test_a_broken_experiment_blocks_only_what_needs_it(tmp_path, capsys):
+    found = loaded(tmp_path, "results/training/nonsuch/round_0001/group_0/aggregated.safetensors")
+    assert list(found.experiments) == ["a", "b", "like_b"]
+    line, _ = capsys.readouterr().err.splitlines()  # it has two faults
+    assert line.startswith("fedstage: left out, as nothing needs it: ")
+    assert "broken.yaml: title = 1: " in line
+    with pytest.raises(FedstageError, match="unknown; use one of a"):
+        loaded(tmp_path, "", ["nonsuch"])
+
+
+def test_a_broken_experiment_does_not_block_cells_and_bases_of_others(tmp_path):
+    loaded(tmp_path, "")
+    cells = [{"at": {"method": "fedavg"}, "settings": {"rounds": 3}}]
+    with_cells = experiment(scales={"default": None, "mini": {"cells": cells}})
+    path = tmp_path / "workflow/experiments/b.yaml"
+    path.write_text(yaml.safe_dump(with_cells))
+    assert list(loaded(tmp_path, "b").experiments) == ["a", "b"]
+    lost = experiment(base={**BASE, "local": "fedavg"}, grid={"method": ["fedprox"], "seed": [0]})
+    path.write_text(yaml.safe_dump(lost))
+    assert list(loaded(tmp_path, "b").experiments) == ["a", "b"]
+
+
+@pytest.mark.parametrize("arguments", ["results/tables/broken/default.md", "broken", None])
 def test_an_experiment_that_is_read_must_be_valid(tmp_path, arguments):
     with pytest.raises(FedstageError, match=r"broken.yaml: title = 1: "):
         loaded(tmp_path, arguments)

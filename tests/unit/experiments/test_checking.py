@@ -51,7 +51,7 @@ def test_every_fault_is_told(project):
     with pytest.raises(FedstageError) as caught:
         check(*project(one={}, **broken))
     three, two = str(caught.value).splitlines()
-    assert three.startswith("three: like = 'nonsuch': unknown; use one of ")
+    assert "/experiments/three.yaml: like = 'nonsuch': unknown; use one of " in three
     assert two.startswith("two/mini, method fedavg: clients = 0: ")
 
 

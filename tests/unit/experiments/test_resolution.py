@@ -239,7 +239,8 @@ def test_unknown_method_lists_the_known_ones():
         runs(grid={"method": ["fedavg", "fedsgd"]}, methods={"own": {}})
     assert str(caught.value) == (
         "a/default: method = 'fedsgd': unknown; use one of "
-        "centralised, fedavg, feddf, fedprox, fens, local_only, own"
+        "centralised, fedavg, feddf, fedprox, fens, local_only, own; did you mean "
+        "'feddf'?"
     )
 
 
@@ -286,8 +287,10 @@ def test_experiment_like_another_shares_its_lines_and_not_its_grid(tmp_path):
     assert found["b"].title == "b"
 
 
-def test_experiments_like_one_that_is_not_there_are_left_out(tmp_path):
-    assert set(family(tmp_path, b={"like": "a"}, c={"like": "nonsuch"})) == {"a", "b"}
+def test_an_experiment_like_one_that_is_not_there_is_refused_with_its_file(tmp_path):
+    told = r"/c.yaml: like = 'aa': unknown; use one of a; did you mean 'a'\?$"
+    with pytest.raises(FedstageError, match=told):
+        family(tmp_path, b={"like": "a"}, c={"like": "aa"})
 
 
 def test_likeness_has_one_step(tmp_path):
@@ -322,7 +325,12 @@ def test_length_and_evaluation_are_not_in_the_line():
     assert not set(RunLength.model_fields) & set(Line.model_fields)
 
 
-PATIENTS = {"data": "heart_disease", "model": "logistic_regression", "partition": "natural"}
+PATIENTS = {
+    "data": "heart_disease",
+    "clients": 4,
+    "model": "logistic_regression",
+    "partition": "natural",
+}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Initial
+from fedstage.experiments.folders import Initial
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.source import (
     DECLARING,

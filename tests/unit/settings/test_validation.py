@@ -70,13 +70,16 @@ def test_unknown_key_of_a_choice():
 
 def test_unknown_key_of_a_choice_inside_of_a_part():
     client = {**RAW["client"], "schedule": {"cosine": {"finale": 0.1}}}
-    assert fault(client=client) == "here: client.schedule.finale = 0.1: unknown key"
+    assert (
+        fault(client=client)
+        == "here: client.schedule.finale = 0.1: unknown key; did you mean 'final'?"
+    )
 
 
 def test_unknown_choice_lists_the_known_ones():
     assert fault(partition="dirichlett") == (
         "here: partition = 'dirichlett': unknown; use 'iid', 'dirichlet', "
-        "'dirichlet_by_client', 'dirichlet_equal', 'shards', 'natural'"
+        "'dirichlet_by_client', 'dirichlet_equal', 'shards', 'natural'; did you mean 'dirichlet'?"
     )
 
 
@@ -176,7 +179,7 @@ def test_bad_item_of_a_list_is_one_fault():
 def test_experiment_may_be_named_like_a_choice(name):
     experiment = {"titel": "x", "title": "x", "base": {}, "scales": {"default": None}}
     assert lines_of(Config, {"targets": ["a"], "experiments": {name: experiment}}) == [
-        f"here: experiments.{name}.titel = 'x': unknown key"
+        f"here: experiments.{name}.titel = 'x': unknown key; did you mean 'title'?"
     ]
 
 

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.datasets.splits import check_size, permutation
+from fedstage.data.datasets.splits import permutation
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Digits
+from fedstage.settings.sizes import count_cut
 
 _HIGHEST = 16  # scikit-learn's grey levels are 0..16
 
@@ -60,11 +61,7 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 
 def _cut(settings: Digits, n: int) -> list[torch.Tensor]:
-    check_size("test", settings.test, n - 1, f"{n} images, one must stay for training")
-    taken, sizes = f"test = {settings.test}", [settings.test]
-    for key in ("held_out", "server_validation"):
-        reason = f"{n} images, {taken}, one must stay for training"
-        size = check_size(key, getattr(settings, key), n - sum(sizes) - 1, reason)
-        taken, sizes = f"{taken}, {key} = {size}", [*sizes, size]
+    parts = count_cut(settings, n)
+    sizes = [parts.test, parts.held_out, parts.server_validation, parts.train]
     order = torch.from_numpy(permutation(settings.split_seed, "split", n))
-    return list(order.split([*sizes, n - sum(sizes)]))
+    return list(order.split(sizes))

@@ -20,13 +20,14 @@ import torch
 from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode, threads
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
+from fedstage.data.table_files import require_once
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ParquetData
 from fedstage.storage.raw_files import find_part
 from fedstage.storage.tables import load_foreign_table
 
 _IMAGE_COLUMNS = ("img", "image")
-_MOST_CLASSES = 100_000  # that have no names: beyond that, a label is a mistake
+_MOST_CLASSES = 100_000  # the last layer of a model has a row for each
 _AT_ONCE = 100  # images that a thread decodes at a time
 
 Types = Mapping[str, Callable[[pa.DataType], bool]]
@@ -95,6 +96,7 @@ def _open(path: Path, label: str) -> _File:
     except (pa.ArrowException, OSError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: truncated, or not a Parquet file ({detail})") from None
+    require_once(path, schema.names)
     image = next((name for name in _IMAGE_COLUMNS if name in schema.names), None)
     if image is None:
         raise FedstageError(f"{path}: has no column 'img' or 'image'; {_columns(schema)}")
@@ -170,7 +172,12 @@ def _class_names(files: Sequence[_File], label: str) -> tuple[str, ...]:
         if _stated_names(file, label) != stated:
             raise FedstageError(f"{file.path}: class names differ from those of {files[0].path}")
     highest = max(int(file.labels.max()) for file in files)
-    names = stated or tuple(str(index) for index in range(min(highest + 1, _MOST_CLASSES)))
+    if stated is None and highest >= _MOST_CLASSES:
+        raise FedstageError(
+            f"{files[0].path.parent}: {label} = {highest}: classes are counted from 0 to the "
+            f"highest label, at most {_MOST_CLASSES - 1}; number them anew"
+        )
+    names = stated or tuple(str(index) for index in range(highest + 1))
     for file in files:
         wrong = (file.labels < 0) | (file.labels >= len(names))
         if wrong.any():

@@ -11,15 +11,14 @@ the piece for training the server's validation set is the end.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data_sets import Sized
+from fedstage.settings.sizes import count_parts, ends_of
 
 Rows: TypeAlias = NDArray[np.int64]
 
@@ -40,7 +39,6 @@ class _Pools(NamedTuple):
     train: Rows
     held_out: Rows
     test: Rows
-    reason: str  # of the number of rows for training, for messages
 
 
 def choose_rows(settings: Sized, train: int, test: int) -> Split:
@@ -51,23 +49,12 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     FedstageError
         If there are fewer samples than a size, or a share of the division is of none.
     """
+    counts = count_parts(settings, train, test)
     pools = (_official if settings.division is None else _divided)(settings, train, test)
-    own, reason = settings.server_validation, pools.reason
-    check_size("server_validation", own, len(pools.train) - 1, f"{reason}, one must stay")
-    remaining = len(pools.train) - own
-    if own:
-        reason = f"{reason}, server_validation = {own}"
-    train_size = settings.train_size or remaining
-    if settings.train_fraction is not None:
-        train_size = max(1, round(settings.train_fraction * remaining))
-    check_size("train_size", train_size, remaining, reason)
-    tested = len(pools.test)
-    test_size = check_size(
-        "test_size", settings.test_size or tested, tested, f"{tested} for testing"
-    )
+    remaining = len(pools.train) - counts.server_validation
     return Split(
-        train=np.sort(pools.train[:train_size]),
-        test=np.sort(pools.test[:test_size]),
+        train=np.sort(pools.train[: counts.train]),
+        test=np.sort(pools.test[: counts.test]),
         held_out=np.sort(pools.held_out),
         server_validation=np.sort(pools.train[remaining:]),
     )
@@ -75,28 +62,19 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
 
 def _official(settings: Sized, train: int, test: int) -> _Pools:
     """Keep training and test samples apart; the held-out part is taken from training."""
-    held_out = settings.held_out
-    check_size("held_out", held_out, train - 1, f"{train} for training, one must stay")
     order = permutation(settings.split_seed, "train", train)
+    left = train - settings.held_out
     return _Pools(
-        train=order[: train - held_out],
-        held_out=order[train - held_out :],
-        test=train + permutation(settings.split_seed, "test", test),
-        reason=f"{train} for training, held_out = {held_out}",
+        order[:left], order[left:], train + permutation(settings.split_seed, "test", test)
     )
 
 
 def _divided(settings: Sized, train: int, test: int) -> _Pools:
     """Cut one permutation of all samples at the shares, in whole numbers rounded down."""
     assert settings.division is not None, "the caller looks"
-    shares, n = settings.division, train + test
-    ends = [n * end // sum(shares) for end in accumulate(shares)]
+    n = train + test
     order = permutation(settings.split_seed, "division", n)
-    train_rows, held_out, test_rows = parts = np.split(order, ends[:-1])
-    written = f"division = {list(shares)}"
-    if any(share and not len(part) for share, part in zip(shares, parts, strict=True)):
-        raise FedstageError(f"data.{written}: each share must have a sample, and there are {n}")
-    return _Pools(train_rows, held_out, test_rows, f"{ends[0]} for training, {written}")
+    return _Pools(*np.split(order, ends_of(settings.division, n)[:-1]))
 
 
 def rows_by_part(sizes: Iterable[int], rows: Rows) -> Iterator[Rows]:
@@ -111,10 +89,3 @@ def rows_by_part(sizes: Iterable[int], rows: Rows) -> Iterator[Rows]:
 def permutation(split_seed: int, purpose: str, n: int) -> Rows:
     """Permute the row numbers 0..n-1; the same seed and purpose always give the same order."""
     return numpy_generator(split_seed, "dataset", purpose).permutation(n)
-
-
-def check_size(key: str, value: int, available: int, reason: str) -> int:
-    """Return `value`, the number of samples of setting `key`, if that many are available."""
-    if value > available:
-        raise FedstageError(f"data.{key} = {value}: at most {available} (there are {reason})")
-    return value

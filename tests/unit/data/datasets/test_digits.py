@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from sklearn.datasets import load_digits as sklearn_digits
 
 from fedstage.data.datasets import digits
@@ -75,17 +76,17 @@ def test_nothing_need_be_held_out():
 @pytest.mark.parametrize(
     ("test", "held_out", "server_validation", "message"),
     [
-        (1797, 0, 0, r"data\.test = 1797: at most 1796 "),
-        (797, 1000, 0, r"data\.held_out = 1000: at most 999 .*test = 797"),
-        (797, 900, 100, r"data\.server_validation = 100: at most 99 .*797, held_out = 900"),
+        (1797, 0, 0, r"test = 1797: at most 1796 "),
+        (797, 1000, 0, r"held_out = 1000: at most 999 .*test = 797"),
+        (797, 900, 100, r"server_validation = 100: at most 99 .*797, held_out = 900"),
     ],
 )
 def test_split_that_leaves_no_training_samples_is_refused(
     test, held_out, server_validation, message
 ):
     settings = {"test": test, "held_out": held_out, "server_validation": server_validation}
-    with pytest.raises(FedstageError, match=message):
-        load_digits(Digits(name="digits", **settings))
+    with pytest.raises(ValidationError, match=message):
+        Digits(name="digits", **settings)
 
 
 def test_reading_the_digits_does_not_import_scikit_learn():

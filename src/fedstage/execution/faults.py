@@ -1,0 +1,33 @@
+"""The lines with which failed jobs end, so that they may stand last, below Snakemake's own."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_FAULT = re.compile(r"fedstage \w+: ")
+_MOST = 5
+
+
+def faults(failed: Iterable[tuple[str, Path | None]], since: float) -> list[str]:
+    """Return one line for each different fault of failed jobs.
+
+    Parameters
+    ----------
+    failed : iterable of (str, Path or None)
+        The rule and the log of each job.
+    since : float
+        When the run began; a log that is older tells of another run.
+    """
+    told = sorted({line for rule, log in failed for line in _told(rule, log, since)})
+    rest = len(told) - _MOST
+    return [*told[:_MOST], *([f"and {rest} more faults, see above"] if rest > 0 else [])]
+
+
+def _told(rule: str, log: Path | None, since: float) -> list[str]:
+    """Return the lines of a log that is a fault; a job that was ended from outside has none."""
+    if log is None or not log.is_file() or log.stat().st_mtime < since:
+        return [f"{rule}: failed without a message of its own, see above"]
+    lines = log.read_text(errors="replace").splitlines()
+    if lines and _FAULT.match(lines[0]):
+        return lines
+    return [f"{rule}: failed, see above and {log}"]

@@ -1,0 +1,54 @@
+"""What a run needs of this machine, looked at before its first job."""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.execution.gpus import number_of
+from fedstage.settings.models import Model
+
+_COUNT = "import torch; print(torch.cuda.device_count() if torch.cuda.is_available() else 0)"
+
+
+def check_weights(model: Model, folder: Path | None, made: Path) -> None:
+    """Refuse a model whose file of weights is missing, unless its initial weights are `made`.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such file in the data folder, or no data folder.
+    """
+    weights = getattr(model, "weights", None)
+    if (
+        weights is None
+        or made.exists()
+        or (folder is not None and (folder / weights.file).is_file())
+    ):
+        return
+    place = f"below {folder}" if folder else "and the data folder is not set"
+    raise FedstageError(
+        f"model.weights.file = {weights.file!r}: no such file {place}; put it there (it is never "
+        "downloaded), or set data_folder in config.yaml or FEDSTAGE_DATA"
+    )
+
+
+def check_device(device: str) -> None:
+    """Refuse a `numerics.device` that this machine lacks; FedstageError if it is a missing GPU."""
+    if not device.startswith("cuda"):
+        return
+    found = usable_gpus()
+    if (number_of(device) or 0) >= found:
+        raise FedstageError(
+            f"numerics.device = {device!r}: this machine has {found} usable GPUs; use auto or cpu, "
+            "or a profile that sends jobs to machines that have them"
+        )
+
+
+@cache
+def usable_gpus() -> int:
+    """Return how many GPUs torch can use, asked in another process, as plans do not import it."""
+    asked = [sys.executable, "-c", _COUNT]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else 0

@@ -1,0 +1,270 @@
+"""What can be wrong with data of one's own, and the line that `fedstage check-data` says of it.
+
+To add a case: a row of BAD.
+"""
+
+import io
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from PIL import Image
+
+from fedstage.execution.cli import main
+
+ROWS = [("1", "2.5", "a", "Bern"), ("2", "0.5", "b", "Basel"), ("3", "1.5", "a", "Bern"),
+        ("4", "3.5", "b", "Basel")]  # fmt: skip
+
+
+def csv(rows=ROWS, header="age,dose,label,centre"):
+    return "\n".join([header, *(",".join(row) for row in rows)]) + "\n"
+
+
+TABLE = csv()
+NUMBERED = [("1", "2.5", "0", "Bern"), ("2", "0.5", "1", "Basel")]
+
+
+def changed(row, column, value):
+    rows = [list(one) for one in ROWS]
+    rows[row][column] = value
+    return csv(rows)
+
+
+def png(side=8, level=0):
+    file = io.BytesIO()
+    Image.fromarray(np.full((side, side, 3), level, np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+def images(labels=(0, 1, 0, 1), *, encoded=None, label="label", **columns):
+    """A Parquet file of images; `encoded` replaces the bytes of the images in these rows."""
+    pixels = [(encoded or {}).get(row, png(level=row)) for row in range(len(labels))]
+    column = [None if one is None else {"bytes": one, "path": None} for one in pixels]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    return pa.table({"image": pa.array(column, kind), label: labels, **columns})
+
+
+def twice(table, name):
+    return table.append_column(name, table.column(name))
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Files of a folder, settings of data, and what the line must contain."""
+
+    told: tuple[str, ...]
+    files: dict = field(default_factory=dict)
+    settings: dict = field(default_factory=dict)
+
+
+def table(told, train=TABLE, test=TABLE, **settings):
+    files = {"train.csv": train, "test.csv": test}
+    return Bad((told,), {k: v for k, v in files.items() if v is not None}, settings)
+
+
+def pictures(told, train=None, test=None, **settings):
+    given = {"train.parquet": train, "test.parquet": test}
+    files = {name: images() if one is None else one for name, one in given.items()}
+    return Bad((told,), files, settings)
+
+
+BAD = {
+    # folders
+    "no folder": Bad(("mine: no such folder",), None),
+    "an empty folder": Bad(("mine: has no .csv and no .parquet",)),
+    "other files only": Bad(("has no .csv and no .parquet",), {"notes.txt": "x"}),
+    "images in folders": Bad(
+        ("has 2 files of images", "train*.parquet"), {"cats/1.png": png(), "dogs/1.png": png()}
+    ),
+    "no files for training": table("has no train*.csv or train*.parquet", train=None),
+    "no files for testing": table("set data.test_fraction", test=None),
+    "no images for testing": Bad(("has no test*.parquet",), {"train.parquet": images()}),
+    "an unknown setting": table("data.lable = 'x': unknown key; did you mean 'label'?", lable="x"),
+    # tables as files
+    "an empty file": table("train.csv: not a CSV file with a header", train=""),
+    "a header without rows": table("train.csv: has no rows", train=csv([])),
+    "a row that is too long": table("not a CSV file", train=csv() + "1,2,a,Bern,9\n"),
+    "a file that is binary": table("train.csv: not a CSV file", train=b"\xff\xfe\x00\x01" * 9),
+    "a truncated Parquet file": Bad(
+        ("train.parquet: truncated, or not a Parquet file",),
+        {"train.parquet": b"PAR1nonsense", "test.csv": csv()},
+    ),
+    "a column twice": table(
+        "train.csv: column 'age' is there 2 times", train=csv(header="age,age,label,centre")
+    ),
+    # columns
+    "no column of labels": table("data.label = 'outcome': no such column", label="outcome"),
+    "no column of clients": table(
+        "data.client_column = 'site': no such column", client_column="site"
+    ),
+    "a test file without a column": table(
+        "test.csv: has no column 'dose'", test="age,label,centre\n1,a,Bern\n"
+    ),
+    "a test file with another column": table(
+        "test.csv: column 'more'",
+        test=csv(header="age,dose,label,centre,more", rows=[(*row, "1") for row in ROWS]),
+    ),
+    "features of two types": table("'age'", test=changed(0, 0, "old")),
+    "no features": table("has no column of features", train="label\na\nb\n", test="label\na\n"),
+    "features that are constant": table(
+        "all features are constant", train="x,label\n1,a\n1,b\n", test="x,label\n1,a\n"
+    ),
+    "a feature that identifies rows": table(
+        "column 'name': 150 categories",
+        train="name,x,label\n" + "".join(f"n{n},{n},{'ab'[n % 2]}\n" for n in range(150)),
+        test="name,x,label\nn1,1,a\n",
+    ),
+    # values
+    "a missing feature": table("train.csv: row 1: dose: missing", train=changed(1, 1, "")),
+    "a feature that is no number": table(
+        "train.csv: row 2: dose: missing", train=changed(2, 1, "NaN")
+    ),
+    "an infinite feature": table("row 2: dose: infinite", train=changed(2, 1, "inf")),
+    "a missing label": table("train.csv: row 0: label: missing", train=changed(0, 2, "")),
+    "a missing client": table(
+        "train.csv: row 3: centre: missing", train=changed(3, 3, ""), client_column="centre"
+    ),
+    "labels that are fractions": table("must be integer, text or boolean", label="dose"),
+    "labels of one class": table("in all training rows: one class", train=csv([ROWS[0], ROWS[2]])),
+    "labels of two types": table("unlike that of", test=csv(NUMBERED)),
+    # sizes
+    "more samples than there are": table("data.train_size = 9: at most 4", train_size=9),
+    "more public samples than there are": table("data.held_out = 4: at most 3", held_out=4),
+    "a test fraction beside test files": table("leave out the fraction", test_fraction=0.5),
+    # images
+    "an image column twice": pictures("column 'label' is there 2 times", twice(images(), "label")),
+    "images of two sizes": pictures(
+        "row 2: image of shape (3, 9, 9), others have (3, 8, 8); set data.image_size",
+        images(encoded={2: png(9)}),
+    ),
+    "test images of another size": pictures(
+        "test.parquet: row 0: image of shape", test=images(encoded={n: png(9) for n in range(4)})
+    ),
+    "an image that is damaged": pictures(
+        "train.parquet: row 1: cannot decode the image", images(encoded={1: png()[:40]})
+    ),
+    "an image that is text": pictures("row 0: cannot decode", images(encoded={0: b"hello"})),
+    "a missing image": pictures("row 3: image has no bytes", images(encoded={3: None})),
+    "images that are numbers": pictures(
+        "column 'image' is int64, must be struct", pa.table({"image": [1, 2], "label": [0, 1]})
+    ),
+    "no labels of images": pictures("data.label = 'label': no such column", images(label="y")),
+    "a negative label": pictures("row 1: label = -1: must be 0..1", images((0, -1, 1, 1))),
+    "an enormous label": pictures(
+        "label = 4611686018427387904: classes are", images((0, 2**62, 1, 1))
+    ),
+    "labels of images that are fractions": pictures(
+        "must be integer", images((0.0, 1.0, 0.5, 1.0))
+    ),
+    "labels of images that are texts": pictures("must be integer", images(("a", "b", "a", "b"))),
+    "a missing label of an image": pictures("row 2: label = null", images((0, 1, None, 1))),
+    "images of one class": pictures("all training samples are of class '0'", images((0, 0, 0, 0))),
+    "no clients of images": pictures("'who': no such column", client_column="who"),
+    "missing clients of images": pictures(
+        "row 1: who = null", images(who=["x", None, "y", "y"]), client_column="who"
+    ),
+    "clients of images that are fractions": pictures(
+        "column is double", images(who=[0.5, 1, 1, 1]), client_column="who"
+    ),
+    "a file of images without rows": pictures(
+        "train.parquet: has no rows", images(()).cast(images().schema)
+    ),
+}
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, pa.Table):
+        pq.write_table(content, path)
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def check(folder, files, settings):
+    if files is not None:
+        (folder / "mine").mkdir()
+    for name, content in (files or {}).items():
+        write(folder / "mine" / name, content)
+    return main(["check-data", str(folder / "mine"), "--settings", yaml.safe_dump(settings)])
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_bad_data_is_told_in_one_line(tmp_path, capsys, case):
+    assert check(tmp_path, case.files, case.settings) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    assert line.startswith("fedstage check-data: ")
+    assert [part for part in case.told if part not in line] == []
+
+
+def test_what_is_in_a_table(tmp_path, capsys):
+    files = {"train.csv": csv(), "test.csv": csv()}
+    assert check(tmp_path, files, {"client_column": "centre"}) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/mine: usable",
+        "  samples: 4 for training, 4 for testing; each of shape [2]",
+        "  classes: 2: a (2), b (2)",
+        "  clients: 2: Basel (2), Bern (2)",
+        "  features: 2: age, dose",
+        "  notice: 2 clients have fewer than 10 samples: Basel, Bern",
+    ]
+
+
+def test_what_is_in_images(tmp_path, capsys):
+    files = {"train-0.parquet": images(), "test.parquet": images((1, 1))}
+    assert check(tmp_path, files, {"held_out": 1}) == 0
+    _, samples, classes, *rest = capsys.readouterr().out.splitlines()
+    assert (
+        samples == "  samples: 3 for training, 2 for testing, 1 held out; each of shape [3, 8, 8]"
+    )
+    assert classes.startswith("  classes: 2: 0 (")
+    assert rest == ["  notice: 1 of 2 classes have no test sample: 0"]
+
+
+def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
+    rows = [("1", "2", "a", "Bern"), ("2", "2", "A ", "bern"), ("3", "2", "a", "Bern")]
+    files = {"train.csv": csv(rows), "test.csv": csv([("1", "2", "c", "Bern")])}
+    assert check(tmp_path, files, {"client_column": "centre"}) == 0
+    shown = capsys.readouterr()
+    assert "no client has samples of class 'c'" in shown.err
+    out = shown.out
+    assert "classes whose names differ in case or blanks only: 'A ', 'a'" in out
+    assert "clients whose names differ in case or blanks only: 'Bern', 'bern'" in out
+    assert "1 of 3 classes have no training sample: c" in out
+    assert "left out, as they are constant in the training rows: dose" in out
+
+
+def experiments(folder, data):
+    base = {"data": data, "partition": "iid", "clients": 2, "participants": 2, "rounds": 1,
+            "model": "mlp", "seed": 0,
+            "client": {"epochs": 1, "batch_size": 4, "learning_rate": 0.1}}  # fmt: skip
+    grid = {"method": ["fedavg"]}
+    experiment = {"title": "T", "base": base, "grid": grid, "scales": {"default": None}}
+    config = {"targets": ["t"], "experiments": {"patients": experiment}, "data_folder": str(folder)}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "workflow").mkdir()
+    (folder / "workflow/methods.yaml").write_text("fedavg: {local: fedavg}\n")
+
+
+def test_the_data_of_an_experiment(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    experiments(tmp_path, {"table": {"folder": "own", "label": "outcome", "drop": ["centre"]}})
+    for name in ("train", "test"):
+        write(tmp_path / f"own/{name}.csv", csv(header="age,dose,outcome,centre"))
+    assert main(["check-data", "patients"]) == 0
+    head, samples, *_ = capsys.readouterr().out.splitlines()
+    assert head == "data = table: usable"
+    assert samples.startswith("  samples: 4 for training")
+    assert main(["check-data", "patient"]) == 1
+    told = "fedstage check-data: patient: no such folder or experiment; did you mean 'patients'?\n"
+    assert capsys.readouterr().err == told
+
+
+def test_settings_are_yaml(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    assert main(["check-data", str(tmp_path / "mine"), "--settings", "label"]) == 1
+    assert "--settings = 'label': must be YAML such as {label: outcome}" in capsys.readouterr().err

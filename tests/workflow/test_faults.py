@@ -1,0 +1,88 @@
+"""What a user gets wrong: one line says it, the last one and alone; and targets by their names."""
+
+from collections import Counter
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.workflow
+
+
+def test_a_bad_setting_is_one_line(project):
+    run = project.configure(clients=0).call("--dry-run")
+    assert run.code == 1
+    assert run.output.splitlines()[-1] == (
+        "fedstage: tiny/default, method fedavg: clients = 0: must be greater than or equal to 1"
+    )
+    assert "common.smk" not in run.output
+
+
+WEIGHTS = {"file": "b.pth", "sha256": "0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"numerics": {"device": "cuda"}}, "numerics.device = 'cuda': this machine has 0 usable"),
+        (
+            {
+                "data": {"cifar10": {"held_out": 9}},
+                "model": {"efficientnet_b0": {"weights": WEIGHTS}},
+            },
+            "model.weights.file = 'b.pth': no such file below ",
+        ),
+    ],
+)
+def test_what_this_machine_lacks_is_told_before_any_job(project, changes, told):
+    project.configure(methods=["fedavg"], **changes)
+    run = project.call("--dry-run", CUDA_VISIBLE_DEVICES="", FEDSTAGE_DATA=str(project.path))
+    assert run.code == 1
+    assert run.output.splitlines()[-1].startswith(f"fedstage: {told}")
+
+
+def test_the_fault_of_a_job_stands_last_and_alone(project):
+    partition = {"dirichlet": {"alpha": 1e-6, "min_samples": 300, "max_draws": 1}}
+    run = project.configure(methods=["fedavg"], partition=partition).call()
+    assert run.code == 1
+    *_, before, blank, line = run.output.splitlines()
+    assert before == "At least one job did not complete successfully."
+    assert blank == ""
+    assert line.startswith("fedstage partition: partition.max_draws = 1: no Dirichlet draw gave")
+
+
+def test_bad_data_is_told_before_any_training(project):
+    config = yaml.safe_load(
+        (project.configure(methods=["fedavg"]).path / "config.yaml").read_text()
+    )
+    experiment = config["experiments"]["tiny"]
+    experiment["grid"]["data"] = {"good": "digits", "bad": {"parquet": {"folder": "flowers"}}}
+    experiment["table"] = {"rows": ["data"], "columns": ["method"]}
+    (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+    run = project.call(cores=1, FEDSTAGE_DATA=str(project.path))
+    assert run.output.splitlines()[-1].startswith("fedstage dataset: ")
+    assert run.trained() == []
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("tyny", "fedstage: tyny: no experiment, rule or file of this name; did you mean 'tiny'?"),
+        ("tiny/mini", "fedstage: tiny/mini: no such scale; use one of tiny/default"),
+        (
+            "results/tables/tyni/default.md",
+            "fedstage: tyni/default: no such experiment and scale; did you mean 'tiny/default'?",
+        ),
+    ],
+)
+def test_an_unknown_target_is_told_with_what_was_meant(project, target, told):
+    run = project.call("--dry-run", target)
+    assert run.code == 1
+    assert run.output.splitlines()[-1] == told
+
+
+@pytest.mark.parametrize("target", ["tiny", "tiny/default"])
+def test_an_experiment_is_a_target_by_its_name(project, target):
+    project.configure(methods=["fedavg"])
+    every, one = project.plan(), project.plan(target)
+    assert one.jobs - Counter({target: 1}) == every.jobs - Counter({"all": 1})
+    assert one.jobs[target] == 1

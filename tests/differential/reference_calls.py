@@ -12,8 +12,10 @@ from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
 from reference.fedgkt import fedgkt
 from reference.fedkd import fedkd
+from reference.fedlc import fedlc
 from reference.fedmd import fedmd
 from reference.fednova import fednova
+from reference.fedntd import fedntd
 from reference.fedprox import fedprox
 from reference.fedsdd import fedsdd
 from reference.fens import fens
@@ -147,6 +149,10 @@ FEDERATED = {
     "moon": lambda world, line: [
         moon(world, **rounds(line), mu=line.local.mu, temperature=line.local.temperature)
     ],
+    "fedntd": lambda world, line: [
+        fedntd(world, **rounds(line), beta=line.local.beta, tau=line.local.temperature)
+    ],
+    "fedlc": lambda world, line: [fedlc(world, **rounds(line), tau=line.local.tau)],
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],

@@ -110,7 +110,7 @@ CHOICES = {
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
-    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon'",
+    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon', 'fedntd', 'fedlc'",
     "compression": "'none', 'stc'",
     "public": "'held_out', 'core', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
@@ -752,7 +752,7 @@ BAD_CONFIGURATIONS = {
         "participation = 'by_samples': not with client_architectures",
     ),
     "moon without a head": method(
-        {"local": "moon"}, "local = moon: compares representations", "model.head = {hidden: 128"
+        {"local": "moon"}, "local = moon: reads representations", "model.head = {hidden: 128"
     ),
     "moon compiled": method(
         {
@@ -760,7 +760,14 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"head": {}}},
             "numerics": {"compile": True},
         },
-        "numerics.compile = true: not with local = moon",
+        "numerics.compile = true: not with local = moon, whose loss is its own",
+    ),
+    "fedntd compiled": method(
+        {"local": "fedntd", "numerics": {"compile": True}},
+        "numerics.compile = true: not with local = fedntd, whose loss is its own",
+    ),
+    "fedlc with a negative margin": method(
+        {"local": {"fedlc": {"tau": -1}}}, "local.tau = -1", "or equal to 0"
     ),
     "drop-worst with a server optimiser": Bad(
         ("server.drop_worst = 'as_released'", "only for aggregation.server_optimizer = average"),

@@ -20,6 +20,7 @@ from reference.fedprox import fedprox
 from reference.fedsdd import fedsdd
 from reference.fens import fens
 from reference.moon import moon
+from reference.robust import robust
 from reference.scaffold import scaffold
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
@@ -105,6 +106,12 @@ def served(line):
     )
 
 
+def by_rule(line):
+    rule = line.aggregation.rule
+    numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
+    return rounds(line) | {"rule": rule.name} | numbers
+
+
 def of_core(line):
     chosen, average = line.server.buffer, line.server.moving_average
     assert line.server.labels == 1.0
@@ -153,6 +160,7 @@ FEDERATED = {
         fedntd(world, **rounds(line), beta=line.local.beta, tau=line.local.temperature)
     ],
     "fedlc": lambda world, line: [fedlc(world, **rounds(line), tau=line.local.tau)],
+    "fedavg_median": lambda world, line: [robust(world, **by_rule(line))],
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
@@ -161,6 +169,8 @@ FEDERATED = {
     "kd": lambda world, line: [bkd(world, **of_core(line))],
     "fedet": lambda world, line: fedet_rounds(world, **served(line)),
 }
+for variant in ("fedavg_trimmed_mean", "krum", "multi_krum"):
+    FEDERATED[variant] = FEDERATED["fedavg_median"]
 FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
+from fedstage.settings.model_rules import ServerRule, WeightedAverage
 
 
 class ServerStep(Choice):
@@ -90,7 +91,7 @@ Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
 
 
 class Aggregation(Settings):
-    """The average over the participants of a group.
+    """The average over the participants of a group, or what a `rule` makes of their models.
 
     The parameters move by `learning_rate` (eta_g of SCAFFOLD) times the difference between the
     average and the model at the round's start. A `server_optimizer` other than ``average`` takes
@@ -104,9 +105,11 @@ class Aggregation(Settings):
     """
 
     uses: ClassVar[Mapping[str, str]] = {
+        "rule": "algorithm.aggregation.rules",
         "discount": "algorithm.aggregation.asynchronous",
         "stale": "algorithm.aggregation.asynchronous",
     }
+    rule: ServerRule = WeightedAverage(name="average")
     weights: Literal["samples", "uniform"] = "samples"
     learning_rate: Rate = 1.0
     server_optimizer: ServerOptimiser = ServerAverage(name="average")

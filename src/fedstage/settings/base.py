@@ -30,6 +30,7 @@ CHOICES = frozenset(
         "local",
         "compression",
         "server_optimizer",
+        "rule",
         "staleness",
         "discount",
         "ensemble",

@@ -17,6 +17,7 @@ from fedstage.settings.local_training import (
     Scaffold,
     Uncompressed,
 )
+from fedstage.settings.model_rules import check_rule
 from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -83,6 +84,8 @@ class Line(Groups):
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
                 "needs at least 1 sample"
             )
+        if self.aggregation.rule.name != "average":
+            yield from check_rule(self)
         if self.staleness.name != "none":
             yield from self._check_staleness(f"staleness = {self.staleness.name!r}")
         if self.local.name == "scaffold":
@@ -217,6 +220,8 @@ class Line(Groups):
             yield f"{where}: only for aggregation.learning_rate = 1"
         if self.aggregation.server_optimizer.name != "average":
             yield f"{where}: only for aggregation.server_optimizer = average"
+        if self.aggregation.rule.name != "average":
+            yield f"{where}: only for aggregation.rule = average"
         if self.aggregation.discount.name != "constant" or self.aggregation.stale != "models":
             yield f"{where}: only for aggregation.discount = constant and stale = models"
         if self.head_transfer:

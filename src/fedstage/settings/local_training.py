@@ -16,6 +16,7 @@ class LocalTraining(Choice):
     learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
     their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
     logits. `needs_head`: whether that reads the representation of a model with a head.
+    `needs_average`: whether the server's equations hold for the average of the models only.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
@@ -23,6 +24,7 @@ class LocalTraining(Choice):
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
     needs_head: ClassVar[bool] = False
+    needs_average: ClassVar[bool] = False
 
 
 class FedAvg(LocalTraining):
@@ -48,6 +50,7 @@ class Scaffold(LocalTraining):
     """
 
     keeps_state: ClassVar[bool] = True
+    needs_average: ClassVar[bool] = True
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     control: Literal["per_model", "shared"] = "per_model"
@@ -68,6 +71,7 @@ class FedNova(LocalTraining):
     ``momentum``.
     """
 
+    needs_average: ClassVar[bool] = True
     name: Literal["fednova"]
 
 

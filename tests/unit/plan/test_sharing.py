@@ -609,8 +609,8 @@ MODULES = [
     f"fedstage.settings.{name}"
     for name in (
         "aggregation", "aggregators", "data", "data_sets", "ensembles", "groups", "heads", "lines",
-        "local_training", "models", "numerics", "one_shot", "optimisation", "partitions",
-        "quantisation", "server",
+        "local_training", "model_rules", "models", "numerics", "one_shot", "optimisation",
+        "partitions", "quantisation", "server",
         "staleness", "tables", "transfers",
     )
 ]  # fmt: skip
@@ -795,6 +795,7 @@ OTHER = {
         "count": "published",
     },
     "Aggregation": {
+        "rule": "median",
         "weights": "uniform",
         "learning_rate": 0.5,
         "server_optimizer": "adam",
@@ -802,6 +803,10 @@ OTHER = {
         "discount": "polynomial",
         "stale": "changes",
     },
+    "WeightedAverage": {},
+    "Median": {},
+    "TrimmedMean": {"trimmed": 2},
+    "Krum": {"faulty": 0, "selected": 2},
     "ConstantDiscount": {},
     "PolynomialDiscount": {"exponent": 1.0},
     "HingeDiscount": {"a": 1.0, "b": 1.0},
@@ -1128,6 +1133,10 @@ PINNED_DEFAULTS = {
     "Scaffold.option": "II",
     "Scaffold.control": "per_model",
     "Scaffold.weights": "uniform",
+    "Aggregation.rule": {"name": "average"},
+    "TrimmedMean.trimmed": 1,
+    "Krum.faulty": 1,
+    "Krum.selected": 1,
     "Aggregation.weights": "samples",
     "Aggregation.learning_rate": 1.0,
     "Aggregation.server_optimizer": {"name": "average"},

@@ -34,6 +34,7 @@ from fedstage.plan.sharing import (
 )
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
+from fedstage.settings.model_rules import ModelRule
 from fedstage.weights import Weights
 
 
@@ -116,15 +117,17 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
 def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
     """Return what a rule makes of all models, with its parameters moved by the server's step."""
     settings, updates = group.settings.aggregation, group.answered
+    rule = settings.rule
+    assert isinstance(rule, ModelRule), "averages have a path of their own"
     weights = client_weights(settings, updates)
     shares = [weight / sum(weights) for weight in weights]
     if group.trainer.scales([update.payload for update in updates], shares) is not None:
         raise FedstageError(
-            f"aggregation.rule = {settings.rule.name!r}: not with local = "
+            f"aggregation.rule = {rule.name!r}: not with local = "
             f"{group.settings.local.name}, which scales the changes of an average"
         )
     models = [update.weights for update in updates]
-    model = combined(settings.rule, models, shares, group.parameters)
+    model = combined(rule, models, shares, group.parameters)
     if settings.server_optimizer.name == "average":
         return move_towards(group.start, model, settings.learning_rate, group.parameters), {}
     change = mean_change(group.start, [model], [1.0], group.parameters)

@@ -72,14 +72,20 @@ class ConstantDiscount(Settings):
     name: Literal["constant"]
 
 
-class PolynomialDiscount(Settings):
+class StaleDiscount(Choice):
+    """How much an update counts that is stale."""
+
+    room: ClassVar[str] = "algorithm.aggregation.discounts"
+
+
+class PolynomialDiscount(StaleDiscount):
     """s(d) = (1 + d)^-a with a = `exponent` (FedAsync, Xie et al. 2019; FedBuff: 1 / 2)."""
 
     name: Literal["polynomial"]
     exponent: Rate = 0.5
 
 
-class HingeDiscount(Settings):
+class HingeDiscount(StaleDiscount):
     """s(d) = 1 up to d = `b`, and 1 / (`a` (d - b) + 1) beyond (FedAsync)."""
 
     name: Literal["hinge"]

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.settings.aggregation import HingeDiscount, PolynomialDiscount, ServerOptimiser
 from fedstage.settings.aggregators import Aggregator, AggregatorTraining
 from fedstage.settings.base import (
     CHOICES,
@@ -159,8 +159,9 @@ def test_choices_are_known_to_merging():
     assert found == CHOICES
 
 
-#: Rules beside the average, which is no module of theirs.
+#: Beside the average, and a constant discount, which are no modules of theirs.
 RobustRule = ByName[Median | TrimmedMean | Krum]
+StaleDiscount = ByName[PolynomialDiscount | HingeDiscount]
 #: Choices, by the package in which each alternative is a module of the same name.
 PACKAGES = {
     "data.partitions": Partition,
@@ -168,6 +169,7 @@ PACKAGES = {
     "algorithm.local_trainers": LocalTrainer,
     "algorithm.aggregation.server_optimizers": ServerOptimiser,
     "algorithm.aggregation.rules": RobustRule,
+    "algorithm.aggregation.discounts": StaleDiscount,
     "algorithm.ensemble_trainers": EnsembleTrainer,
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,

@@ -1197,6 +1197,7 @@ PINNED_DEFAULTS = {
     "Line.distillation": {"name": "kl"},
     "Line.compression": {"name": "none"},
     "Line.aggregation": {
+        "rule": {"name": "average"},
         "weights": "samples",
         "learning_rate": 1.0,
         "server_optimizer": {"name": "average"},

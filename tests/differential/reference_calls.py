@@ -12,12 +12,15 @@ from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
 from reference.fedgkt import fedgkt
 from reference.fedkd import fedkd
+from reference.fedlc import fedlc
 from reference.fedmd import fedmd
 from reference.fednova import fednova
+from reference.fedntd import fedntd
 from reference.fedprox import fedprox
 from reference.fedsdd import fedsdd
 from reference.fens import fens
 from reference.moon import moon
+from reference.robust import robust
 from reference.scaffold import scaffold
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
@@ -103,6 +106,12 @@ def served(line):
     )
 
 
+def by_rule(line):
+    rule = line.aggregation.rule
+    numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
+    return rounds(line) | {"rule": rule.name} | numbers
+
+
 def of_core(line):
     chosen, average = line.server.buffer, line.server.moving_average
     assert line.server.labels == 1.0
@@ -147,6 +156,11 @@ FEDERATED = {
     "moon": lambda world, line: [
         moon(world, **rounds(line), mu=line.local.mu, temperature=line.local.temperature)
     ],
+    "fedntd": lambda world, line: [
+        fedntd(world, **rounds(line), beta=line.local.beta, tau=line.local.temperature)
+    ],
+    "fedlc": lambda world, line: [fedlc(world, **rounds(line), tau=line.local.tau)],
+    "fedavg_median": lambda world, line: [robust(world, **by_rule(line))],
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
@@ -155,6 +169,8 @@ FEDERATED = {
     "kd": lambda world, line: [bkd(world, **of_core(line))],
     "fedet": lambda world, line: fedet_rounds(world, **served(line)),
 }
+for variant in ("fedavg_trimmed_mean", "krum", "multi_krum"):
+    FEDERATED[variant] = FEDERATED["fedavg_median"]
 FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]

@@ -116,6 +116,8 @@ def taught_core(**server):
     return OF_CORE | {"server": settings}
 
 
+#: Krum needs five participants.
+ROBUST = {"participants": CLIENTS}
 METHODS = {
     "fedavg": {},
     "fedprox": {"local": {"fedprox": {"mu": 0.1}}},
@@ -125,6 +127,12 @@ METHODS = {
     "fedyogi": {},
     "fednova": {"client": {"batch_size": 32, "learning_rate": 0.02}},
     "moon": HEADED,
+    "fedntd": {"local": {"fedntd": {"beta": 0.7, "temperature": 2.0}}},
+    "fedlc": {"local": {"fedlc": {"tau": 2.0}}},
+    "fedavg_median": {"participants": 4},
+    "fedavg_trimmed_mean": ROBUST,
+    "krum": ROBUST,
+    "multi_krum": ROBUST,
     "fedavg_stale": {"local": "fedavg"} | LATE,
     "fedasync": {"local": {"fedprox": {"mu": 0.1}}} | LATE,
     "fedbuff": LATE,
@@ -187,6 +195,10 @@ COMPARED = {
     "scaffold": {},
     "fedyogi": {"aggregation": {"server_optimizer": {"yogi": {"learning_rate": 0.1}}}},
     "fednova": {"client": {"batch_size": BATCH, "learning_rate": 0.01}},
+    "fedntd": {},
+    "fedlc": {},
+    "fedavg_median": {},
+    "krum": ROBUST,
     "feddf": {},
     "fedbe_gaussian": {},
     "fedsdd_r2": {},

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import fedavg, local_trainer, moon
+from fedstage.algorithm.local_trainers import Task, fedavg, local_trainer, moon
 from fedstage.models.build import build
 from fedstage.models.heads import represent
 from fedstage.models.initialisation import initialise
@@ -105,7 +105,8 @@ def trained(model, mu, state, client=3):
     images, labels = data()
     settings = Client.model_validate({"learning_rate": 0.1, "batch_size": 8, "epochs": 2})
     batches = client_batches(N, settings, torch_generator(0, "batches"))
-    objective = moon.objective(settings_of(mu), cross_entropy, PLAIN, model, state, client)
+    task = Task(model, cross_entropy, PLAIN, state, client, labels, CLASSES)
+    objective = moon.objective(settings_of(mu), task)
     train(
         model, images, labels, batches, settings, cross_entropy, INFO,
         torch_generator(0, "augmentation"), objective=objective,
@@ -151,7 +152,8 @@ def test_without_mu_and_in_a_first_participation_it_is_fedavg_bit_for_bit():
     for mu, state in ((0.0, state_after(last)), (2.0, state_after(last, client=4))):
         found, _ = trained(network(), mu, state)
         assert all(torch.equal(value, expected[name]) for name, value in found.items())
-    assert fedavg.objective(None, cross_entropy, PLAIN, network(), {}, 0) is None
+    task = Task(network(), cross_entropy, PLAIN, {}, 0, data()[1], CLASSES)
+    assert fedavg.objective(None, task) is None
 
 
 def test_the_state_has_each_clients_last_model():

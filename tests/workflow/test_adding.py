@@ -1,11 +1,12 @@
-"""One of each kind of part is added to a copy of the package, and a workflow runs with them.
+"""The page on extension points, followed literally: its blocks are put where they say, and run."""
 
-An addition is one implementation file, one settings class and one entry in its union: nothing else
-of the package is touched.
-"""
-
+import os
+import re
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,200 +15,81 @@ from fedstage.plan.syntax import PACKAGE
 
 pytestmark = pytest.mark.workflow
 
+PAGE = (Path(__file__).parents[2] / "workflow/docs/extending.md").read_text()
+BLOCKS = re.findall(r"^```(python|yaml)\n# ([^\n]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
 
 @dataclass(frozen=True)
-class Addition:
-    """A new part: its module, the file of its settings, the class, and the union that it enters."""
+class Entry:
+    """A settings class: its file, the union that it enters, its imports and its code."""
 
-    module: str
+    file: str
+    union: str
+    imports: str
     code: str
-    settings: str
-    declaration: str
-    union: tuple[str, str]
+
+    @property
+    def name(self):
+        return re.search(r"^class (\w+)\(", self.code, re.MULTILINE)[1]
 
 
-ADDITIONS = [
-    Addition(
-        "algorithm/local_trainers/shrinking.py",
-        '''"""Weight decay towards zero, by name."""
-from fedstage.algorithm.local_trainers.fedavg import next_state, objective, payload
-from fedstage.algorithm.local_trainers.fedavg import prepare, scales, sent_down
+def modules():
+    """The new modules of the page, by their files below the package."""
+    places = ((re.fullmatch(r"src/fedstage/(\S+\.py)", told), code) for _, told, code in BLOCKS)
+    return {place[1]: code for place, code in places if place}
 
 
-def gradient_term(settings, start, state, client):
-    def add(parameters):
-        for parameter in parameters:
-            parameter.grad.add_(parameter.detach(), alpha=settings.rate)
-    return add
-''',
-        "local_training.py",
-        '''class Shrinking(LocalTraining):
-    name: Literal["shrinking"]
-    rate: NonNegative = 0.01
-''',
-        ("FedAvg | FedProx", "Shrinking | FedAvg | FedProx"),
-    ),
-    Addition(
-        "training/losses/smoothed.py",
-        '''"""Cross entropy with smoothed labels."""
-from functools import partial
-
-from torch.nn.functional import cross_entropy
+def entries():
+    """The settings classes of the page."""
+    for _, told, code in BLOCKS:
+        place = re.fullmatch(r"src/fedstage/(\S+\.py): above (\w+), and first in it", told)
+        if place:
+            start = re.search(r"^class ", code, re.MULTILINE).start()
+            yield Entry(place[1], place[2], code[:start].strip(), code[start:])
 
 
-def loss(settings, classes, device):
-    return partial(cross_entropy, label_smoothing=settings.smoothing)
-''',
-        "optimisation.py",
-        '''class Smoothed(LossOfLabels):
-    name: Literal["smoothed"]
-    smoothing: NonNegative = 0.1
-''',
-        ("CrossEntropy | Focal", "CrossEntropy | Focal | Smoothed"),
-    ),
-    Addition(
-        "data/partitions/in_order.py",
-        '''"""Samples in their order."""
-import numpy as np
+def settings(what):
+    """The YAML blocks of the page of one kind, merged."""
+    merged = {}
+    for language, told, text in BLOCKS:
+        if language == "yaml" and told == what:
+            merged |= yaml.safe_load(text)
+    return merged
 
 
-def assign(settings, labels, clients, generator, natural):
-    return np.array_split(np.arange(len(labels)), clients)
-''',
-        "partitions.py",
-        '''class InOrder(Scheme):
-    name: Literal["in_order"]
-''',
-        ("Iid | Dirichlet", "InOrder | Iid | Dirichlet"),
-    ),
-    Addition(
-        "models/architectures/two_layers.py",
-        '''"""Two linear layers."""
-from math import prod
-
-from torch import nn
+BASE, METHODS = settings("base"), settings("method")
 
 
-def network(settings, shape, classes):
-    layers = nn.Linear(prod(shape), settings.hidden), nn.ReLU()
-    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(settings.hidden, classes))
-''',
-        "models.py",
-        '''class TwoLayers(Architecture):
-    name: Literal["two_layers"]
-    hidden: Positive = 8
-''',
-        ("    CnnSmall\n    | ", "    CnnSmall\n    | TwoLayers\n    | "),
-    ),
-    Addition(
-        "data/datasets/stripes.py",
-        '''"""Images of stripes, whose direction is the class."""
-import torch
-
-from fedstage.data.datasets.images import Dataset, Images
-
-
-def load(settings, folder):
-    assert folder is None, "not read from a folder"
-    generator = torch.Generator().manual_seed(settings.split_seed)
-    labels = torch.arange(200) % 2
-    pixels = torch.randint(0, 50, (200, 1, 4, 4), dtype=torch.uint8, generator=generator)
-    pixels[labels == 0, :, ::2] += 200
-    pixels[labels == 1, :, :, ::2] += 200
-
-    def part(first, last):
-        return Images(pixels[first:last], labels[first:last])
-
-    return Dataset(part(0, 120), part(120, 160), pixels[160:], part(200, 200), ("rows", "columns"))
-''',
-        "data.py",
-        '''class Stripes(Sized):
-    in_folder: ClassVar[bool] = False
-    name: Literal["stripes"]
-    held_out: Count = 40
-''',
-        ("Data = ByName[\n    Digits\n", "Data = ByName[\n    Stripes\n    | Digits\n"),
-    ),
-    Addition(
-        "algorithm/ensemble_trainers/favourite.py",
-        '''"""One member has a share of its own, the others share the rest."""
-import torch
-
-
-def shares(settings, members):
-    count = sum(len(part.samples) for part in members)
-    rest = (1 - settings.share) / max(count - 1, 1)
-    first = settings.share if count > 1 else 1.0
-    return torch.tensor([first, *[rest] * (count - 1)], dtype=torch.float64)
-''',
-        "ensembles.py",
-        '''class Favourite(Ensemble):
-    members: ClassVar[tuple[str, ...]] = ("clients",)
-    name: Literal["favourite"]
-    share: Rate = 0.5
-''',
-        ("_Ensembles = Clients |", "_Ensembles = Favourite | Clients |"),
-    ),
-    Addition(
-        "algorithm/one_shot/aggregators/highest.py",
-        '''"""Of each class the highest logit of any member."""
-
-
-def parameters(settings, known, generator):
-    return {}
-
-
-def combine(settings, parameters, logits, pixels):
-    return logits.max(0).values
-''',
-        "aggregators.py",
-        '''class Highest(AggregationRule):
-    name: Literal["highest"]
-''',
-        ("ByName[Averaging |", "ByName[Highest | Averaging |"),
-    ),
-]  # fmt: skip
-
-BASE = {
-    "data": "stripes",
-    "partition": "in_order",
-    "model": {"two_layers": {"hidden": 6}},
-    "clients": 4,
-    "participants": 2,
-    "validation": 0.0,
-    "rounds": 2,
-    "client": {"epochs": 2, "batch_size": 8, "learning_rate": 0.1, "loss": {"smoothed": {}}},
-    "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.05},
-    "numerics": {"device": "cpu"},
-    "seed": 0,
-}
-METHODS = {
-    "shrinking": {"local": {"shrinking": {"rate": 0.1}}},
-    "taught": {"local": "shrinking", "ensemble": {"favourite": {"share": 0.7}}, "global": "basic"},
-    "scored": {"local": "fedavg", "evaluate": {"favourite": {"share": 0.7}}},
-    "highest": {"training": "one_shot", "aggregator": "highest", "rounds": 1},
-}
-
-
-def add(package, addition):
-    (package / addition.module).write_text(addition.code)
-    path = package / "settings" / addition.settings
+def enter(package, entry):
+    """Put a settings class above its union, and its name first into it."""
+    path = package / "settings" / Path(entry.file).name
     text = path.read_text()
-    before, after = addition.union
-    assert text.count(before) == 1
-    # The class stands before the union that it enters.
-    place = text.rindex("\n\n", 0, text.index(before))
-    new = f"{text[:place]}\n\n\n{addition.declaration}{text[place:]}".replace(before, after)
-    path.write_text(new)
+    union = re.search(rf"^{entry.union} = (?:ByName\[)?\s*", text, re.MULTILINE)
+    text = f"{text[: union.start()]}{entry.code}\n\n{union[0]}{entry.name} | {text[union.end() :]}"
+    if entry.imports:
+        text = text.replace("\nfrom fedstage", f"\n{entry.imports}\nfrom fedstage", 1)
+    path.write_text(text)
+
+
+def add(package):
+    """Add all parts of the page to a copy of the package."""
+    for file, code in modules().items():
+        assert not (package / file).exists()
+        (package / file).write_text(code)
+    for entry in entries():
+        enter(package, entry)
+
+
+def copy_package(folder):
+    shutil.copytree(PACKAGE, folder / "fedstage", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "fedstage"
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """A copy of the package with one more of each kind."""
-    copy = tmp_path_factory.mktemp("src") / "fedstage"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for addition in ADDITIONS:
-        add(copy, addition)
+    """A copy of the package with all parts of the page."""
+    copy = copy_package(tmp_path_factory.mktemp("src"))
+    add(copy)
     return copy
 
 
@@ -226,15 +108,81 @@ def extended(project, package, monkeypatch):
     return project
 
 
-def test_one_file_one_class_and_one_entry_are_all_that_a_new_part_takes(extended, package):
+def test_the_page_has_an_example_of_each_extension_point():
+    """Each row of its table but the training of aggregators, which is rarely another."""
+    rows = re.findall(r"^\| [^|]+ \| `(\S+)/NAME\.py`", PAGE, re.MULTILINE)
+    shown = {str(Path(file).parent) for file in modules()}
+    assert shown == set(rows) - {"algorithm/one_shot/aggregator_training"}
+    assert all((PACKAGE / folder).is_dir() for folder in rows)
+    assert len(modules()) == len(list(entries()))
+    assert {"compact", "feddyn", "clipped", "halving", "taught", "scored", "highest"} <= set(
+        METHODS
+    )
+
+
+def test_what_the_page_says_can_be_done_literally(extended, package):
     run = extended.make()
     assert run.jobs["local_training"] > 0
     table = (extended.path / "results/tables/added/default.csv").read_text()
     assert {row.split(",")[0] for row in table.splitlines()[1:]} == set(METHODS)
     assert extended.make().jobs == {}
     # An edit of a part makes anew what chose it, and nothing else.
-    path = package / "algorithm/local_trainers/shrinking.py"
-    path.write_text(path.read_text().replace("alpha=settings.rate", "alpha=2 * settings.rate"))
+    path = package / "algorithm/local_trainers/feddyn.py"
+    text = path.read_text()
+    path.write_text(text.replace("alpha=settings.alpha", "alpha=2 * settings.alpha"))
     lines = {line for _, _, line in extended.plan().trained()}
+    path.write_text(text)
     assert lines
-    assert all("-shrinking-" in line for line in lines)
+    assert all("-feddyn-" in line for line in lines)
+
+
+def edit(path):
+    path.write_text(path.read_text() + "\n\nKNOWN = 1\n")
+
+
+def test_new_parts_make_nothing_anew_that_does_not_use_them(project, tmp_path, monkeypatch):
+    """Finished results stay when a data set, a model or any other part comes in."""
+    copy = copy_package(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    methods = ["feddf", "fedavg_median", "fedens"]
+    project.configure(
+        methods=methods, aggregator_fraction=0.1, execution={"granularity": "segment"}
+    )
+    assert project.make().jobs.total() > 10
+    assert project.plan().jobs == {}
+    add(copy)
+    assert project.plan().jobs == {}
+    # Nor does a case of a model in the estimate of disk space.
+    for file in ("models/size.py", "experiments/disk_space.py"):
+        edit(copy / file)
+    assert project.plan().jobs == {}
+    # What all models share is another matter.
+    edit(copy / "models/build.py")
+    assert project.plan().jobs["initial_model"] == 1
+
+
+def call(package, code):
+    environment = os.environ | {"PYTHONPATH": str(package.parent)}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+
+
+LOAD = """
+from fedstage.algorithm.local_trainers import local_trainer
+from fedstage.settings.local_training import FedDyn
+local_trainer(FedDyn(name="feddyn"))
+"""
+
+
+def test_the_pages_trainer_with_a_state_is_refused_where_it_does_not_declare_it(tmp_path, package):
+    assert call(package, LOAD).returncode == 0
+    forgetful = tmp_path / "src" / "fedstage"
+    shutil.copytree(package, forgetful, ignore=shutil.ignore_patterns("__pycache__"))
+    path = forgetful / "settings/local_training.py"
+    start = path.read_text().index("class FedDyn")
+    kept = "    keeps_state: ClassVar[bool] = True\n"
+    path.write_text(path.read_text()[:start] + path.read_text()[start:].replace(kept, "", 1))
+    refused = call(forgetful, LOAD).stderr.splitlines()[-1]
+    assert "local = feddyn: has a next_state of its own, and nobody keeps" in refused
+    assert "set keeps_state = True in the settings class FedDyn" in refused

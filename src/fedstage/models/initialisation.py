@@ -22,6 +22,7 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
     - LSTM layers: weights and biases from U(-1/sqrt(hidden), 1/sqrt(hidden)), as torch's.
     - Embeddings: weights from N(0, 0.02^2), as BERT's (Devlin et al. 2019).
     - Norms: weight 1, bias 0; running mean 0, variance 1, number of batches 0.
+    - Layers with a method `initialise`: what it does with the generator.
     - Residual branches without norms: the last convolution divided by the square root of the number
       of branches; otherwise every block doubles the variance, and 27 of them diverge (De and Smith,
       Batch Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020).
@@ -45,7 +46,9 @@ def _adds_unnormalised(block: nn.Module) -> TypeGuard[ResidualBlock]:
 
 
 def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
-    if isinstance(module, nn.Conv2d):
+    if callable(own := getattr(module, "initialise", None)):
+        own(generator)
+    elif isinstance(module, nn.Conv2d):
         module.weight.normal_(0.0, sqrt(2 / module.weight[0].numel()), generator=generator)
         if module.bias is not None:
             module.bias.zero_()

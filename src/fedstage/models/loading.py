@@ -1,5 +1,6 @@
 """Models filled with weights, and the weights of models."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ def fill_model(model: nn.Module, weights: Weights, path: Path) -> None:
     except RuntimeError as error:
         detail = " ".join(str(error).split())
         raise FedstageError(f"{path}: does not fit the model: {detail}") from None
+
+
+def frozen(model: nn.Module) -> nn.Module:
+    """Return a copy of a model that speaks with its running statistics and learns nothing."""
+    return copy.deepcopy(model).eval().requires_grad_(False)
 
 
 def state_of(model: nn.Module) -> Weights:

@@ -4,6 +4,7 @@ from itertools import pairwise
 from math import prod
 
 from fedstage.settings.models import (
+    Architecture,
     Bert,
     CnnFedEt,
     CnnSmall,
@@ -12,7 +13,6 @@ from fedstage.settings.models import (
     EfficientNet,
     LogisticRegression,
     Lstm,
-    Model,
     Norm,
     Perceptron,
     ResNet,
@@ -32,11 +32,11 @@ COUNTER = 8  # bytes of the int64 number of batches that batch normalisation has
 _EFFICIENTNET = FLOAT * (4_007_548 + 42_016) + COUNTER * 49
 
 
-def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
+def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> int:
     """Return the bytes of a model's state dict: fp32 parameters and buffers, int64 counters.
 
     `shape` is [C, H, W] of an image, [F] of features or [L] of tokens. The header of a safetensors
-    file (some 100 bytes a tensor) comes on top.
+    file (some 100 bytes a tensor) comes on top. 0 of a model that has no case here.
     """
     if (head := head_of(settings)) is not None:
         hidden, width = head.hidden, head.width
@@ -82,6 +82,7 @@ def state_size(settings: Model, shape: tuple[int, ...], classes: int) -> int:
             return _transformer(settings, 2, classes)
         case Lstm():
             return _lstm(settings, classes)
+    return 0  # of a model that is not known here
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:

@@ -94,6 +94,8 @@ def line_id(line: Line) -> str:
         method += f"-{_LOCAL_STATISTICS}"
     if line.compression.name != "none":
         method += f"-{line.compression.name}" + ("" if keeps_changes(line) else "_memoryless")
+    if line.aggregation.rule.name != "average":
+        method += f"-{line.aggregation.rule.name}"
     if optimises(line):
         method += f"-{line.aggregation.server_optimizer.name}"
     if line.global_models > 1:

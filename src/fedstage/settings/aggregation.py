@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
+from fedstage.settings.model_rules import ServerRule, WeightedAverage
 
 
 class ServerStep(Choice):
@@ -71,14 +72,20 @@ class ConstantDiscount(Settings):
     name: Literal["constant"]
 
 
-class PolynomialDiscount(Settings):
+class StaleDiscount(Choice):
+    """How much an update counts that is stale."""
+
+    room: ClassVar[str] = "algorithm.aggregation.discounts"
+
+
+class PolynomialDiscount(StaleDiscount):
     """s(d) = (1 + d)^-a with a = `exponent` (FedAsync, Xie et al. 2019; FedBuff: 1 / 2)."""
 
     name: Literal["polynomial"]
     exponent: Rate = 0.5
 
 
-class HingeDiscount(Settings):
+class HingeDiscount(StaleDiscount):
     """s(d) = 1 up to d = `b`, and 1 / (`a` (d - b) + 1) beyond (FedAsync)."""
 
     name: Literal["hinge"]
@@ -90,7 +97,7 @@ Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
 
 
 class Aggregation(Settings):
-    """The average over the participants of a group.
+    """The average over the participants of a group, or what a `rule` makes of their models.
 
     The parameters move by `learning_rate` (eta_g of SCAFFOLD) times the difference between the
     average and the model at the round's start. A `server_optimizer` other than ``average`` takes
@@ -104,9 +111,11 @@ class Aggregation(Settings):
     """
 
     uses: ClassVar[Mapping[str, str]] = {
+        "rule": "algorithm.aggregation.rules",
         "discount": "algorithm.aggregation.asynchronous",
         "stale": "algorithm.aggregation.asynchronous",
     }
+    rule: ServerRule = WeightedAverage(name="average")
     weights: Literal["samples", "uniform"] = "samples"
     learning_rate: Rate = 1.0
     server_optimizer: ServerOptimiser = ServerAverage(name="average")

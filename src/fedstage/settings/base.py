@@ -33,6 +33,7 @@ CHOICES = frozenset(
         "local",
         "compression",
         "server_optimizer",
+        "rule",
         "staleness",
         "discount",
         "ensemble",

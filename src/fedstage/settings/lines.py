@@ -18,6 +18,7 @@ from fedstage.settings.local_training import (
     Scaffold,
     Uncompressed,
 )
+from fedstage.settings.model_rules import check_rule
 from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -86,6 +87,8 @@ class Line(Groups):
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
                 "needs at least 1 sample"
             )
+        if self.aggregation.rule.name != "average":
+            yield from check_rule(self)
         if self.staleness.name != "none":
             yield from self._check_staleness(f"staleness = {self.staleness.name!r}")
         if self.local.name == "scaffold":
@@ -95,8 +98,13 @@ class Line(Groups):
                 "local = fednova: needs client.optimiser = sgd, because it counts the gradients in "
                 "a client's change"
             )
-        if self.local.name == "moon":
-            yield from self._check_moon()
+        if self.local.needs_head:
+            yield from self._check_heads(f"local = {self.local.name}")
+        if self.local.own_loss and self.numerics.compile:
+            yield (
+                f"numerics.compile = true: not with local = {self.local.name}, whose loss is "
+                "its own and has no compiled code"
+            )
         if self.local.exchanges == "logits":
             yield from self._check_exchange_of_logits()
         if self.local.exchanges == "features":
@@ -119,15 +127,13 @@ class Line(Groups):
         if self.head_transfer:
             yield f"{where}: not with head_transfer, which reaches all models in every round"
 
-    def _check_moon(self) -> Iterator[str]:
+    def _check_heads(self, where: str) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
             if head_of(model) is None:
                 yield (
-                    f"local = moon: compares representations, and model = {model.name!r} has no "
-                    "head; MOON's is model.head = {hidden: 128, width: 256, relu: false}"
+                    f"{where}: reads representations, and model = {model.name!r} has no head, "
+                    "such as MOON's model.head = {hidden: 128, width: 256, relu: false}"
                 )
-        if self.numerics.compile:
-            yield "numerics.compile = true: not with local = moon, which reads representations"
 
     def _check_exchange_of_logits(self) -> Iterator[str]:
         where = f"local = {self.local.name}"
@@ -160,8 +166,6 @@ class Line(Groups):
             yield f"server.{key}: not with {where}, whose server learns from clients' features"
         if self.global_trainer is not None:
             yield f"{where}: not with global, because the server learns from clients' features"
-        if self.numerics.compile:
-            yield f"numerics.compile = true: not with {where}, whose loss is of two models' logits"
         yield from self._check_that_no_weights_travel(where)
 
     def _check_that_no_weights_travel(self, where: str) -> Iterator[str]:
@@ -219,6 +223,8 @@ class Line(Groups):
             yield f"{where}: only for aggregation.learning_rate = 1"
         if self.aggregation.server_optimizer.name != "average":
             yield f"{where}: only for aggregation.server_optimizer = average"
+        if self.aggregation.rule.name != "average":
+            yield f"{where}: only for aggregation.rule = average"
         if self.aggregation.discount.name != "constant" or self.aggregation.stale != "models":
             yield f"{where}: only for aggregation.discount = constant and stale = models"
         if self.head_transfer:

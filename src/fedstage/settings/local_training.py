@@ -14,12 +14,17 @@ class LocalTraining(Choice):
 
     `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
     learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
-    their own samples.
+    their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
+    logits. `needs_head`: whether that reads the representation of a model with a head.
+    `needs_average`: whether the server's equations hold for the average of the models only.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
     keeps_state: ClassVar[bool] = False
     exchanges: ClassVar[Exchanged] = "weights"
+    own_loss: ClassVar[bool] = False
+    needs_head: ClassVar[bool] = False
+    needs_average: ClassVar[bool] = False
 
 
 class FedAvg(LocalTraining):
@@ -45,6 +50,7 @@ class Scaffold(LocalTraining):
     """
 
     keeps_state: ClassVar[bool] = True
+    needs_average: ClassVar[bool] = True
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     control: Literal["per_model", "shared"] = "per_model"
@@ -65,6 +71,7 @@ class FedNova(LocalTraining):
     ``momentum``.
     """
 
+    needs_average: ClassVar[bool] = True
     name: Literal["fednova"]
 
 
@@ -75,9 +82,28 @@ class Moon(LocalTraining):
     """
 
     keeps_state: ClassVar[bool] = True
+    own_loss: ClassVar[bool] = True
+    needs_head: ClassVar[bool] = True
     name: Literal["moon"]
     mu: NonNegative = 5.0
     temperature: Rate = 0.5
+
+
+class FedNtd(LocalTraining):
+    """Distillation of the classes beside the label (Lee et al. 2022), weighted by beta."""
+
+    own_loss: ClassVar[bool] = True
+    name: Literal["fedntd"]
+    beta: NonNegative = 1.0
+    temperature: Rate = 1.0
+
+
+class FedLc(LocalTraining):
+    """Logits calibrated by the client's numbers of labels, with margins of tau n_c^(-1/4)."""
+
+    own_loss: ClassVar[bool] = True
+    name: Literal["fedlc"]
+    tau: NonNegative = 1.0
 
 
 class Digest(LocalTraining):
@@ -104,12 +130,13 @@ class Gkt(LocalTraining):
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.features"}
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "features"
+    own_loss: ClassVar[bool] = True
     name: Literal["gkt"]
     alpha: NonNegative = 1.0
     temperature: Rate = 3.0
 
 
-LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon | Digest | Gkt]
+LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon | FedNtd | FedLc | Digest | Gkt]
 
 
 class Uncompressed(Settings):

@@ -279,7 +279,7 @@ Model = ByName[
 ]
 
 
-def head_of(model: Model) -> Head | None:
+def head_of(model: Architecture) -> Head | None:
     """Return the head of a model, if it has one."""
     head: Head | None = getattr(model, "head", None)
     return head

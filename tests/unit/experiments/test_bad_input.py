@@ -110,7 +110,7 @@ CHOICES = {
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
-    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon'",
+    "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon', 'fedntd', 'fedlc'",
     "compression": "'none', 'stc'",
     "public": "'held_out', 'core', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
@@ -868,7 +868,7 @@ BAD_CONFIGURATIONS = {
         "participation = 'by_samples': not with client_architectures",
     ),
     "moon without a head": method(
-        {"local": "moon"}, "local = moon: compares representations", "model.head = {hidden: 128"
+        {"local": "moon"}, "local = moon: reads representations", "model.head = {hidden: 128"
     ),
     "moon compiled": method(
         {
@@ -876,7 +876,61 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"head": {}}},
             "numerics": {"compile": True},
         },
-        "numerics.compile = true: not with local = moon",
+        "numerics.compile = true: not with local = moon, whose loss is its own",
+    ),
+    "fedntd compiled": method(
+        {"local": "fedntd", "numerics": {"compile": True}},
+        "numerics.compile = true: not with local = fedntd, whose loss is its own",
+    ),
+    "fedlc with a negative margin": method(
+        {"local": {"fedlc": {"tau": -1}}}, "local.tau = -1", "or equal to 0"
+    ),
+    "the median with SCAFFOLD": method(
+        {"local": "scaffold", "aggregation": {"rule": "median"}},
+        "aggregation.rule = 'median': not with local = scaffold, whose equations",
+        name="own",
+    ),
+    "Krum with FedNova": method(
+        {"local": "fednova", "aggregation": {"rule": "krum"}, "participants": 5, "clients": 5},
+        "aggregation.rule = 'krum': not with local = fednova",
+        name="own",
+    ),
+    "the median of clients that send logits": method(
+        {"aggregation": {"rule": "median"}},
+        "aggregation.rule = 'median': not with local = digest, whose clients send no weights",
+        name="fedmd",
+    ),
+    "Krum with too few participants": method(
+        {"local": "fedavg", "aggregation": {"rule": {"krum": {"faulty": 9}}}},
+        "aggregation.rule = 'krum'",
+        "participants in a group",
+        "at least 21",
+        name="own",
+    ),
+    "a trimmed mean of nobody": method(
+        {"local": "fedavg", "aggregation": {"rule": {"trimmed_mean": {"trimmed": 0}}}},
+        "aggregation.rule.trimmed = 0",
+        "greater than or equal to 1",
+        name="own",
+    ),
+    "the median of discounted updates": method(
+        {"local": "fedavg", "aggregation": {"rule": "median", "discount": "hinge"}},
+        "aggregation.rule = 'median': only for aggregation.discount = constant",
+        name="own",
+    ),
+    "an unknown rule": method(
+        {"local": "fedavg", "aggregation": {"rule": "mode"}},
+        "aggregation.rule = 'mode'",
+        "'average', 'median', 'trimmed_mean', 'krum'",
+        name="own",
+    ),
+    "drop-worst with the median": Bad(
+        ("server.drop_worst = 'as_released'", "only for aggregation.rule = average"),
+        {
+            "b:server/drop_worst": "as_released",
+            "b:data": {"digits": {"server_validation": 9}},
+            "b:aggregation": {"rule": "median"},
+        },
     ),
     "drop-worst with a server optimiser": Bad(
         ("server.drop_worst = 'as_released'", "only for aggregation.server_optimizer = average"),

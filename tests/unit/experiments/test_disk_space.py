@@ -5,6 +5,7 @@ import pytest
 from fedstage.experiments.catalogue import load_catalogue, trained_runs
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.targets import asked_runs
+from fedstage.models import size
 from fedstage.plan.identity import line_id
 from fedstage.plan.sharing import undistilled
 
@@ -98,6 +99,14 @@ def test_what_is_not_trained_is_not_counted():
 def test_data_of_unknown_shape_are_named():
     text = size_of(catalogue(data={"parquet": {"folder": "mine"}}))
     assert text.endswith("parquet not counted, its shape is read later")
+
+
+def test_models_of_unknown_size_are_named(monkeypatch):
+    """A new model has no case in `models.size`, and estimates are no reason to need one."""
+    monkeypatch.setattr(size, "LogisticRegression", type("Other", (), {}))
+    told = size_of(catalogue())
+    assert "9 models" in told
+    assert "0.00 GB in all; logistic_regression not counted, models/size.py has no case" in told
 
 
 def test_runs_of_targets_and_arguments_are_asked():

@@ -120,3 +120,22 @@ def test_residual_branches_with_norms_are_not_damped():
 def test_a_module_without_a_rule_is_an_error():
     with pytest.raises(TypeError, match="Bilinear: no initialisation is known"):
         initialise(nn.Sequential(nn.Bilinear(2, 2, 2)), torch_generator(0))
+
+
+class Scale(nn.Module):
+    """A layer of a kind of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.empty(3))
+
+    def initialise(self, generator):
+        self.factor.uniform_(2.0, 3.0, generator=generator)
+
+
+def test_layers_of_other_kinds_say_how_they_start():
+    first, again = Scale(), Scale()
+    for layer in (first, again):
+        initialise(layer, torch_generator(0, "weights"))
+    assert torch.equal(first.factor, again.factor)
+    assert ((first.factor >= 2) & (first.factor < 3)).all()

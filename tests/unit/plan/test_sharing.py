@@ -248,8 +248,8 @@ def test_defaults_written_out_or_left_out_are_the_same_line():
         ({"client": {**CLIENT, "clip_norm": 2}}, {"client": {**CLIENT, "clip_norm": 2.0}}),
         ({"local": {"fedprox": {"mu": 1}}}, {"local": {"fedprox": {"mu": 1.0}}}),
         (
-            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1, "class_weights": [2, 3]}}}},
-            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1.0, "class_weights": [2.0, 3.0]}}}},
+            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1, "class_weights": [2] * 10}}}},
+            {"client": {**CLIENT, "loss": {"focal": {"gamma": 1.0, "class_weights": [2.0] * 10}}}},
         ),
     ],
     ids=str,
@@ -609,8 +609,8 @@ MODULES = [
     f"fedstage.settings.{name}"
     for name in (
         "aggregation", "aggregators", "data", "data_sets", "ensembles", "groups", "heads", "lines",
-        "local_training", "models", "numerics", "one_shot", "optimisation", "partitions",
-        "quantisation", "server",
+        "local_training", "model_rules", "models", "numerics", "one_shot", "optimisation",
+        "partitions", "quantisation", "server",
         "staleness", "tables", "transfers",
     )
 ]  # fmt: skip
@@ -724,6 +724,8 @@ OTHER = {
     "Head": {"hidden": 9, "width": 9, "relu": False},
     "Headed": {"head": {}},
     "Moon": {"mu": 1.0, "temperature": 1.0},
+    "FedNtd": {"beta": 0.5, "temperature": 2.0},
+    "FedLc": {"tau": 0.5},
     "Digest": {},
     "Gkt": {"alpha": 0.5, "temperature": 1.0},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group", "head": {}},
@@ -793,6 +795,7 @@ OTHER = {
         "count": "published",
     },
     "Aggregation": {
+        "rule": "median",
         "weights": "uniform",
         "learning_rate": 0.5,
         "server_optimizer": "adam",
@@ -800,6 +803,10 @@ OTHER = {
         "discount": "polynomial",
         "stale": "changes",
     },
+    "WeightedAverage": {},
+    "Median": {},
+    "TrimmedMean": {"trimmed": 2},
+    "Krum": {"faulty": 0, "selected": 2},
     "ConstantDiscount": {},
     "PolynomialDiscount": {"exponent": 1.0},
     "HingeDiscount": {"a": 1.0, "b": 1.0},
@@ -1035,6 +1042,9 @@ PINNED_DEFAULTS = {
     "Headed.head": None,
     "Moon.mu": 5.0,
     "Moon.temperature": 0.5,
+    "FedNtd.beta": 1.0,
+    "FedNtd.temperature": 1.0,
+    "FedLc.tau": 1.0,
     "CnnSmall.width": 16,
     "CnnSmall.hidden": 64,
     "CnnSmall.norm": "none",
@@ -1123,6 +1133,10 @@ PINNED_DEFAULTS = {
     "Scaffold.option": "II",
     "Scaffold.control": "per_model",
     "Scaffold.weights": "uniform",
+    "Aggregation.rule": {"name": "average"},
+    "TrimmedMean.trimmed": 1,
+    "Krum.faulty": 1,
+    "Krum.selected": 1,
     "Aggregation.weights": "samples",
     "Aggregation.learning_rate": 1.0,
     "Aggregation.server_optimizer": {"name": "average"},
@@ -1183,6 +1197,7 @@ PINNED_DEFAULTS = {
     "Line.distillation": {"name": "kl"},
     "Line.compression": {"name": "none"},
     "Line.aggregation": {
+        "rule": {"name": "average"},
         "weights": "samples",
         "learning_rate": 1.0,
         "server_optimizer": {"name": "average"},

@@ -454,6 +454,29 @@ def test_quantisation_reaches_what_is_quantised_only():
     assert "fedstage.models.int8" not in reachable("local_model", *reach(quantised, "local_model"))
 
 
+def test_a_rule_for_models_reaches_what_it_aggregates_only():
+    room = "fedstage.algorithm.aggregation.rules"
+    krum = a_line(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
+    for stage in ("aggregation", "segment"):
+        found = reachable(stage, *reach(krum, stage))
+        assert {room, f"{room}.krum"} <= found
+        assert f"{room}.median" not in found
+        plain = reachable(stage, *reach(LINES["fedavg"], stage))
+        assert not any(module.startswith(room) for module in plain)
+    training = reachable("local_training", *reach(krum, "local_training"))
+    assert not any(module.startswith(room) for module in training)
+
+
+def test_a_discount_reaches_what_it_discounts_only():
+    room = "fedstage.algorithm.aggregation.discounts"
+    late = a_line(staleness="never", aggregation={"discount": "hinge"})
+    found = reachable("aggregation", *reach(late, "aggregation"))
+    assert f"{room}.hinge" in found
+    assert f"{room}.polynomial" not in found
+    plain = reachable("aggregation", *reach(LINES["fedavg"], "aggregation"))
+    assert not any(module.startswith(room) for module in plain)
+
+
 def test_a_scheme_reaches_its_own_partitions_only(changed):
     changes = changed("data/partitions/iid.py", "def assign", "SHARES = 1\n\n\ndef assign")
     assert changes == {("partition", "iid")}

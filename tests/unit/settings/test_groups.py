@@ -305,7 +305,8 @@ PARTS_FAULTS = [
     ),
     (
         GKT | {"numerics": {"compile": True}},
-        "numerics.compile = true: not with local = gkt, whose loss is of two models' logits",
+        "numerics.compile = true: not with local = gkt, whose loss is its own and has no compiled "
+        "code",
     ),
     (GKT | {"client_groups": "slots"}, ONE_GROUP.replace("digest", "gkt")),
     (GKT | {"compression": {"stc": {"downstream": False}}}, WEIGHTS.replace("digest", "gkt")),

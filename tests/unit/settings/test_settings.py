@@ -8,13 +8,21 @@ from pydantic import ValidationError
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.settings.aggregation import HingeDiscount, PolynomialDiscount, ServerOptimiser
 from fedstage.settings.aggregators import Aggregator, AggregatorTraining
-from fedstage.settings.base import CHOICES, Settings, alternatives, expand_choice, subclasses
+from fedstage.settings.base import (
+    CHOICES,
+    ByName,
+    Settings,
+    alternatives,
+    expand_choice,
+    subclasses,
+)
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
 from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.local_training import FedAvg, FedProx, LocalTrainer
+from fedstage.settings.model_rules import Krum, Median, TrimmedMean
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShot, OneShotLine
@@ -151,12 +159,17 @@ def test_choices_are_known_to_merging():
     assert found == CHOICES
 
 
+#: Beside the average, and a constant discount, which are no modules of theirs.
+RobustRule = ByName[Median | TrimmedMean | Krum]
+StaleDiscount = ByName[PolynomialDiscount | HingeDiscount]
 #: Choices, by the package in which each alternative is a module of the same name.
 PACKAGES = {
     "data.partitions": Partition,
     "training.losses": ClientLoss,
     "algorithm.local_trainers": LocalTrainer,
     "algorithm.aggregation.server_optimizers": ServerOptimiser,
+    "algorithm.aggregation.rules": RobustRule,
+    "algorithm.aggregation.discounts": StaleDiscount,
     "algorithm.ensemble_trainers": EnsembleTrainer,
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,

@@ -20,13 +20,9 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.aggregation.discounts import discount
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.settings.aggregation import (
-    Aggregation,
-    Discount,
-    HingeDiscount,
-    PolynomialDiscount,
-)
+from fedstage.settings.aggregation import Aggregation
 from fedstage.weights import Weights
 
 
@@ -39,15 +35,6 @@ def discounts_of(settings: Aggregation, updates: Sequence[Update]) -> list[float
     stale = any(update.delay for update in updates)
     plain = settings.stale == "models" and all(one == 1.0 for one in discounts)
     return None if plain or not stale else discounts
-
-
-def discount(settings: Discount, delay: int) -> float:
-    """Return s(d) (FedAsync, section 5.2: constant, polynomial and hinge)."""
-    if isinstance(settings, PolynomialDiscount):
-        return float((1 + delay) ** -settings.exponent)
-    if isinstance(settings, HingeDiscount):
-        return 1.0 if delay <= settings.b else 1 / (settings.a * (delay - settings.b) + 1)
-    return 1.0
 
 
 def changes_since(

@@ -17,12 +17,14 @@ from fedstage.algorithm.aggregation.averages import (
     mean_change,
     move_towards,
 )
+from fedstage.algorithm.aggregation.rules import combined
 from fedstage.algorithm.aggregation.server_optimizers import server_step
 from fedstage.algorithm.exchange import round_state
 from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_bytes
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
+from fedstage.errors import FedstageError
 from fedstage.plan.participants import binding, is_stale
 from fedstage.plan.sharing import (
     exchanges_features,
@@ -32,6 +34,7 @@ from fedstage.plan.sharing import (
 )
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
+from fedstage.settings.model_rules import ModelRule
 from fedstage.weights import Weights
 
 
@@ -71,7 +74,8 @@ def next_model(group: GroupRound) -> tuple[Weights, Weights]:
     """
     if not group.answered or not weights_travel(group.settings):
         return group.start, round_state.server_memory(group.state)
-    model, moments = _step(group)
+    averages = group.settings.aggregation.rule.name == "average"
+    model, moments = _step(group) if averages else _step_by_rule(group)
     residual: Weights = {}
     compression = group.settings.compression
     if compression.name == "stc" and compression.downstream:
@@ -110,11 +114,39 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
     return average | moved, moments
 
 
+def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
+    """Return what a rule makes of all models, with its parameters moved by the server's step."""
+    settings, updates = group.settings.aggregation, group.answered
+    rule = settings.rule
+    assert isinstance(rule, ModelRule), "averages have a path of their own"
+    weights = client_weights(settings, updates)
+    shares = [weight / sum(weights) for weight in weights]
+    if group.trainer.scales([update.payload for update in updates], shares) is not None:
+        raise FedstageError(
+            f"aggregation.rule = {rule.name!r}: not with local = "
+            f"{group.settings.local.name}, which scales the changes of an average"
+        )
+    models = [update.weights for update in updates]
+    model = combined(rule, models, shares, group.parameters)
+    if settings.server_optimizer.name == "average":
+        return move_towards(group.start, model, settings.learning_rate, group.parameters), {}
+    change = mean_change(group.start, [model], [1.0], group.parameters)
+    before = round_state.optimiser_state(group.state)
+    moved, moments = server_step(settings.server_optimizer, group.parameters, change, before)
+    return model | moved, moments
+
+
 def next_client_state(group: GroupRound) -> Weights:
     """Return the clients' part of the next round state."""
     settings, state, updates = group.settings, group.state, group.answered
     clients = _possible_clients(settings, group.number)
     after = group.trainer.next_state(settings.local, round_state.variates(state), updates, clients)
+    lost = after.keys() - round_state.variates(after).keys()
+    if lost:
+        raise FedstageError(
+            f"local = {settings.local.name}: next_state returns {min(lost)!r}: names must begin "
+            "with server/ or client/ID/, by which clients read their state"
+        )
     after |= round_state.next_residuals(state, updates)
     if keeps_statistics(settings):
         after |= round_state.next_statistics(state, updates, group.parameters)

@@ -6,13 +6,16 @@ what a trainer keeps from round to round is in the group's round state, a dictio
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, cast
 
+import torch
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
+from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
-from fedstage.settings.local_training import LocalTraining
+from fedstage.settings.local_training import FedAvg, LocalTraining
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.training.loop import GradientTerm, Outcome
@@ -35,6 +38,37 @@ class Trained:
     client: Client
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a client has when its training of a round begins.
+
+    Attributes
+    ----------
+    model : nn.Module
+        The model that will be trained, as the round starts.
+    loss : callable
+        The client's loss of logits [b, classes] against labels [b].
+    state : dict
+        The group's round state.
+    labels : torch.Tensor
+        Those of all of its samples, int64 [n].
+    """
+
+    model: nn.Module
+    loss: Loss
+    numerics: Numerics
+    state: Weights
+    client: int
+    labels: torch.Tensor
+    classes: int
+
+    @cached_property
+    def label_counts(self) -> torch.Tensor:
+        """n_c, how many samples of each class the client has, int64 [classes]."""
+        counts = torch.bincount(self.labels.cpu(), minlength=self.classes)
+        return counts.to(self.labels.device)
+
+
 class LocalTrainer(Protocol):
     """The functions of a local trainer's module.
 
@@ -50,18 +84,12 @@ class LocalTrainer(Protocol):
     ) -> GradientTerm | None:
         """Return what is added to each gradient; None for nothing."""
 
-    def objective(
-        self,
-        settings: Any,
-        loss: Loss,
-        numerics: Numerics,
-        model: nn.Module,
-        state: Weights,
-        client: int,
-    ) -> ModelLoss | None:
-        """Return what the client minimises, if it is more than the `loss` of its logits.
+    def objective(self, settings: Any, task: Task) -> ModelLoss | None:
+        """Return what the client minimises, if it is more than the loss of its logits.
 
-        `model` is the one that will be trained, as the round starts.
+        It is a function of the model, a batch and its labels: `passes.forward` gives the logits,
+        and `heads.represent` the features, too, of a model with a head. Settings of a trainer that
+        has an objective say `own_loss`, and `needs_head` where it reads features.
         """
 
     def payload(self, settings: Any, trained: Trained, state: Weights, client: int) -> Weights:
@@ -83,5 +111,36 @@ class LocalTrainer(Protocol):
 
 
 def local_trainer(settings: LocalTraining) -> LocalTrainer:
-    """Return the module of a local trainer."""
-    return cast(LocalTrainer, implementation(settings))
+    """Return the module of a local trainer.
+
+    Raises
+    ------
+    FedstageError
+        If it has a state that its settings do not declare, so that nobody would keep it.
+    """
+    trainer = cast(LocalTrainer, implementation(settings))
+    stateless = cast(LocalTrainer, implementation(FedAvg(name="fedavg"))).next_state
+    if trainer.next_state is not stateless and not settings.keeps_state:
+        raise FedstageError(
+            f"local = {settings.name}: has a next_state of its own, and nobody keeps what it "
+            f"returns: set keeps_state = True in the settings class {type(settings).__name__}, or "
+            "take next_state from fedavg.py"
+        )
+    return trainer
+
+
+def objective_of(settings: LocalTraining, task: Task) -> ModelLoss | None:
+    """Return what a client minimises, None if that is the loss of its logits.
+
+    Raises
+    ------
+    FedstageError
+        If the settings do not declare a loss of the trainer's own, which is never compiled.
+    """
+    objective = local_trainer(settings).objective(settings, task)
+    if objective is not None and not settings.own_loss:
+        raise FedstageError(
+            f"local = {settings.name}: has an objective of its own: set own_loss = True in the "
+            f"settings class {type(settings).__name__}"
+        )
+    return objective

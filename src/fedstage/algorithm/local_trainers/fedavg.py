@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import Trained
+from fedstage.algorithm.local_trainers import Task, Trained
 from fedstage.settings.local_training import FedAvg, LocalTrainer
-from fedstage.settings.numerics import Numerics
 from fedstage.training.loop import GradientTerm
-from fedstage.training.passes import Loss, ModelLoss
+from fedstage.training.passes import ModelLoss
 from fedstage.weights import Weights
 
 
@@ -24,14 +23,7 @@ def prepare(model: nn.Module, state: Weights, client: int) -> None:
     """Leave the model as it is: a client starts from the global one."""
 
 
-def objective(
-    settings: LocalTrainer,
-    loss: Loss,
-    numerics: Numerics,
-    model: nn.Module,
-    state: Weights,
-    client: int,
-) -> ModelLoss | None:
+def objective(settings: LocalTrainer, task: Task) -> ModelLoss | None:
     """Return None: a client minimises the loss of its logits."""
     return None
 

@@ -16,6 +16,7 @@ before; computing it when it is needed is how Fed-ET (Appendix B) lets some of t
 import torch
 from torch import nn
 
+from fedstage.algorithm.local_trainers import Task
 from fedstage.algorithm.local_trainers.digest import (
     gradient_term,
     next_state,
@@ -25,10 +26,8 @@ from fedstage.algorithm.local_trainers.digest import (
     sent_down,
 )
 from fedstage.settings.local_training import Gkt
-from fedstage.settings.numerics import Numerics
 from fedstage.training.divergence import mean_divergence
-from fedstage.training.passes import Loss, ModelLoss, forward
-from fedstage.weights import Weights
+from fedstage.training.passes import ModelLoss, forward
 
 __all__ = [
     "gradient_term",
@@ -41,17 +40,15 @@ __all__ = [
 ]
 
 
-def objective(
-    settings: Gkt, loss: Loss, numerics: Numerics, model: nn.Module, state: Weights, client: int
-) -> ModelLoss | None:
+def objective(settings: Gkt, task: Task) -> ModelLoss | None:
     """Return l_c, of targets with the server's logits, or CE, of labels alone."""
 
     def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        logits = forward(model, pixels, numerics)
+        logits = forward(model, pixels, task.numerics)
         if targets.dim() == 1:
-            return loss(logits, targets)
+            return task.loss(logits, targets)
         labels, said = taken_apart(targets)
-        return loss(logits, labels) + settings.alpha * transfer(said, logits, settings)
+        return task.loss(logits, labels) + settings.alpha * transfer(said, logits, settings)
 
     return of_model
 

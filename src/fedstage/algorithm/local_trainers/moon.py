@@ -12,7 +12,6 @@ whatever z is, and the client minimises CE. (The released code takes the client'
 A round's state holds the model that each client has ended in; nothing of it travels.
 """
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -20,6 +19,7 @@ from torch import nn
 from torch.nn.functional import cosine_similarity, log_softmax
 
 from fedstage.algorithm.exchange.updates import Update, part
+from fedstage.algorithm.local_trainers import Task
 from fedstage.algorithm.local_trainers.fedavg import (
     gradient_term,
     payload,
@@ -28,30 +28,28 @@ from fedstage.algorithm.local_trainers.fedavg import (
     sent_down,
 )
 from fedstage.models.heads import represent
+from fedstage.models.loading import frozen
 from fedstage.settings.local_training import Moon
-from fedstage.settings.numerics import Numerics
-from fedstage.training.passes import Loss, ModelLoss
+from fedstage.training.passes import ModelLoss
 from fedstage.weights import Weights
 
 __all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 
-def objective(
-    settings: Moon, loss: Loss, numerics: Numerics, model: nn.Module, state: Weights, client: int
-) -> ModelLoss | None:
+def objective(settings: Moon, task: Task) -> ModelLoss | None:
     """Return CE + mu mean L_con; None for mu = 0 or a first participation, which is FedAvg."""
-    previous = part(state, f"client/{client}/")
+    previous = part(task.state, f"client/{task.client}/")
     if settings.mu == 0 or not previous:
         return None
-    start, last = _frozen(model), _frozen(model)
+    start, last = frozen(task.model), frozen(task.model)
     last.load_state_dict(previous)
 
     def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            others = [represent(one, pixels, numerics)[0] for one in (start, last)]
-        seen, logits = represent(model, pixels, numerics)
+            others = [represent(one, pixels, task.numerics)[0] for one in (start, last)]
+        seen, logits = represent(model, pixels, task.numerics)
         contrast = contrastive_loss(seen, others[0], others[1], settings.temperature)
-        return loss(logits, targets) + settings.mu * contrast
+        return task.loss(logits, targets) + settings.mu * contrast
 
     return of_model
 
@@ -71,8 +69,3 @@ def next_state(settings: Moon, state: Weights, updates: Sequence[Update], client
         own = f"client/{update.metadata['client']}/"
         kept |= {f"{own}{name}": value for name, value in update.weights.items()}
     return kept
-
-
-def _frozen(model: nn.Module) -> nn.Module:
-    """Return a copy of a model that speaks with its running statistics."""
-    return copy.deepcopy(model).eval().requires_grad_(False)

@@ -13,7 +13,7 @@ from torch import nn
 
 from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates_of
-from fedstage.algorithm.local_trainers import Trained, local_trainer
+from fedstage.algorithm.local_trainers import Task, Trained, local_trainer, objective_of
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
@@ -86,7 +86,8 @@ def train_participant(
     client, numerics = settings.client, settings.numerics
     round, number = participant.round, participant.client
     samples, labels, device = participant.samples, participant.labels, participant.labels.device
-    loss = client_loss(client.loss, int(info["classes"]), device)
+    classes = int(info["classes"])
+    loss = client_loss(client.loss, classes, device)
     model = new_model(model_of(settings, participant.group), info, device, numerics)
     fill_model(model, start.weights | own_statistics(start.state, number), start.path)
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
@@ -94,6 +95,7 @@ def train_participant(
     trainer.prepare(model, on_device, number)
     targets = labels if lesson is None else lesson(model, samples, labels)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
+    task = Task(model, loss, numerics, on_device, number, labels, classes)
     key = (settings.seed, "local_training", round, number, "augmentation")
     outcome = yield from training(
         model,
@@ -106,7 +108,7 @@ def train_participant(
         torch_generator(*key),
         numerics,
         rate=client.round_decay ** (round - 1),
-        objective=trainer.objective(settings.local, loss, numerics, model, on_device, number),
+        objective=objective_of(settings.local, task),
         gradient_term=trainer.gradient_term(settings.local, anchors, on_device, number),
     )
     if outcome.diverged_at is not None:

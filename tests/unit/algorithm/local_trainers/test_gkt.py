@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fedstage.algorithm.local_trainers import Task
 from fedstage.algorithm.local_trainers.gkt import objective, put_together, taken_apart, transfer
 from fedstage.settings.local_training import Gkt
 from fedstage.training.passes import PLAIN
@@ -27,7 +28,8 @@ def minimised(settings, targets):
         model.weight.copy_(torch.arange(20.0).reshape(CLASSES, 4).sin())
         model.bias.zero_()
     samples = torch.arange(28.0).reshape(7, 4).cos()
-    loss = objective(settings, cross_entropy, PLAIN, model, {}, 0)(model, samples, targets)
+    task = Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES)
+    loss = objective(settings, task)(model, samples, targets)
     return loss.detach(), torch.autograd.grad(loss, model.weight)[0], model(samples).detach()
 
 

@@ -1,0 +1,46 @@
+"""Rules: from all models of a group's participants to one, in place of their average.
+
+A rule is a module with the function `combine`, found by the name of its settings. It has all models
+at once, since a median or a distance needs them; averages are sums, and have a path of their own.
+What comes of it is treated as the average is: the server's rate, or optimiser, moves the group's
+model towards it. No rule counts samples, unless it does so with the shares.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from fedstage.errors import FedstageError
+from fedstage.settings.base import implementation
+from fedstage.settings.model_rules import ModelRule
+from fedstage.weights import Weights
+
+
+class Rule(Protocol):
+    """The function of a rule's module."""
+
+    def combine(
+        self, settings: Any, models: Sequence[Weights], shares: Sequence[float], start: Weights
+    ) -> Weights:
+        """Return one model, with buffers, in the types of the participants' `models`.
+
+        `shares` are p_n, which sum to 1. `start` holds the parameters of the group's model before
+        the round, and no buffers: its names are those of the parameters.
+        """
+
+
+def combined(
+    settings: ModelRule, models: Sequence[Weights], shares: Sequence[float], start: Weights
+) -> Weights:
+    """Return what the rule makes of all models; arguments are those of `Rule.combine`.
+
+    Raises
+    ------
+    FedstageError
+        If there are too few, because participants stayed away or were dropped.
+    """
+    if len(models) < settings.fewest:
+        raise FedstageError(
+            f"aggregation.rule = {settings.name!r}: {len(models)} participants in a group have "
+            f"sent a model: with these settings it needs at least {settings.fewest}"
+        )
+    return cast(Rule, implementation(settings)).combine(settings, models, shares, start)

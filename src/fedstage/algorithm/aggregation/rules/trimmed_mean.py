@@ -1,0 +1,18 @@
+"""The coordinate-wise trimmed mean (Yin et al. 2018, Definition 2).
+
+Of each number the b largest and the b smallest of n values are left out, b = `trimmed`; the paper's
+beta is b / n. Every participant counts once, whatever `aggregation.weights` says.
+"""
+
+from collections.abc import Sequence
+
+from fedstage.algorithm.aggregation.rules.elementwise import middle_mean
+from fedstage.settings.model_rules import TrimmedMean
+from fedstage.weights import Weights
+
+
+def combine(
+    settings: TrimmedMean, models: Sequence[Weights], shares: Sequence[float], start: Weights
+) -> Weights:
+    """Return the mean of the n - 2 b values in the middle, of each number."""
+    return middle_mean(models, settings.trimmed)

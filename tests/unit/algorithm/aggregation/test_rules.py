@@ -1,0 +1,154 @@
+"""Rules in place of the average: by hand, and in the server's step."""
+
+import pytest
+import torch
+
+from fedstage.algorithm.aggregation import server
+from fedstage.algorithm.aggregation.rules import combined
+from fedstage.algorithm.aggregation.rules.krum import scores
+from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model
+from fedstage.algorithm.exchange.updates import Update
+from fedstage.errors import FedstageError
+from fedstage.settings.lines import Line
+from fedstage.settings.model_rules import Krum, Median, TrimmedMean
+
+START = {"w": torch.zeros(2)}
+FAR = 1e6
+
+
+def model(first, second, mean=0.0, count=0):
+    numbers = {"w": torch.tensor([first, second]), "mean": torch.tensor([mean])}
+    return numbers | {"count": torch.tensor(count)}
+
+
+MODELS = [model(1.0, 5.0, 1.0, 3), model(2.0, 4.0, 2.0, 4), model(4.0, 6.0, 9.0, 4)]
+
+
+def of(settings, models):
+    made = combined(settings, models, [1 / len(models)] * len(models), START)
+    assert {name: value.dtype for name, value in made.items()} == {
+        name: value.dtype for name, value in models[0].items()
+    }
+    return {name: value.tolist() for name, value in made.items()}
+
+
+def test_the_median_is_of_each_number_buffers_included():
+    assert of(Median(name="median"), MODELS) == {"w": [2.0, 5.0], "mean": [2.0], "count": 4}
+
+
+def test_of_an_even_number_it_is_the_mean_of_the_middle_two():
+    four = [*MODELS, model(FAR, -FAR, FAR, 9)]
+    assert of(Median(name="median"), four) == {"w": [3.0, 4.5], "mean": [5.5], "count": 4}
+
+
+def test_the_trimmed_mean_leaves_out_as_many_at_both_ends():
+    four = [*MODELS, model(FAR, -FAR, FAR, 9)]
+    trimmed = TrimmedMean(name="trimmed_mean", trimmed=1)
+    assert of(trimmed, four) == {"w": [3.0, 4.5], "mean": [5.5], "count": 4}
+    five = [*four, model(-FAR, FAR, -FAR, 0)]
+    assert of(trimmed, five)["w"] == pytest.approx([7 / 3, 5.0])
+
+
+#: One of five lies far off in its weights, and another in what does not count, a buffer.
+FIVE = [
+    model(0.0, 0.0), model(1.0, 0.0, FAR), model(0.0, 2.0), model(FAR, FAR), model(3.0, 3.0),
+]  # fmt: skip
+
+
+def test_scores_are_the_distances_to_the_nearest_others():
+    found = scores(FIVE, START, faulty=1).tolist()
+    # n - f - 2 = 2 others: squared distances 1 and 4, 1 and 5, 4 and 5; 10 and 13.
+    assert found[:3] == [5.0, 6.0, 9.0]
+    assert found[4] == 10.0 + 13.0
+    assert found[3] > FAR
+
+
+def test_krum_takes_the_best_model_whole_and_multi_krum_the_mean_of_the_best():
+    assert of(Krum(name="krum"), FIVE[::-1]) == {"w": [0.0, 0.0], "mean": [0.0], "count": 0}
+    two = of(Krum(name="krum", selected=2), FIVE)
+    assert two == {"w": [0.5, 0.0], "mean": [FAR / 2], "count": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "fewest"),
+    [
+        (Median(name="median"), 1),
+        (TrimmedMean(name="trimmed_mean", trimmed=2), 5),
+        (Krum(name="krum"), 5),
+        (Krum(name="krum", faulty=0, selected=4), 6),
+        (Krum(name="krum", faulty=3, selected=2), 9),
+    ],
+)
+def test_too_few_models_are_refused(settings, fewest):
+    assert settings.fewest == fewest
+    with pytest.raises(FedstageError, match=f"needs at least {fewest}"):
+        combined(settings, MODELS[:1] * (fewest - 1), [1.0] * (fewest - 1), START)
+
+
+def line(**aggregation):
+    return Line.model_validate(
+        {
+            "data": "digits",
+            "clients": 5,
+            "partition": "iid",
+            "participants": 5,
+            "model": "logistic_regression",
+            "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+            "aggregation": aggregation,
+            "on_divergence": "drop",
+            "seed": 0,
+        }
+    )
+
+
+def group_round(settings, models, start=10.0):
+    updates = [
+        Update(None, own, {}, {"client": client, "slot": client, "samples": 1 + 9 * client})
+        for client, own in enumerate(models)
+    ]
+    begun = model(start, start, start)
+    return GroupRound(settings, 0, updates, begun, {"w": begun["w"]}, {})
+
+
+def test_the_servers_rate_moves_parameters_towards_what_the_rule_gives():
+    moved, memory = next_model(group_round(line(rule="median", learning_rate=0.5), MODELS))
+    assert moved["w"].tolist() == [6.0, 7.5]
+    assert (moved["mean"].tolist(), memory) == ([2.0], {})
+
+
+def test_a_server_optimiser_takes_the_difference_to_it():
+    momentum = {"momentum": {"learning_rate": 2.0, "beta": 0.0}}
+    one = group_round(line(rule="median", server_optimizer=momentum), MODELS)
+    moved, memory = next_model(one)
+    assert moved["w"].tolist() == [10.0 - 2 * 8.0, 10.0 - 2 * 5.0]
+    assert {name: value.tolist() for name, value in memory.items()} == {
+        "optimizer/b/w": [-8.0, -5.0]
+    }
+
+
+def test_one_attacker_moves_the_average_and_neither_rule():
+    attacked = [*FIVE[:3], FIVE[4], FIVE[3]]
+    average, _ = next_model(group_round(line(), attacked))
+    assert average["w"].abs().max() > FAR / 10
+    for rule in ("median", "trimmed_mean", "krum"):
+        robust, _ = next_model(group_round(line(rule=rule), attacked))
+        assert robust["w"].abs().max() <= 3.0
+
+
+def trainer(monkeypatch, **own):
+    found = server.local_trainer(line().local)
+    functions = {name: getattr(found, name) for name in ("scales", "next_state")}
+    module = type("Module", (), {name: staticmethod(f) for name, f in (functions | own).items()})
+    monkeypatch.setattr(server, "local_trainer", lambda settings: module)
+
+
+def test_a_trainer_that_scales_changes_is_refused(monkeypatch):
+    trainer(monkeypatch, scales=lambda payloads, shares: [1.0] * len(shares))
+    with pytest.raises(FedstageError, match="scales the changes of an average"):
+        next_model(group_round(line(rule="median"), MODELS))
+
+
+def test_a_state_under_names_that_nobody_reads_is_refused(monkeypatch):
+    trainer(monkeypatch, next_state=lambda *_: {"client/1/w": START["w"], "h": START["w"]})
+    with pytest.raises(FedstageError, match="next_state returns 'h': names must begin with"):
+        next_client_state(group_round(line(), MODELS))

@@ -1,0 +1,124 @@
+"""Local trainers with a loss of their own: FedNTD and FedLC, by hand, and what must be declared."""
+
+import math
+import types
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedstage.algorithm import local_trainers
+from fedstage.algorithm.local_trainers import Task, fedlc, fedntd, local_trainer, objective_of
+from fedstage.errors import FedstageError
+from fedstage.settings.local_training import FedAvg, FedLc, FedNtd, FedProx
+from fedstage.training.passes import PLAIN
+
+CLASSES = 4
+LABELS = torch.tensor([0, 3, 0, 1, 1, 0])  # of no sample class 2
+
+
+def linear(seed):
+    model = nn.Linear(5, CLASSES).double()
+    with torch.no_grad():
+        for number, weights in enumerate(model.parameters(), seed):
+            weights.copy_(
+                torch.arange(weights.numel()).reshape(weights.shape).mul(number + 1).sin()
+            )
+    return model
+
+
+def task(model):
+    return Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES)
+
+
+SAMPLES = torch.arange(30, dtype=torch.float64).reshape(6, 5).cos()
+
+
+def not_true_divergence(known, logits, tau):
+    """The mean KL over the classes beside the label, sample by sample."""
+    total = 0.0
+    for q, p, label in zip(known.tolist(), logits.tolist(), LABELS.tolist(), strict=True):
+        q, p = ([math.exp(z / tau) for c, z in enumerate(one) if c != label] for one in (q, p))
+        q, p = ([value / sum(one) for value in one] for one in (q, p))
+        total += sum(a * math.log(a / b) for a, b in zip(q, p, strict=True))
+    return total / len(LABELS)
+
+
+@pytest.mark.parametrize(("beta", "tau"), [(1.0, 1.0), (0.3, 2.5)])
+def test_fedntd_distils_what_the_global_model_knows_of_other_classes(beta, tau):
+    start, model = linear(0), linear(4)
+    settings = FedNtd(name="fedntd", beta=beta, temperature=tau)
+    loss = objective_of(settings, task(start))(model, SAMPLES, LABELS)
+    plain = cross_entropy(model(SAMPLES), LABELS)
+    expected = not_true_divergence(start(SAMPLES), model(SAMPLES), tau)
+    assert expected > 0.05
+    assert loss.item() == pytest.approx(plain.item() + beta * tau**2 * expected)
+
+
+def test_fedntd_starts_at_the_cross_entropy_and_moves_neither_the_global_model_nor_true_logits():
+    start = linear(0)
+    loss = objective_of(FedNtd(name="fedntd"), task(start))(start, SAMPLES, LABELS)
+    torch.testing.assert_close(loss, cross_entropy(start(SAMPLES), LABELS))
+    # The label's own logit has no part in the distillation.
+    logits = start(SAMPLES).detach().requires_grad_()
+    pair = [fedntd.not_true(one, LABELS) for one in (linear(4)(SAMPLES).detach(), logits)]
+    local_trainers.fedntd.mean_divergence(*pair).backward()
+    assert torch.equal(logits.grad[range(6), LABELS], torch.zeros(6, dtype=torch.float64))
+    assert logits.grad.abs().max() > 0.01
+
+
+@pytest.mark.parametrize("tau", [0.5, 3.0])
+def test_fedlc_takes_margins_from_logits_and_leaves_out_classes_without_samples(tau):
+    model = linear(0)
+    logits = model(SAMPLES).detach().requires_grad_()
+    of_logits = objective_of(FedLc(name="fedlc", tau=tau), task(model))
+    loss = of_logits(nn.Identity(), logits, LABELS)
+    margins = {0: tau / 3**0.25, 1: tau / 2**0.25, 3: tau}
+    total = 0.0
+    for row, label in zip(logits.tolist(), LABELS.tolist(), strict=True):
+        powers = {c: math.exp(row[c] - margin) for c, margin in margins.items()}
+        total -= math.log(powers[label] / sum(powers.values()))
+    assert loss.item() == pytest.approx(total / 6, rel=1e-6)
+    loss.backward()
+    assert logits.grad.isfinite().all()
+    assert torch.equal(logits.grad[:, 2], torch.zeros(6, dtype=torch.float64))
+
+
+def test_label_counts_are_of_all_of_the_clients_samples():
+    assert task(linear(0)).label_counts.tolist() == [3, 2, 0, 1]
+
+
+@pytest.mark.parametrize("settings", [FedNtd(name="fedntd", beta=0), FedLc(name="fedlc", tau=0)])
+def test_without_its_weight_a_client_minimises_the_loss_of_its_logits(settings):
+    assert objective_of(settings, task(linear(0))) is None
+
+
+def trainer(monkeypatch, **own):
+    """Let FedProx's settings find a module that has functions of its own."""
+    functions = {name: getattr(fedlc, name) for name in fedlc.__all__}
+    module = types.SimpleNamespace(**functions | {"objective": lambda *_: None} | own)
+    found = local_trainers.implementation
+
+    def implementation(settings):
+        return module if settings.name == "fedprox" else found(settings)
+
+    monkeypatch.setattr(local_trainers, "implementation", implementation)
+
+
+def test_a_state_that_is_not_declared_is_refused(monkeypatch):
+    trainer(monkeypatch, next_state=lambda *_: {"server/w": torch.ones(1)})
+    with pytest.raises(FedstageError, match="keeps_state = True in the settings class FedProx"):
+        local_trainer(FedProx(name="fedprox"))
+
+
+def test_a_loss_that_is_not_declared_is_refused(monkeypatch):
+    trainer(monkeypatch, objective=lambda *_: lambda *_: None)
+    with pytest.raises(FedstageError, match="own_loss = True in the settings class FedProx"):
+        objective_of(FedProx(name="fedprox"), task(linear(0)))
+
+
+def test_trainers_without_either_need_no_declaration(monkeypatch):
+    trainer(monkeypatch)
+    assert objective_of(FedProx(name="fedprox"), task(linear(0))) is None
+    assert objective_of(FedAvg(name="fedavg"), task(linear(0))) is None

@@ -28,7 +28,7 @@ from fedstage.settings.local_training import Gkt
 from fedstage.settings.numerics import Numerics
 from fedstage.training.divergence import mean_divergence
 from fedstage.training.passes import Loss, ModelLoss, forward
-from fedstage.weights import Weights
+from fedstage.weights import Tensors
 
 __all__ = [
     "gradient_term",
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def objective(
-    settings: Gkt, loss: Loss, numerics: Numerics, model: nn.Module, state: Weights, client: int
+    settings: Gkt, loss: Loss, numerics: Numerics, model: nn.Module, state: Tensors, client: int
 ) -> ModelLoss | None:
     """Return l_c, of targets with the server's logits, or CE, of labels alone."""
 

@@ -15,14 +15,14 @@ from collections.abc import Callable
 import torch
 
 from fedstage.settings.aggregation import Adaptive
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 #: (v, Delta^2, beta2) -> the next v.
 SecondMoment = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 
 def adaptive_step(
-    rule: SecondMoment, settings: Adaptive, weights: Weights, change: Weights, state: Weights
+    rule: SecondMoment, settings: Adaptive, weights: Tensors, change: Tensors, state: Tensors
 ) -> tuple[Weights, Weights]:
     """Return the next weights, and m, v and the number of steps as ``m/NAME``, ``v/NAME``, ``t``.
 

@@ -1,11 +1,11 @@
 """No optimiser: x <- x + Delta, which is the participants' mean (McMahan et al. 2017)."""
 
 from fedstage.settings.aggregation import ServerAverage
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 
 def step(
-    settings: ServerAverage, weights: Weights, change: Weights, state: Weights
+    settings: ServerAverage, weights: Tensors, change: Tensors, state: Tensors
 ) -> tuple[Weights, Weights]:
     """Return x + Delta, and no state."""
     moved = {

@@ -11,11 +11,11 @@ others. With beta = 0 and eta = 1 all of them are the participants' mean.
 import torch
 
 from fedstage.settings.aggregation import ServerMomentum
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 
 def step(
-    settings: ServerMomentum, weights: Weights, change: Weights, state: Weights
+    settings: ServerMomentum, weights: Tensors, change: Tensors, state: Tensors
 ) -> tuple[Weights, Weights]:
     """Return the next weights, and b as ``b/NAME``."""
     moved, after = {}, {}

@@ -42,25 +42,29 @@ CASES: dict[str, dict[str, Any]] = {
 CODE = """
 import sys, time, torch
 from pathlib import Path
+from fedstage.execution.memory import give_back
 from fedstage.execution.timings import Timings, peak_mb
-from fedstage.stages.aggregation import aggregation
 from fedstage.plan.participants import is_stale
 from fedstage.settings.lines import Line
-from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.stages.aggregation import aggregation
 from fedstage.storage.yaml_files import read_line
-import torchvision, pyarrow
 torch.set_num_threads(1)
 folder, participants = Path(sys.argv[1]), int(sys.argv[2])
+state = folder / "state"
 stale = is_stale(read_line(folder / "line.yaml", Line))
-files = dict(line=folder / "line.yaml", info=folder / "info.json", start=folder / "start",
-    updates=[folder / f"update_{slot}" for slot in range(participants)],
-    bases=[folder / ("base" if slot % 2 else "start") for slot in range(participants)]
-        if stale else None,
-    state=folder / "state" if (folder / "state").exists() else None)
-Timings(0)
+def work(number):
+    aggregation(
+        line=folder / "line.yaml", info=folder / "info.json", start=folder / "start",
+        updates=[folder / f"update_{slot}" for slot in range(number)],
+        bases=[folder / ("base" if slot % 2 else "start") for slot in range(number)] * stale,
+        state=state if state.exists() else None, output=folder / "new",
+        participants=folder / "rows", new_state=folder / "new_state",
+    )
+work(1)  # which imports what it needs
+give_back()
+Timings(0)  # which forgets the peak
 before, begin = peak_mb(), time.perf_counter()
-aggregation(**files, output=folder / "new", participants=folder / "rows",
-    new_state=folder / "new_state")
+work(participants)
 print(peak_mb() - before, time.perf_counter() - begin)
 """
 
@@ -133,7 +137,7 @@ def main(arguments: list[str]) -> None:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--participants", type=int, nargs="+", default=[4, 40])
-    options.add_argument("--hidden", type=int, nargs="+", default=[1100] * 4 + [1000])
+    options.add_argument("--hidden", type=int, nargs="+", default=[640] * 12)
     options.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     chosen = options.parse_args(arguments)
     figures = {}

@@ -18,8 +18,8 @@ from fedstage.weights import Deferred, Entry
 if TYPE_CHECKING:
     import torch
 
-#: Bytes of small tensors that stay in memory, of all files together that are opened at once.
-KEPT = 2**25
+#: Bytes of small tensors that stay in memory: of a file, and of all that are opened side by side.
+KEPT, KEPT_TOGETHER = 2**20, 2**22
 
 _Stamp = tuple[int, int, int, int]
 
@@ -32,7 +32,7 @@ _TYPES = {
 
 def open_all(paths: Sequence[str | Path]) -> list[tuple[Deferred, dict[str, Any]]]:
     """Return the tensors and metadata of files that are read side by side."""
-    return [open_tensors(path, KEPT // len(paths)) for path in paths]
+    return [open_tensors(path, KEPT_TOGETHER // len(paths)) for path in paths]
 
 
 def open_tensors(path: str | Path, kept: int = KEPT) -> tuple[Deferred, dict[str, Any]]:

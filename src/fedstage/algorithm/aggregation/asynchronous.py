@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from fedstage.algorithm.aggregation.averages import average_weights, changes_by, in_double
+from fedstage.algorithm.aggregation.averages import average_weights, changes_by
+from fedstage.algorithm.aggregation.parts import add_scaled
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import (
     Aggregation,
@@ -65,7 +66,7 @@ def changes_since(
     def change(name: str) -> torch.Tensor:
         total = torch.zeros(shapes[name].shape, dtype=torch.float64)
         for start, model, share in zip(starts, models, shares, strict=True):
-            total += in_double(model[name]).sub_(start[name].double()).mul_(share)
+            add_scaled(total, share, model[name], start[name])
         return total
 
     return changes_by(change, shapes, parameters)

@@ -5,6 +5,7 @@ from functools import partial
 
 import torch
 
+from fedstage.algorithm.aggregation.parts import add_scaled, by_parts, room_for
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import Aggregation
 from fedstage.weights import Deferred, Entry, Tensors, Weights, shapes_of
@@ -25,19 +26,14 @@ def average_weights(
     statistics) are averaged like parameters; integer buffers (its batch counter) take the rounded
     average. All tensors by default, or those of `names`; one of a model at a time is in memory.
     """
-    total, kinds, average = float(sum(weights)), shapes_of(models[0]), {}
-    for name in kinds if names is None else names:
-        mean = torch.zeros(kinds[name].shape, dtype=torch.float64)
+    total, kinds = float(sum(weights)), shapes_of(models[0])
+    average = room_for(kinds if names is None else {name: kinds[name] for name in names})
+    for name, result in average.items():
+        mean = torch.zeros(result.shape, dtype=torch.float64)
         for model, weight in zip(models, weights, strict=True):
-            mean += in_double(model[name]).mul_(weight / total)
-        mean = mean if kinds[name].is_floating_point() else mean.round()
-        average[name] = mean.to(kinds[name].dtype)
+            add_scaled(mean, weight / total, model[name])
+        result.copy_(mean if result.is_floating_point() else mean.round())
     return average
-
-
-def in_double(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy in float64, which may be overwritten."""
-    return tensor.to(torch.float64, copy=True)
 
 
 def mean_change(
@@ -49,10 +45,10 @@ def mean_change(
     """
 
     def change(name: str) -> torch.Tensor:
-        before = start[name].double()
-        total = torch.zeros_like(before)
+        before = start[name]
+        total = torch.zeros(before.shape, dtype=torch.float64)
         for model, share in zip(models, shares, strict=True):
-            total += in_double(model[name]).sub_(before).mul_(share)
+            add_scaled(total, share, model[name], before)
         return total
 
     return changes_by(change, start, parameters)
@@ -82,6 +78,11 @@ def move_towards(
         return average
     moved = dict(average)
     for name in parameters:
-        before, mean = start[name].double(), moved[name]
-        moved[name] = (before + rate * (mean - before)).to(mean.dtype)
+        mean = moved[name]
+        moved[name] = torch.empty_like(mean)
+        by_parts(partial(_towards, rate), [moved[name]], start[name], mean)
     return moved
+
+
+def _towards(rate: float, before: torch.Tensor, mean: torch.Tensor) -> tuple[torch.Tensor]:
+    return (before + rate * (mean - before),)

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from tests.benchmarks.rows import REPOSITORY, parser, report
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
@@ -22,7 +23,6 @@ from fedstage.settings.lines import Line
 from fedstage.stages.line import line
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
-from tests.benchmarks.rows import REPOSITORY, parser, report
 
 #: By name what a line has beside `settings_of`.
 CASES: dict[str, dict[str, Any]] = {
@@ -49,7 +49,7 @@ from fedstage.settings.lines import Line
 from fedstage.stages.aggregation import aggregation
 from fedstage.storage.yaml_files import read_line
 torch.set_num_threads(1)
-folder, participants = Path(sys.argv[1]), int(sys.argv[2])
+folder = Path(sys.argv[1])
 state = folder / "state"
 stale = is_stale(read_line(folder / "line.yaml", Line))
 def work(number):
@@ -61,11 +61,12 @@ def work(number):
         participants=folder / "rows", new_state=folder / "new_state",
     )
 work(1)  # which imports what it needs
-give_back()
-Timings(0)  # which forgets the peak
-before, begin = peak_mb(), time.perf_counter()
-work(participants)
-print(peak_mb() - before, time.perf_counter() - begin)
+for participants in map(int, sys.argv[2:]):
+    give_back()
+    Timings(0)  # which forgets the peak
+    before, begin = peak_mb(), time.perf_counter()
+    work(participants)
+    print(peak_mb() - before, time.perf_counter() - begin)
 """
 
 
@@ -125,12 +126,12 @@ def _write_state(folder: Path, settings: Mapping[str, Any], weights: Mapping[str
         save_tensors(folder / "state", state, {"round": 1, "group": 0})
 
 
-def aggregate(folder: Path, participants: int) -> tuple[float, float]:
-    """Return megabytes that a new process needs beyond imports, and seconds."""
-    command = [sys.executable, "-c", CODE, str(folder), str(participants)]
+def aggregate(folder: Path, participants: list[int]) -> list[tuple[float, float]]:
+    """Return megabytes that a new process needs beyond imports, and seconds, for each number."""
+    command = [sys.executable, "-c", CODE, str(folder), *map(str, participants)]
     done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    megabytes, seconds = done.stdout.split()[-2:]
-    return float(megabytes), float(seconds)
+    rows = [row.split() for row in done.stdout.splitlines()]
+    return [(float(megabytes), float(seconds)) for megabytes, seconds in rows]
 
 
 def main(arguments: list[str]) -> None:
@@ -142,11 +143,11 @@ def main(arguments: list[str]) -> None:
     chosen = options.parse_args(arguments)
     figures = {}
     for case in chosen.cases:
-        for number in chosen.participants:
-            with TemporaryDirectory() as folder:
-                settings = settings_of(number, chosen.hidden, CASES[case])
-                size = write_round(Path(folder), settings) / 2**20
-                megabytes, seconds = aggregate(Path(folder), number)
+        with TemporaryDirectory() as folder:
+            settings = settings_of(max(chosen.participants), chosen.hidden, CASES[case])
+            size = write_round(Path(folder), settings) / 2**20
+            measured = aggregate(Path(folder), chosen.participants)
+        for number, (megabytes, seconds) in zip(chosen.participants, measured, strict=True):
             figures[f"{case}, {number} participants: models"] = megabytes / size
             figures[f"{case}, {number} participants: s"] = seconds
     report("aggregation", figures, vars(chosen), chosen.output)

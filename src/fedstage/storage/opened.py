@@ -53,6 +53,9 @@ def open_tensors(path: str | Path, kept: int = KEPT) -> tuple[Deferred, dict[str
             return Deferred(_entries(path, file, stamp, kept)), metadata
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        detail = " ".join(str(error).split())  # the header is intact, but makes no sense
+        raise FedstageError(describe_damage(path, "a safetensors file", detail)) from None
 
 
 def _entries(path: str | Path, file: BufferedReader, stamp: _Stamp, kept: int) -> dict[str, Entry]:

@@ -9,7 +9,11 @@ from fedstage.storage.tables import load_table
 def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
     """Return the number of training samples of every client and class."""
     counts: dict[int, dict[int, int]] = defaultdict(dict)
-    for row in load_table(histogram, ["client", "role", "label", "samples"]).to_pylist():
-        if row["role"] == "train":
-            counts[row["client"]][row["label"]] = row["samples"]
+    columns = ["client", "role", "label", "samples"]
+    table = load_table(histogram, columns)
+    # By columns: a dictionary a row takes three times as long, with 100,000 clients seconds.
+    values = (table[name].to_pylist() for name in columns)
+    for client, role, label, samples in zip(*values, strict=True):
+        if role == "train":
+            counts[client][label] = samples
     return counts

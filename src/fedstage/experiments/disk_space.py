@@ -40,7 +40,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
 
 def _models_without_size(runs: Iterable[Run]) -> set[str]:
     """Return the names of models whose size is not known, though that of their data is."""
-    lines = {run.line for run in runs if run.line.data.name in SHAPES}
+    lines = {run.line for run in runs if _is_known(run.line.data)}
     pairs = {(line.data, model) for line in lines for model in (line.model, *line.architectures)}
     return {model.name for data, model in pairs if not _model_size(data, model)}
 

@@ -11,7 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import PLAIN, arrange
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 
 def new_model(
@@ -22,7 +22,7 @@ def new_model(
     return arrange(model, numerics)
 
 
-def fill_model(model: nn.Module, weights: Weights, path: Path) -> None:
+def fill_model(model: nn.Module, weights: Tensors, path: Path) -> None:
     """Load the weights of the file `path` into a model.
 
     Raises

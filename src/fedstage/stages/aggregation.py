@@ -9,22 +9,23 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from fedstage.algorithm.aggregation.distances import relative_distance
+from fedstage.algorithm.aggregation.distances import relative_distances
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
-from fedstage.models.loading import new_model, parameters_of, state_of
+from fedstage.models.loading import new_model, state_of
 from fedstage.plan.sharing import exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Lower
+from fedstage.storage.opened import open_all, open_tensors
 from fedstage.storage.tables import save_table
-from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.storage.tensors import save_tensors
 from fedstage.storage.yaml_files import read_line
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, renamed, together
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -93,10 +94,10 @@ def aggregation(
     metadata = place_of(updates[0])
     group = metadata["group"]
     architecture = model_of(settings, group)
-    begun, _ = load_tensors(start)
+    begun, _ = open_tensors(start)
     skeleton = new_model(architecture, dataset_info, torch.device("meta"))
-    old_state = load_tensors(state)[0] if state else {}
-    parameters = parameters_of(skeleton, begun)
+    old_state = open_tensors(state)[0] if state else {}
+    parameters = renamed(begun, {name: name for name, _ in skeleton.named_parameters()})
     said = _logits_sent(settings, public, dataset_info)
     features = _features_sent(settings, group, dataset_info)
     group_round = GroupRound(
@@ -117,10 +118,10 @@ def aggregation(
     save_tensors(output, weights, metadata)
     _tell_dropped(received, metadata)
     columns = _columns(received) | traffic(group_round)
-    columns["distance"] = [relative_distance(one.weights, parameters) for one in received]
+    columns["distance"] = relative_distances([one.weights for one in received], parameters)
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
-        save_tensors(new_state, next_client_state(group_round) | memory, metadata)
+        save_tensors(new_state, together(next_client_state(group_round), memory), metadata)
 
 
 def _tell_dropped(received: Sequence[Update], place: dict[str, int]) -> None:
@@ -136,11 +137,12 @@ def _tell_dropped(received: Sequence[Update], place: dict[str, int]) -> None:
 
 def _read_bases(
     updates: list[Path], bases: list[Path], received: Sequence[Update]
-) -> dict[int, Weights]:
+) -> dict[int, Tensors]:
     """Return the models that updates started from, by their rounds."""
     paths = dict(zip(updates, bases, strict=True)) if bases else {}
     rounds = {update.metadata["base_round"]: paths[update.path] for update in received if paths}
-    return {round: load_tensors(path)[0] for round, path in rounds.items()}
+    opened = open_all(list(rounds.values()))
+    return {round: tensors for round, (tensors, _) in zip(rounds, opened, strict=True)}
 
 
 def _logits_sent(settings: Line, public: Path | None, info: dict[str, Any]) -> int:

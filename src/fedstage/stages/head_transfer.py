@@ -5,6 +5,7 @@ from pathlib import Path
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.exchange.updates import part
 from fedstage.models.heads import HEAD
+from fedstage.storage.opened import open_tensors
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
 
@@ -38,6 +39,6 @@ def head_transfer(
 
 def _head_of(path: Path) -> Weights:
     """Return the tensors of a model's head, or an update's; empty if it was dropped."""
-    tensors, _ = load_tensors(path)
+    tensors, _ = open_tensors(path, kept=0)
     model = part(tensors, _UPDATE) or tensors
-    return {name: tensor for name, tensor in model.items() if name.startswith(f"{HEAD}.")}
+    return {name: model[name] for name in model if name.startswith(f"{HEAD}.")}

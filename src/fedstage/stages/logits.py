@@ -17,7 +17,7 @@ from fedstage.settings.lines import Line
 from fedstage.stages.inputs import Info, begin, load_model, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
-from fedstage.weights import Weights
+from fedstage.weights import Tensors
 
 
 def logits(
@@ -85,7 +85,7 @@ def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:
 
 def _read_members(
     members: str, paths: list[Path]
-) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
+) -> tuple[list[tuple[Path, Tensors]], dict[str, Any]]:
     """Return the members' weights with their files, and the metadata of their logits."""
     if members == "aggregated":
         weights, metadata = load_tensors(paths[0])
@@ -103,7 +103,7 @@ def _draw_members(
     aggregated: Path,
     start: Path | None,
     info: Info,
-) -> tuple[list[tuple[Path, Weights]], dict[str, Any]]:
+) -> tuple[list[tuple[Path, Tensors]], dict[str, Any]]:
     """Return models drawn from the clients' distribution, none if all clients diverged.
 
     Each has the file of the averaged model, and counts for the training samples of all clients.

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from fedstage.errors import FedstageError
 from fedstage.storage.files import read_bytes, replacing
 from fedstage.storage.identity import check_identity, identity_of
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights, shapes_of
 
 if TYPE_CHECKING:  # stages that only read tables do not wait for torch
     import torch
 
 
-_METADATA = "__metadata__"
+METADATA = "__metadata__"
 CHECKSUM = "sha256"
 _IDENTITY = "file"
 _BLOCK = 2**18  # bytes read at a time: they stay in the processor's cache
@@ -44,8 +44,8 @@ def read_header(file: BinaryIO) -> Header:
     length = int.from_bytes(file.read(_LENGTH), "little")
     content = json.loads(file.read(min(length, size)))
     try:
-        metadata = content.get(_METADATA, {})
-        offsets = [entry["data_offsets"] for name, entry in content.items() if name != _METADATA]
+        metadata = content.get(METADATA, {})
+        offsets = [entry["data_offsets"] for name, entry in content.items() if name != METADATA]
         spans = [(int(begin), int(end)) for begin, end in offsets]
     except (KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("not the header of a safetensors file") from None
@@ -55,24 +55,56 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def save_tensors(
-    path: str | Path,
-    tensors: Mapping[str, "torch.Tensor"],
-    metadata: Mapping[str, Any] | None = None,
+    path: str | Path, tensors: Tensors, metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Write tensors and JSON-serialisable metadata; the same content gives the same bytes."""
+    """Write tensors and JSON-serialisable metadata; the same content gives the same bytes.
+
+    They are taken and written one at a time, so that deferred ones need not fit into memory.
+    """
+    spans = _layout(shapes_of(tensors))
+    texts = _texts(path, metadata or {})
+    content = {**spans, METADATA: texts}
+    digest = hashlib.sha256(_encode(content))
+    texts[CHECKSUM] = digest.hexdigest()  # as long as the one that is not known yet
+    start = _LENGTH + len(_padded(content))
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.seek(start)
+        for name in spans:
+            raw = _bytes_of(tensors[name])
+            digest.update(raw)
+            file.write(raw)
+        texts[CHECKSUM] = digest.hexdigest()
+        encoded = _padded(content)
+        file.seek(0)
+        file.writelines([len(encoded).to_bytes(_LENGTH, "little"), encoded])
+
+
+def _layout(shapes: Weights) -> dict[str, Any]:
+    """Return the header's entry of each tensor, in the order of safetensors' own files."""
+    import torch
     from safetensors.torch import save
 
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    raw = save(contiguous)
-    header = read_header(BytesIO(raw))
-    payload = memoryview(raw)[header.start :]
-    texts = _texts(path, metadata or {})
-    content = header.content | {_METADATA: texts}
-    texts[CHECKSUM] = _checksum(content, [payload])
+    names = list(shapes)
+    empty = save({name: torch.empty(0, dtype=shapes[name].dtype) for name in names})
+    content = read_header(BytesIO(empty)).content
+    content.pop(METADATA, None)
+    end = 0
+    for name, entry in content.items():
+        begin, end = end, end + shapes[name].nbytes
+        entry |= {"shape": list(shapes[name].shape), "data_offsets": [begin, end]}
+    return content
+
+
+def _bytes_of(tensor: "torch.Tensor") -> memoryview:
+    import torch
+
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().data
+
+
+def _padded(content: Mapping[str, Any]) -> bytes:
     encoded = _encode(content)
-    encoded += b" " * (-len(encoded) % _LENGTH)
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.writelines([len(encoded).to_bytes(_LENGTH, "little"), encoded, payload])
+    return encoded + b" " * (-len(encoded) % _LENGTH)
 
 
 def _texts(path: str | Path, metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -93,7 +125,7 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     from safetensors.torch import load
 
     raw = read_bytes(path)
-    metadata = _verify(path, BytesIO(raw))
+    metadata = verify(path, BytesIO(raw))
     return _parsed(path, partial(load, raw)), metadata
 
 
@@ -107,7 +139,7 @@ def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 
     try:
         with Path(path).open("rb") as file:
-            metadata = _verify(path, file)
+            metadata = verify(path, file)
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
     return _parsed(path, partial(load_file, path)), metadata
@@ -134,13 +166,13 @@ def verified_spans(path: str | Path) -> list[tuple[int, int]]:
     """
     try:
         with Path(path).open("rb") as file:
-            _verify(path, file)
+            verify(path, file)
             return read_header(file).spans
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
 
 
-def _verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
+def verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
     """Return the metadata of the safetensors file at `path` whose checksum is right."""
     try:
         header = read_header(file)

@@ -3,6 +3,7 @@ import sys
 import pytest
 import torch
 
+import fedstage.data.samples as samples_module
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.data.samples import read_labelled, read_owned, read_samples
 from fedstage.errors import FedstageError
@@ -92,3 +93,15 @@ def test_a_worker_holds_no_copy_of_a_data_set(tmp_path):
     assert torch.equal(taken, images[[5, 0, 900]])
     assert labels.tolist() == [5, 0, 900]
     assert anonymous_kilobytes() - before < megabytes * 1024 / 4
+
+
+def test_a_partition_is_parsed_once_and_again_when_it_has_changed(clients, monkeypatch):
+    read = []
+    real = samples_module.load_table
+    monkeypatch.setattr(samples_module, "load_table", lambda *at: read.append(at) or real(*at))
+    first = read_samples(clients, "train")
+    assert read_samples(clients, "train").tolist() == first.tolist()
+    assert len(read) == 1
+    clients.touch()
+    read_samples(clients, "train")
+    assert len(read) == 2

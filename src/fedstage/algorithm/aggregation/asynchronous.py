@@ -19,11 +19,12 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.aggregation.averages import average_weights, changes_by
 from fedstage.algorithm.aggregation.discounts import discount
+from fedstage.algorithm.aggregation.parts import add_scaled
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import Aggregation
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights, shapes_of
 
 
 def discounts_of(settings: Aggregation, updates: Sequence[Update]) -> list[float] | None:
@@ -38,23 +39,33 @@ def discounts_of(settings: Aggregation, updates: Sequence[Update]) -> list[float
 
 
 def changes_since(
-    starts: Sequence[Weights],
-    models: Sequence[Weights],
+    starts: Sequence[Tensors],
+    models: Sequence[Tensors],
     shares: Sequence[float],
     parameters: Iterable[str],
-) -> Weights:
-    """Return sum_n s_n (w_n - start_n) over the parameters, by name, in float64."""
-    changes = {}
-    for name in parameters:
-        changes[name] = torch.zeros(models[0][name].shape, dtype=torch.float64)
+) -> Tensors:
+    """Return sum_n s_n (w_n - start_n) over the parameters, by name, in float64.
+
+    Each sum is taken when it is needed.
+    """
+    shapes = shapes_of(models[0])
+
+    def change(name: str) -> torch.Tensor:
+        total = torch.zeros(shapes[name].shape, dtype=torch.float64)
         for start, model, share in zip(starts, models, shares, strict=True):
-            changes[name] += share * (model[name].double() - start[name].double())
-    return changes
+            add_scaled(total, share, model[name], start[name])
+        return total
+
+    return changes_by(change, shapes, parameters)
 
 
 def blend(
-    start: Weights, models: Sequence[Weights], shares: Sequence[float], discounts: Sequence[float]
+    start: Tensors,
+    models: Sequence[Tensors],
+    shares: Sequence[float],
+    discounts: Sequence[float],
+    buffers: Iterable[str],
 ) -> Weights:
-    """Return start + sum_n p_n s_n (w_n - start), for the running statistics."""
+    """Return start + sum_n p_n s_n (w_n - start) of the running statistics, the `buffers`."""
     counted = [share * factor for share, factor in zip(shares, discounts, strict=True)]
-    return average_weights([start, *models], [max(0.0, 1 - sum(counted)), *counted])
+    return average_weights([start, *models], [max(0.0, 1 - sum(counted)), *counted], buffers)

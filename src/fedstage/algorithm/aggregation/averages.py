@@ -1,12 +1,14 @@
 """Aggregation: the weighted average of a group's client models (FedSDD, Eq. 2)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import torch
 
+from fedstage.algorithm.aggregation.parts import add_scaled, by_parts, room_for
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import Aggregation
-from fedstage.weights import Weights
+from fedstage.weights import Deferred, Entry, Tensors, Weights, shapes_of
 
 
 def client_weights(settings: Aggregation, updates: Sequence[Update]) -> list[float]:
@@ -15,41 +17,56 @@ def client_weights(settings: Aggregation, updates: Sequence[Update]) -> list[flo
     return [1.0 if uniform else float(update.metadata["samples"]) for update in updates]
 
 
-def average_weights(models: Sequence[Weights], weights: Sequence[float]) -> Weights:
+def average_weights(
+    models: Sequence[Tensors], weights: Sequence[float], names: Iterable[str] | None = None
+) -> Weights:
     """Return sum_n p_n w_n with p_n = weights_n / sum of weights.
 
     Sums are taken in float64 in the order given. Floating-point buffers (BatchNorm's running
     statistics) are averaged like parameters; integer buffers (its batch counter) take the rounded
-    average.
+    average. All tensors by default, or those of `names`; one of a model at a time is in memory.
     """
-    total = float(sum(weights))
-    average = {}
-    for name, first in models[0].items():
-        mean = torch.zeros(first.shape, dtype=torch.float64)
+    total, kinds = float(sum(weights)), shapes_of(models[0])
+    average = room_for(kinds if names is None else {name: kinds[name] for name in names})
+    for name, result in average.items():
+        mean = torch.zeros(result.shape, dtype=torch.float64)
         for model, weight in zip(models, weights, strict=True):
-            mean += weight / total * model[name].double()
-        average[name] = (mean if first.is_floating_point() else mean.round()).to(first.dtype)
+            add_scaled(mean, weight / total, model[name])
+        result.copy_(mean if result.is_floating_point() else mean.round())
     return average
 
 
 def mean_change(
-    start: Weights, models: Sequence[Weights], shares: Sequence[float], parameters: Iterable[str]
-) -> Weights:
+    start: Tensors, models: Sequence[Tensors], shares: Sequence[float], parameters: Iterable[str]
+) -> Tensors:
     """Return sum_n s_n (w_n - w_start) over the parameters, by name, in float64.
 
-    The shares s_n, one a model, need not sum to 1.
+    The shares s_n, one a model, need not sum to 1. Each sum is taken when it is needed.
     """
-    changes = {}
-    for name in parameters:
-        before = start[name].double()
-        changes[name] = torch.zeros_like(before)
+
+    def change(name: str) -> torch.Tensor:
+        before = start[name]
+        total = torch.zeros(before.shape, dtype=torch.float64)
         for model, share in zip(models, shares, strict=True):
-            changes[name] += share * (model[name].double() - before)
-    return changes
+            add_scaled(total, share, model[name], before)
+        return total
+
+    return changes_by(change, start, parameters)
+
+
+def changes_by(
+    change: Callable[[str], torch.Tensor], like: Tensors, parameters: Iterable[str]
+) -> Tensors:
+    """Return the change of each parameter in float64, computed from its name when it is needed."""
+    shapes, entries = shapes_of(like), {}
+    for name in parameters:
+        shape = torch.empty(shapes[name].shape, dtype=torch.float64, device="meta")
+        entries[name] = Entry(shape, partial(change, name))
+    return Deferred(entries)
 
 
 def move_towards(
-    start: Weights, average: Weights, rate: float, parameters: Iterable[str]
+    start: Tensors, average: Weights, rate: float, parameters: Iterable[str]
 ) -> Weights:
     """Return the average with the parameters at w_start + eta_g (average - w_start).
 
@@ -59,6 +76,13 @@ def move_towards(
     """
     if rate == 1:
         return average
-    before = {name: start[name].double() for name in parameters}
-    moved = {name: value + rate * (average[name] - value) for name, value in before.items()}
-    return average | {name: value.to(average[name].dtype) for name, value in moved.items()}
+    moved = dict(average)
+    for name in parameters:
+        mean = moved[name]
+        moved[name] = torch.empty_like(mean)
+        by_parts(partial(_towards, rate), [moved[name]], start[name], mean)
+    return moved
+
+
+def _towards(rate: float, before: torch.Tensor, mean: torch.Tensor) -> tuple[torch.Tensor]:
+    return (before + rate * (mean - before),)

@@ -1,38 +1,47 @@
 """How far participants' models are from their group's."""
 
+from collections.abc import Sequence
 from math import sqrt
 
 import torch
 
-from fedstage.weights import Weights
+from fedstage.weights import Tensors
 
 
-def relative_distance(weights: Weights, parameters: Weights) -> float | None:
-    """Return ||w - W|| / ||W|| in percent, the relative distance of a teacher from its student.
+def relative_distances(models: Sequence[Tensors], parameters: Tensors) -> list[float | None]:
+    """Return ||w - W|| / ||W|| of each model in percent, the relative distance of a teacher.
 
     Section 4.3 of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge
     Distillation".
 
     Parameters
     ----------
-    weights : dict
-        A trained model with its buffers, which do not count; empty where training diverged.
-    parameters : dict
+    models : sequence of mappings
+        Trained models with their buffers, which do not count; empty where training diverged.
+    parameters : mapping
         W, the parameters of the group's model before the aggregation.
 
     Returns
     -------
-    float or None
+    list of float or None
         None without a trained model, or where all of W is 0.
     """
-    norm = _norm(parameters)
-    if not weights or not norm:
-        return None
-    change = {name: weights[name] - value for name, value in parameters.items()}
-    return 100 * _norm(change) / norm
+    before: list[float] = []
+    changes: list[list[float]] = [[] for _ in models]
+    for name, value in parameters.items():
+        before.append(_norm(value))
+        for model, norms in zip(models, changes, strict=True):
+            if model:
+                norms.append(_norm(model[name] - value))
+    length = _together(before)
+    return [100 * _together(norms) / length if norms and length else None for norms in changes]
 
 
-def _norm(tensors: Weights) -> float:
-    """Return the Euclidean norm of all values together."""
-    norms = (torch.linalg.vector_norm(one, dtype=torch.float64) for one in tensors.values())
-    return sqrt(sum(float(norm) ** 2 for norm in norms))
+def _norm(tensor: torch.Tensor) -> float:
+    """Return the Euclidean norm of a tensor's values."""
+    return float(torch.linalg.vector_norm(tensor, dtype=torch.float64))
+
+
+def _together(norms: Sequence[float]) -> float:
+    """Return the norm of all values, from those of single tensors."""
+    return sqrt(sum(norm**2 for norm in norms))

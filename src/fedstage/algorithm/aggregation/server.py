@@ -35,7 +35,7 @@ from fedstage.plan.sharing import (
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.settings.model_rules import ModelRule
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights, together
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class GroupRound:
     settings: Line
     number: int  # k
     received: list[Update]  # of all participants, with those that diverged
-    start: Weights  # w*_{t-1,k}, whatever round a participant started from
-    parameters: Weights  # its part without buffers
-    state: Weights  # the round state of the round before
+    start: Tensors  # w*_{t-1,k}, whatever round a participant started from
+    parameters: Tensors  # its part without buffers
+    state: Tensors  # the round state of the round before
     # Where no weights travel: how many logits a participant sends in all or, with features, of a
     # sample, and how many numbers the features of a sample are.
     logits: int = 0
     features: int = 0
     # Where stale updates count by their changes: the models that they started from, by round.
-    bases: Mapping[int, Weights] = field(default_factory=dict)
+    bases: Mapping[int, Tensors] = field(default_factory=dict)
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -66,8 +66,10 @@ class GroupRound:
         return local_trainer(self.settings.local)
 
 
-def next_model(group: GroupRound) -> tuple[Weights, Weights]:
+def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
     """Return w_{t,k} and the server's part of the next round state.
+
+    Of the updates, the start and the state one tensor at a time is read.
 
     If all participants diverged, or there are none, or no weights travel, both stay as they were.
     Running statistics that are to be estimated anew are not yet.
@@ -79,14 +81,20 @@ def next_model(group: GroupRound) -> tuple[Weights, Weights]:
     residual: Weights = {}
     compression = group.settings.compression
     if compression.name == "stc" and compression.downstream:
-        end = {name: model[name] for name in group.parameters}
-        left = round_state.residual_of(group.state, "server")
-        sent, residual = transmit(compression, group.parameters, end, left)
-        model |= sent
+        before = round_state.residual_of(group.state, "server")
+        for name, start in group.parameters.items():
+            own = {name: before[name]} if name in before else {}
+            sent, left = transmit(compression, {name: start}, {name: model[name]}, own)
+            model |= sent
+            residual |= left
     if group.settings.aggregation.batch_norm == "local":
-        buffers = group.start.keys() - group.parameters.keys()
-        model |= {name: group.start[name] for name in buffers}
+        model |= {name: group.start[name] for name in _buffers(group)}
     return model, round_state.next_server_memory(moments, residual)
+
+
+def _buffers(group: GroupRound) -> list[str]:
+    """Return the names of the weights that are no parameters."""
+    return [name for name in group.start if name not in group.parameters]
 
 
 def _step(group: GroupRound) -> tuple[Weights, Weights]:
@@ -94,24 +102,25 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
     settings, updates = group.settings.aggregation, group.answered
     weights = client_weights(settings, updates)
     models = [update.weights for update in updates]
-    average = average_weights(models, weights)
     shares = [weight / sum(weights) for weight in weights]
     scales = group.trainer.scales([update.payload for update in updates], shares)
     discounts = discounts_of(settings, updates) if is_stale(group.settings) else None
     if settings.server_optimizer.name == "average" and scales is None and discounts is None:
+        average = average_weights(models, weights)
         return move_towards(group.start, average, settings.learning_rate, group.parameters), {}
     scaled = [a * b for a, b in zip(shares, scales or [1.0] * len(shares), strict=True)]
     factors = [settings.learning_rate * factor for factor in scaled]
     if discounts is None:
+        buffers = average_weights(models, weights, _buffers(group))
         change = mean_change(group.start, models, factors, group.parameters)
     else:
-        average = blend(group.start, models, shares, discounts)
+        buffers = blend(group.start, models, shares, discounts, _buffers(group))
         factors = [a * b for a, b in zip(factors, discounts, strict=True)]
         starts = [group.bases.get(update.metadata["base_round"], group.start) for update in updates]
         change = changes_since(starts, models, factors, group.parameters)
     before = round_state.optimiser_state(group.state)
     moved, moments = server_step(settings.server_optimizer, group.parameters, change, before)
-    return average | moved, moments
+    return buffers | moved, moments
 
 
 def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
@@ -126,8 +135,8 @@ def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
             f"aggregation.rule = {rule.name!r}: not with local = "
             f"{group.settings.local.name}, which scales the changes of an average"
         )
-    models = [update.weights for update in updates]
-    model = combined(rule, models, shares, group.parameters)
+    models = [dict(update.weights) for update in updates]
+    model = combined(rule, models, shares, dict(group.parameters))
     if settings.server_optimizer.name == "average":
         return move_towards(group.start, model, settings.learning_rate, group.parameters), {}
     change = mean_change(group.start, [model], [1.0], group.parameters)
@@ -136,23 +145,24 @@ def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
     return model | moved, moments
 
 
-def next_client_state(group: GroupRound) -> Weights:
+def next_client_state(group: GroupRound) -> Tensors:
     """Return the clients' part of the next round state."""
     settings, state, updates = group.settings, group.state, group.answered
     clients = _possible_clients(settings, group.number)
-    after = group.trainer.next_state(settings.local, round_state.variates(state), updates, clients)
-    lost = after.keys() - round_state.variates(after).keys()
+    variates = round_state.variates(state)
+    own = group.trainer.next_state(settings.local, variates, updates, clients)
+    lost = own.keys() - round_state.variates(own).keys()
     if lost:
         raise FedstageError(
             f"local = {settings.local.name}: next_state returns {min(lost)!r}: names must begin "
             "with server/ or client/ID/, by which clients read their state"
         )
-    after |= round_state.next_residuals(state, updates)
+    after = [own, round_state.next_residuals(state, updates)]
     if keeps_statistics(settings):
-        after |= round_state.next_statistics(state, updates, group.parameters)
+        after.append(round_state.next_statistics(state, updates, group.parameters))
     if settings.compression.name == "stc" and settings.compression.downstream:
-        after |= round_state.next_heard(state, group.received)
-    return after
+        after.append(round_state.next_heard(state, group.received))
+    return together(*after)
 
 
 def _possible_clients(line: Line, group: int) -> int:

@@ -16,11 +16,11 @@ what a local trainer sends beside its weights, are sent whole.
 import torch
 
 from fedstage.settings.local_training import Stc
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights, shapes_of
 
 
 def transmit(
-    settings: Stc, start: Weights, end: Weights, residual: Weights
+    settings: Stc, start: Tensors, end: Tensors, residual: Tensors
 ) -> tuple[Weights, Weights]:
     """Return start + sent, which the receiver has in place of `end`, and the next residual.
 
@@ -64,13 +64,13 @@ def _largest(magnitudes: torch.Tensor, number: int) -> torch.Tensor:
     return above | (equal & (equal.cumsum(0) <= number - above.sum()))
 
 
-def sent_bytes(settings: Stc, tensors: Weights) -> int:
+def sent_bytes(settings: Stc, tensors: Tensors) -> int:
     """Return the bytes of a compressed change of tensors of these shapes.
 
     Each tensor is its values and, where entries are missing, their positions: a mask of a bit an
     entry or a list of indices, whichever is shorter. ``published`` counts no positions.
     """
-    return sum(_tensor_bytes(settings, tensor.numel()) for tensor in tensors.values())
+    return sum(_tensor_bytes(settings, tensor.numel()) for tensor in shapes_of(tensors).values())
 
 
 def _tensor_bytes(settings: Stc, entries: int) -> int:

@@ -17,14 +17,15 @@ and the variates are the sums over all groups' files: each group can write its p
 others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from fedstage.algorithm.exchange.updates import Update, part
-from fedstage.storage.tensors import load_tensors
-from fedstage.weights import Weights
+from fedstage.storage.opened import open_all
+from fedstage.weights import Deferred, Entry, Tensors, renamed, shapes_of, together
 
 _VARIATES = ("server/", "client/")
 _STATISTICS = "statistics/"
@@ -34,96 +35,102 @@ _HEARD = "heard/"
 _OF_SERVER = (_OPTIMISER, f"{_RESIDUAL}server/")
 
 
-def read_state(paths: Sequence[Path], group: int) -> Weights:
+def read_state(paths: Sequence[Path], group: int) -> Tensors:
     """Return the state that a group's round starts from; empty without files, in the first round.
 
     With shared control variates, the files are those of all groups; the rest of them is each
     group's own.
     """
-    read = {metadata["group"]: tensors for tensors, metadata in map(load_tensors, paths)}
+    read = {metadata["group"]: tensors for tensors, metadata in open_all(paths)}
     ordered = [read[number] for number in sorted(read)]
     names = sorted({name for tensors in ordered for name in variates(tensors)})
-    own = read.get(group, {})
-    others = {name: value for name, value in own.items() if not name.startswith(_VARIATES)}
-    return {name: _sum(ordered, name) for name in names} | others
+    own: Tensors = read.get(group, {})
+    others = [name for name in own if not name.startswith(_VARIATES)]
+    return together(_sums(ordered, names), renamed(own, {name: name for name in others}))
 
 
-def variates(state: Weights) -> Weights:
+def variates(state: Tensors) -> Tensors:
     """Return the part of a state that local trainers use: c and c_i, or clients' models."""
     return _starting(state, _VARIATES)
 
 
-def variates_of(state: Weights, client: int) -> Weights:
+def variates_of(state: Tensors, client: int) -> Tensors:
     """Return what a client's local trainer uses: c, and its own c_i or model."""
     return _starting(state, ("server/", f"client/{client}/"))
 
 
-def own_statistics(state: Weights, client: int) -> Weights:
+def own_statistics(state: Tensors, client: int) -> Tensors:
     """Return a client's running statistics by NAME; empty if it has none yet."""
     return part(state, f"{_STATISTICS}{client}/")
 
 
-def residual_of(state: Weights, sender: int | str) -> Weights:
+def residual_of(state: Tensors, sender: int | str) -> Tensors:
     """Return what compression left out of a client's changes, or the `server`'s, by NAME."""
     return part(state, f"{_RESIDUAL}{sender}/")
 
 
-def optimiser_state(state: Weights) -> Weights:
+def optimiser_state(state: Tensors) -> Tensors:
     """Return the state of the server's optimiser; empty before its first step."""
     return part(state, _OPTIMISER)
 
 
-def rounds_since(state: Weights, client: int, round: int) -> int | None:
+def rounds_since(state: Tensors, client: int, round: int) -> int | None:
     """Return how many rounds before `round` a client last took part, None if it never did."""
     heard = state.get(f"{_HEARD}{client}")
     return None if heard is None else round - int(heard)
 
 
-def next_statistics(state: Weights, updates: Sequence[Update], parameters: Weights) -> Weights:
+def next_statistics(state: Tensors, updates: Sequence[Update], parameters: Tensors) -> Tensors:
     """Return all clients' running statistics: the weights of `updates` that are no parameters."""
-    kept = _starting(state, _STATISTICS)
+    kept = [_starting(state, _STATISTICS)]
     for update in updates:
-        new = {name: value for name, value in update.weights.items() if name not in parameters}
-        kept |= _named(f"{_STATISTICS}{update.metadata['client']}/", new)
-    return kept
+        own = f"{_STATISTICS}{update.metadata['client']}/"
+        buffers = {name: f"{own}{name}" for name in update.weights if name not in parameters}
+        kept.append(renamed(update.weights, buffers))
+    return together(*kept)
 
 
-def next_residuals(state: Weights, updates: Sequence[Update]) -> Weights:
+def next_residuals(state: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return the residuals of all clients after the participants' `updates`."""
-    kept = _starting(state, _RESIDUAL)
-    kept = {name: value for name, value in kept.items() if not name.startswith(_OF_SERVER)}
-    for update in updates:
-        kept |= _named(f"{_RESIDUAL}{update.metadata['client']}/", update.residual)
-    return kept
+    old = [n for n in state if n.startswith(_RESIDUAL) and not n.startswith(_OF_SERVER)]
+    new = [_named(f"{_RESIDUAL}{one.metadata['client']}/", one.residual) for one in updates]
+    return together(renamed(state, {name: name for name in old}), *new)
 
 
-def next_heard(state: Weights, updates: Sequence[Update]) -> Weights:
+def next_heard(state: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return the round in which each client last took part, with a dropped update or not."""
-    return _starting(state, _HEARD) | {
+    heard = {
         f"{_HEARD}{update.metadata['client']}": torch.tensor(update.metadata["round"])
         for update in updates
     }
+    return together(_starting(state, _HEARD), heard)
 
 
-def server_memory(state: Weights) -> Weights:
+def server_memory(state: Tensors) -> Tensors:
     """Return what only the server keeps: its optimiser's moments and its residual."""
     return _starting(state, _OF_SERVER)
 
 
-def next_server_memory(optimiser: Weights, residual: Weights) -> Weights:
+def next_server_memory(optimiser: Tensors, residual: Tensors) -> Tensors:
     """Return what only the server keeps, from its optimiser's state and its residual."""
-    return _named(_OPTIMISER, optimiser) | _named(f"{_RESIDUAL}server/", residual)
+    return together(_named(_OPTIMISER, optimiser), _named(f"{_RESIDUAL}server/", residual))
 
 
-def _starting(state: Weights, prefix: str | tuple[str, ...]) -> Weights:
-    return {name: value for name, value in state.items() if name.startswith(prefix)}
+def _starting(state: Tensors, prefix: str | tuple[str, ...]) -> Tensors:
+    return renamed(state, {name: name for name in state if name.startswith(prefix)})
 
 
-def _named(prefix: str, tensors: Weights) -> Weights:
-    return {f"{prefix}{name}": value for name, value in tensors.items()}
+def _named(prefix: str, tensors: Tensors) -> Tensors:
+    return renamed(tensors, {name: f"{prefix}{name}" for name in tensors})
 
 
-def _sum(parts: Sequence[Weights], name: str) -> torch.Tensor:
+def _sums(parts: Sequence[Tensors], names: Iterable[str]) -> Tensors:
+    """Return the sums over several files, each added up when it is taken."""
+    shapes = {name: one for part in reversed(parts) for name, one in shapes_of(part).items()}
+    return Deferred({name: Entry(shapes[name], partial(_sum, parts, name)) for name in names})
+
+
+def _sum(parts: Sequence[Tensors], name: str) -> torch.Tensor:
     """Add up one tensor of several files, in float64 and in the order of the groups."""
     values = [part[name] for part in parts if name in part]
     if len(values) == 1:

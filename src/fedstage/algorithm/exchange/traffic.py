@@ -6,10 +6,10 @@ Tensors count, file headers do not; a compressed change counts as it is encoded.
 from fedstage.algorithm.exchange.compression import sent_bytes
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.local_training import Compression
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, shapes_of
 
 
-def bytes_up(compression: Compression, update: Update, parameters: Weights) -> int:
+def bytes_up(compression: Compression, update: Update, parameters: Tensors) -> int:
     """Return the bytes of an update; none if it was dropped."""
     whole = payload_bytes(update.weights, update.payload)
     if compression.name == "none" or update.diverged:
@@ -18,7 +18,7 @@ def bytes_up(compression: Compression, update: Update, parameters: Weights) -> i
 
 
 def bytes_down(
-    compression: Compression, missed: int | None, model: Weights, parameters: Weights
+    compression: Compression, missed: int | None, model: Tensors, parameters: Tensors
 ) -> int:
     """Return the bytes of the model that a participant starts from.
 
@@ -32,6 +32,6 @@ def bytes_down(
     return whole - dense + min(dense, missed * sent_bytes(compression, parameters))
 
 
-def payload_bytes(*groups: Weights) -> int:
-    """Return the bytes of all tensors."""
-    return sum(tensor.nbytes for group in groups for tensor in group.values())
+def payload_bytes(*groups: Tensors) -> int:
+    """Return the bytes of all tensors; none is read."""
+    return sum(tensor.nbytes for group in groups for tensor in shapes_of(group).values())

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedstage.storage.tensors import load_tensors
-from fedstage.weights import Weights
+from fedstage.storage.opened import open_all, open_tensors
+from fedstage.weights import Tensors, renamed
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a participant sends, read from the file `path`.
+    """What a participant sends, read from the file `path`, tensors when they are taken.
 
     Attributes
     ----------
@@ -25,10 +25,10 @@ class Update:
     """
 
     path: Path
-    weights: Weights
-    payload: Weights
+    weights: Tensors
+    payload: Tensors
     metadata: dict[str, Any]
-    residual: Weights = field(default_factory=dict)
+    residual: Tensors = field(default_factory=dict)
 
     @property
     def delay(self) -> int:
@@ -47,8 +47,7 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
     Slots that stayed empty are left out.
     """
     updates = []
-    for path in paths:
-        tensors, metadata = load_tensors(path)
+    for path, (tensors, metadata) in zip(paths, open_all(paths), strict=True):
         if metadata["client"] is None:
             continue
         model, payload, residual = (
@@ -60,7 +59,7 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
 
 def place_of(path: Path) -> dict[str, int]:
     """Return the round and group of an update, of an empty slot, too."""
-    metadata = load_tensors(path)[1]
+    metadata = open_tensors(path, kept=0)[1]
     return {key: metadata[key] for key in ("round", "group")}
 
 
@@ -69,7 +68,7 @@ def answered(updates: Sequence[Update]) -> list[Update]:
     return [update for update in updates if not update.diverged]
 
 
-def part(tensors: Weights, prefix: str) -> Weights:
+def part(tensors: Tensors, prefix: str) -> Tensors:
     """Return the tensors below a prefix, by the rest of their names."""
     below = (name for name in tensors if name.startswith(prefix))
-    return {name.removeprefix(prefix): tensors[name] for name in below}
+    return renamed(tensors, {name: name.removeprefix(prefix) for name in below})

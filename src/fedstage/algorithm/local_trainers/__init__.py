@@ -20,7 +20,7 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.training.loop import GradientTerm, Outcome
 from fedstage.training.passes import Loss, ModelLoss
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Trained:
     pass over it.
     """
 
-    start: Weights
+    start: Tensors
     end: Weights
     outcome: Outcome
     gradient_at_start: Callable[[], Weights]
@@ -76,11 +76,11 @@ class LocalTrainer(Protocol):
     empty in the first round.
     """
 
-    def prepare(self, model: nn.Module, state: Weights, client: int) -> None:
+    def prepare(self, model: nn.Module, state: Tensors, client: int) -> None:
         """Change the model, which is the one that the round starts from, before it is trained."""
 
     def gradient_term(
-        self, settings: Any, start: Weights, state: Weights, client: int
+        self, settings: Any, start: Tensors, state: Tensors, client: int
     ) -> GradientTerm | None:
         """Return what is added to each gradient; None for nothing."""
 
@@ -92,18 +92,18 @@ class LocalTrainer(Protocol):
         has an objective say `own_loss`, and `needs_head` where it reads features.
         """
 
-    def payload(self, settings: Any, trained: Trained, state: Weights, client: int) -> Weights:
+    def payload(self, settings: Any, trained: Trained, state: Tensors, client: int) -> Weights:
         """Return what the client sends beside its weights."""
 
-    def sent_down(self, start: Weights, state: Weights) -> Weights:
+    def sent_down(self, start: Tensors, state: Tensors) -> Tensors:
         """Return what the server sends beside the global model."""
 
     def next_state(
-        self, settings: Any, state: Weights, updates: Sequence[Update], clients: int
-    ) -> Weights:
+        self, settings: Any, state: Tensors, updates: Sequence[Update], clients: int
+    ) -> Tensors:
         """Return the state after this round; `clients` is N, all that can be in the group."""
 
-    def scales(self, payloads: Sequence[Weights], shares: Sequence[float]) -> list[float] | None:
+    def scales(self, payloads: Sequence[Tensors], shares: Sequence[float]) -> list[float] | None:
         """Return the factor of each participant's change in the server's sum; None for 1.
 
         `shares` are p_i, which sum to 1.

@@ -25,7 +25,7 @@ from fedstage.algorithm.local_trainers.fedavg import (
     sent_down,
 )
 from fedstage.algorithm.local_trainers.moon import next_state
-from fedstage.weights import Weights
+from fedstage.weights import Tensors
 
 __all__ = [
     "gradient_term",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def prepare(model: nn.Module, state: Weights, client: int) -> None:
+def prepare(model: nn.Module, state: Tensors, client: int) -> None:
     """Let the model be the one that the client has ended in last, if it has taken part before."""
     own = part(state, f"client/{client}/")
     if own:

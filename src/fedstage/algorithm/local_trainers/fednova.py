@@ -26,14 +26,14 @@ from fedstage.algorithm.local_trainers.fedavg import (
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.optimisation import Client
 from fedstage.training.schedules import factor
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 __all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 _MASS = "gradient_mass"
 
 
-def payload(settings: LocalTrainer, trained: Trained, state: Weights, client: int) -> Weights:
+def payload(settings: LocalTrainer, trained: Trained, state: Tensors, client: int) -> Weights:
     """Return ||a_i||_1, one number."""
     return {_MASS: torch.tensor(gradient_mass(trained.client, trained.outcome.steps))}
 
@@ -54,7 +54,7 @@ def gradient_mass(client: Client, steps: int) -> float:
     return mass
 
 
-def scales(payloads: Sequence[Weights], shares: Sequence[float]) -> list[float]:
+def scales(payloads: Sequence[Tensors], shares: Sequence[float]) -> list[float]:
     """Return tau_eff / ||a_i||_1 of each participant; 0 for one that has taken no step."""
     masses = [float(payload[_MASS]) for payload in payloads]
     effective = sum(share * mass for share, mass in zip(shares, masses, strict=True))

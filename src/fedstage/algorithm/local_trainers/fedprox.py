@@ -18,13 +18,13 @@ from fedstage.algorithm.local_trainers.fedavg import (
 )
 from fedstage.settings.local_training import FedProx
 from fedstage.training.loop import GradientTerm
-from fedstage.weights import Weights
+from fedstage.weights import Tensors
 
 __all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 
 def gradient_term(
-    settings: FedProx, start: Weights, state: Weights, client: int
+    settings: FedProx, start: Tensors, state: Tensors, client: int
 ) -> GradientTerm | None:
     """Return g <- g + mu (w - w_start); None for mu = 0, which is FedAvg bit for bit."""
     if settings.mu == 0:

@@ -31,7 +31,7 @@ from fedstage.models.heads import represent
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import Moon
 from fedstage.training.passes import ModelLoss
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, renamed, together
 
 __all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
@@ -62,10 +62,10 @@ def contrastive_loss(
     return -log_softmax(near / temperature, dim=1)[:, 0].mean()
 
 
-def next_state(settings: Moon, state: Weights, updates: Sequence[Update], clients: int) -> Weights:
+def next_state(settings: Moon, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
     """Return the state with the participants' models, in place of those they had before."""
-    kept = dict(state)
+    ended = []
     for update in updates:
         own = f"client/{update.metadata['client']}/"
-        kept |= {f"{own}{name}": value for name, value in update.weights.items()}
-    return kept
+        ended.append(renamed(update.weights, {name: f"{own}{name}" for name in update.weights}))
+    return together(state, *ended)

@@ -23,7 +23,7 @@ from fedstage.settings.lines import Line
 from fedstage.training.batches import client_batches
 from fedstage.training.loop import full_gradient, training
 from fedstage.training.losses import client_loss
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 Metadata = dict[str, Any]
 #: What comes before a client's training: it may change the model, and gives the targets of the
@@ -61,7 +61,7 @@ class Start:
 
     path: Path
     weights: Weights
-    state: Weights
+    state: Tensors
 
 
 def train_participant(
@@ -89,7 +89,7 @@ def train_participant(
     classes = int(info["classes"])
     loss = client_loss(client.loss, classes, device)
     model = new_model(model_of(settings, participant.group), info, device, numerics)
-    fill_model(model, start.weights | own_statistics(start.state, number), start.path)
+    fill_model(model, start.weights | dict(own_statistics(start.state, number)), start.path)
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
     on_device = {name: value.to(device) for name, value in state.items()}
     trainer.prepare(model, on_device, number)

@@ -20,6 +20,7 @@ files. The server's step w <- w_start + eta_g mean(w_end - w_start) is part of t
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import nn
@@ -29,13 +30,13 @@ from fedstage.algorithm.local_trainers import Trained
 from fedstage.algorithm.local_trainers.fedavg import objective, prepare, scales
 from fedstage.settings.local_training import Scaffold
 from fedstage.training.loop import GradientTerm
-from fedstage.weights import Weights
+from fedstage.weights import Deferred, Entry, Tensors, Weights, entries_of, shapes_of, together
 
 __all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
 
 def gradient_term(
-    settings: Scaffold, start: Weights, state: Weights, client: int
+    settings: Scaffold, start: Tensors, state: Tensors, client: int
 ) -> GradientTerm | None:
     """Return g <- g - c_i + c."""
     server, own = _variate(start, state, "server"), _variate(start, state, f"client/{client}")
@@ -50,7 +51,7 @@ def gradient_term(
     return add
 
 
-def payload(settings: Scaffold, trained: Trained, state: Weights, client: int) -> Weights:
+def payload(settings: Scaffold, trained: Trained, state: Tensors, client: int) -> Weights:
     """Return c_i+ - c_i: g_i(w_start) - c_i, or -c + (w_start - w_end) / (E eta)."""
     start, end, rates = trained.start, trained.end, trained.outcome.rate_sum
     if settings.option == "I":
@@ -60,28 +61,53 @@ def payload(settings: Scaffold, trained: Trained, state: Weights, client: int) -
     return {name: (start[name] - end[name]) / rates - server[name] for name in start}
 
 
-def sent_down(start: Weights, state: Weights) -> Weights:
+def sent_down(start: Tensors, state: Tensors) -> Tensors:
     """Return c, which is as large as the parameters."""
-    return _variate(start, state, "server")
+    known, sent = entries_of(state), {}
+    for name, like in shapes_of(start).items():
+        zero = Entry(like, partial(torch.zeros, like.shape, dtype=like.dtype))
+        sent[name] = known.get(f"server/{name}", zero)
+    return Deferred(sent)
 
 
 def next_state(
-    settings: Scaffold, state: Weights, updates: Sequence[Update], clients: int
-) -> Weights:
-    """Return the state with c and the participants' c_i moved by their payloads."""
-    moved = dict(state)
-    mean = sum(int(update.metadata["samples"]) for update in updates) / max(len(updates), 1)
-    for update in updates:
-        by_samples = settings.weights == "samples"
-        weight = int(update.metadata["samples"]) / mean if by_samples else 1.0
-        for name, change in update.payload.items():
-            own, server = f"client/{update.metadata['client']}/{name}", f"server/{name}"
-            moved[own] = moved.get(own, torch.zeros_like(change)) + change
-            moved[server] = moved.get(server, torch.zeros_like(change)) + weight * change / clients
-    return moved
+    settings: Scaffold, state: Tensors, updates: Sequence[Update], clients: int
+) -> Tensors:
+    """Return the state with c and the participants' c_i moved by their payloads.
+
+    Each is added up when it is written, from one tensor of each payload.
+    """
+    samples = [int(update.metadata["samples"]) for update in updates]
+    mean = sum(samples) / max(len(updates), 1)
+    weights = [one / mean if settings.weights == "samples" else 1.0 for one in samples]
+    moved: dict[str, Entry] = {}
+    for name, like in (shapes_of(updates[0].payload) if updates else {}).items():
+        added = partial(_moved_server, state, updates, weights, clients, name)
+        moved[f"server/{name}"] = Entry(like, added)
+        for update in updates:
+            own = f"client/{update.metadata['client']}/{name}"
+            moved[own] = Entry(like, partial(_moved, state, own, update.payload, name))
+    return together(state, Deferred(moved))
 
 
-def _variate(start: Weights, state: Weights, prefix: str) -> Weights:
+def _moved(state: Tensors, own: str, payload: Tensors, name: str) -> torch.Tensor:
+    """Return c_i + (c_i+ - c_i)."""
+    change = payload[name]
+    return state.get(own, torch.zeros_like(change)) + change
+
+
+def _moved_server(
+    state: Tensors, updates: Sequence[Update], weights: Sequence[float], clients: int, name: str
+) -> torch.Tensor:
+    """Return c + (1/N) sum of a_i (c_i+ - c_i)."""
+    shape = shapes_of(updates[0].payload)[name]
+    total = state.get(f"server/{name}", torch.zeros(shape.shape, dtype=shape.dtype))
+    for update, weight in zip(updates, weights, strict=True):
+        total = total + weight * update.payload[name] / clients
+    return total
+
+
+def _variate(start: Tensors, state: Tensors, prefix: str) -> Weights:
     """Return a variate, zero where the state does not have it yet."""
     return {
         name: state[f"{prefix}/{name}"] if f"{prefix}/{name}" in state else torch.zeros_like(value)

@@ -13,20 +13,20 @@ from typing import Any, Protocol, cast
 
 from fedstage.settings.aggregation import ServerOptimiser
 from fedstage.settings.base import implementation
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 
 class ServerStep(Protocol):
     """The function of a server optimiser's module."""
 
     def step(
-        self, settings: Any, weights: Weights, change: Weights, state: Weights
+        self, settings: Any, weights: Tensors, change: Tensors, state: Tensors
     ) -> tuple[Weights, Weights]:
         """Return the next weights and the next state, as `server_step` does."""
 
 
 def server_step(
-    settings: ServerOptimiser, weights: Weights, change: Weights, state: Weights
+    settings: ServerOptimiser, weights: Tensors, change: Tensors, state: Tensors
 ) -> tuple[Weights, Weights]:
     """Return the next weights x_{t+1} and the next state, from x_t, Delta and the state before.
 

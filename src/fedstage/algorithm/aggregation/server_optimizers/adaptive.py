@@ -11,39 +11,58 @@ Ba 2015). An element that no participant has ever moved stays where it is.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
+from fedstage.algorithm.aggregation.parts import by_parts, room_for
 from fedstage.settings.aggregation import Adaptive
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 #: (v, Delta^2, beta2) -> the next v.
 SecondMoment = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 
 def adaptive_step(
-    rule: SecondMoment, settings: Adaptive, weights: Weights, change: Weights, state: Weights
+    rule: SecondMoment, settings: Adaptive, weights: Tensors, change: Tensors, state: Tensors
 ) -> tuple[Weights, Weights]:
     """Return the next weights, and m, v and the number of steps as ``m/NAME``, ``v/NAME``, ``t``.
 
     `rule` is the optimiser's second moment.
     """
     steps = int(state["t"]) + 1 if state else 1
-    moved, after = {}, {"t": torch.tensor(steps)}
+    moved, first, second = (room_for(weights) for _ in range(3))
+    step = partial(_step, rule, settings, steps)
     for name, value in weights.items():
-        if state:
-            first, second = state[f"m/{name}"].double(), state[f"v/{name}"].double()
-        else:
-            first = torch.zeros_like(value, dtype=torch.float64)
-            second = first if settings.v_start == "zero" else first + settings.epsilon**2
-        delta = change[name].double()
-        first = settings.beta1 * first + (1 - settings.beta1) * delta
-        second = rule(second, delta.square(), settings.beta2)
-        after |= {f"m/{name}": first.to(value.dtype), f"v/{name}": second.to(value.dtype)}
-        if settings.bias_correction:
-            first = first / (1 - settings.beta1**steps)
-            second = second / (1 - settings.beta2**steps)
-        epsilon, in_root = settings.epsilon, settings.epsilon_in_root
-        root = (second + epsilon).sqrt() if in_root else second.sqrt() + epsilon
-        moved[name] = (value.double() + settings.learning_rate * (first / root)).to(value.dtype)
-    return moved, after
+        before = [state[f"m/{name}"], state[f"v/{name}"]] if state else _zero(settings, value)
+        by_parts(step, [moved[name], first[name], second[name]], value, change[name], *before)
+    after = {"t": torch.tensor(steps)}
+    after |= {f"m/{name}": moment for name, moment in first.items()}
+    return moved, after | {f"v/{name}": moment for name, moment in second.items()}
+
+
+def _zero(settings: Adaptive, value: torch.Tensor) -> list[torch.Tensor]:
+    """Return m and v before the first step."""
+    least = 0.0 if settings.v_start == "zero" else settings.epsilon**2
+    return [torch.zeros_like(value), torch.full_like(value, least, dtype=torch.float64)]
+
+
+def _step(
+    rule: SecondMoment,
+    settings: Adaptive,
+    steps: int,
+    value: torch.Tensor,
+    delta: torch.Tensor,
+    first: torch.Tensor,
+    second: torch.Tensor,
+) -> tuple[torch.Tensor, ...]:
+    """Return the next x, m and v, all in float64."""
+    first = settings.beta1 * first + (1 - settings.beta1) * delta
+    second = rule(second, delta.square(), settings.beta2)
+    after = first, second
+    if settings.bias_correction:
+        first = first / (1 - settings.beta1**steps)
+        second = second / (1 - settings.beta2**steps)
+    epsilon, in_root = settings.epsilon, settings.epsilon_in_root
+    root = (second + epsilon).sqrt() if in_root else second.sqrt() + epsilon
+    return value + settings.learning_rate * (first / root), *after

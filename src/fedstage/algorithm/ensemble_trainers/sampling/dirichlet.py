@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 
 def sample(
-    models: Sequence[Weights], concentration: float, generator: np.random.Generator
+    models: Sequence[Tensors], concentration: float, generator: np.random.Generator
 ) -> Weights:
     """Draw one model: a convex combination of the clients', running statistics included.
 

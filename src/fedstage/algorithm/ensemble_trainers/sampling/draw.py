@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from fedstage.algorithm.ensemble_trainers.sampling import dirichlet, gaussian
 from fedstage.randomness import Key, numpy_generator, torch_generator
 from fedstage.settings.ensembles import Bayesian
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights, renamed
 
 
 def draw(
     settings: Bayesian,
-    clients: Sequence[Weights],
+    clients: Sequence[Tensors],
     weights: Sequence[float],
     aggregated: Weights,
     start: Weights | None,
@@ -40,7 +40,7 @@ def draw(
     key : tuple
         Of the generators: seed, stage, round and group.
     """
-    models = [{name: client[name] for name in parameters} for client in clients]
+    models = [renamed(client, {name: name for name in parameters}) for client in clients]
 
     def one(number: int) -> Weights:
         own = (*key, settings.distribution, number)

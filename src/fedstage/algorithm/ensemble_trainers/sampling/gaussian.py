@@ -17,13 +17,13 @@ from collections.abc import Sequence
 
 import torch
 
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 SCALE, LEAST_VARIANCE = 0.1, 1e-5
 
 
 def sample(
-    models: Sequence[Weights], weights: Sequence[float], generator: torch.Generator
+    models: Sequence[Tensors], weights: Sequence[float], generator: torch.Generator
 ) -> Weights:
     """Draw the parameters of one model as published; the weights are proportional to p_i."""
     shares = torch.tensor(weights, dtype=torch.float64)
@@ -38,7 +38,7 @@ def sample(
 
 
 def sample_as_released(
-    models: Sequence[Weights], start: Weights, generator: torch.Generator
+    models: Sequence[Tensors], start: Weights, generator: torch.Generator
 ) -> Weights:
     """Draw the parameters of one model as released; `start` is w_0."""
     drawn = {}
@@ -56,7 +56,7 @@ def sample_as_released(
     return drawn
 
 
-def _stacked(models: Sequence[Weights], name: str) -> torch.Tensor:
+def _stacked(models: Sequence[Tensors], name: str) -> torch.Tensor:
     """Return the values [clients, ...] of one parameter."""
     return torch.stack([model[name].double() for model in models])
 

@@ -1,20 +1,23 @@
 """Which rows of a table differ: paired over seeds, corrected by Holm's method."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from tabulate import tabulate  # type: ignore[import-untyped]
 
 from fedstage.errors import FedstageError
 from fedstage.results.at_hand.runs import read_target
 from fedstage.results.cells import names_of
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.measurements import cells_of, values_of_runs
+from fedstage.results.claims.report import p_text
 from fedstage.results.claims.significance import LEVEL, holm, p_outside
 from fedstage.results.intervals import confidence_interval
 from fedstage.results.runs_file import ExperimentRuns
-from fedstage.results.tables.labels import join_for_people
+from fedstage.results.tables.labels import NOTHING, join_for_people, signed
 from fedstage.results.tables.runs import frame_of_runs
 from fedstage.settings.scores import SECONDS, Axis
 
@@ -117,3 +120,25 @@ def _verdict(p: float, difference: float) -> str:
     if p > LEVEL:
         return UNDECIDED
     return HIGHER if difference > 0 else LOWER
+
+
+def write(differences: pd.DataFrame) -> str:
+    """Return the frame of `compare` as a table for a terminal."""
+    lines = [_written(row) for row in differences.to_dict("records")]
+    shown = [name for name in lines[0] if any(line[name] for line in lines)]
+    texts = [[line[name] for name in shown] for line in lines]
+    return str(tabulate(texts, headers=shown, tablefmt="simple", disable_numparse=True))
+
+
+def _written(row: Mapping[Hashable, Any]) -> dict[str, str]:
+    interval = f"{signed(row['low'])} to {signed(row['high'])}"
+    return {
+        "row": row["row"],
+        "than": row["than"],
+        "column": row["column"],
+        "seeds": str(row["seeds"]),
+        "difference": signed(row["difference"]),
+        "95 % interval": NOTHING if row["seeds"] < 2 else interval,
+        "p (Holm)": p_text(row["p"]),
+        "verdict": row["verdict"],
+    }

@@ -117,7 +117,7 @@ def _found(
 
 
 def _final_logits(run: ExperimentRun, part: Part, images: Samples, folder: Path) -> Logits:
-    """Yield the name and logits [n, classes] of each model, or ensemble, that a run is scored by."""
+    """Yield name and logits [n, classes] of each model, or ensemble, that a run is scored by."""
     line = part.line
     if isinstance(line, LocalLine):
         yield from _local(run, part, line, images, folder)

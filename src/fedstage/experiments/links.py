@@ -13,12 +13,10 @@ from urllib.parse import quote_plus
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
 from fedstage.plan import artefacts, one_shot_artefacts
-from fedstage.plan.digests import RESULTS
+from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.runs import Run
 from fedstage.settings.lines import Line, LocalLine
 
-#: The folder of all links.
-BY_METHOD = f"{RESULTS}/by_method"
 _OWN = ("method", "seed")
 
 

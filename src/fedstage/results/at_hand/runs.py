@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import RESULTS
+from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.results.cells import check_cells, selects, show_point
 from fedstage.results.runs_file import (

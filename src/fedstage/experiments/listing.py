@@ -20,7 +20,6 @@ from fedstage.settings.merging import Raw
 from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
 from fedstage.settings.validation import validate
-from fedstage.storage.tables import load_table
 from fedstage.storage.yaml_files import load_yaml
 
 #: Rows of texts, with heads.
@@ -148,6 +147,8 @@ def _rounds_done(run: Run) -> str:
 
 def _accuracy(run: Run) -> str:
     """Write the accuracy of a run's last evaluated round, if its metrics have been made."""
+    from fedstage.storage.tables import load_table  # which imports more than the standard library
+
     path = Path(metrics_of(run))
     if not path.is_file():
         return _NOTHING

@@ -88,19 +88,23 @@ def by_client(
         name: score(logits, labels)
         for name, logits in _final_logits(run, part, images, Path(folder))
     }
-    rows = [row for name, one in scored.items() for row in _client_rows(name, one, counts)]
+    several = len(scored) > 1  # each client its own model, in the order of clients
+    rows = [
+        _client_row(client, list(scored.items())[number if several else 0], counts)
+        for number, client in enumerate(sorted(counts))
+    ]
     columns = ["client", "model", "samples", "accuracy", "own_accuracy"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _client_rows(name: str, one: Score, counts: ClassCounts) -> Iterator[tuple[object, ...]]:
-    """Yield a row a client, or of a client's own model the one of this client."""
-    for client in sorted(counts):
-        if name.startswith("client_") and name != f"client_{client}":
-            continue
-        own = own_accuracies([one], {client: counts[client]})
-        share = own[0] if own else float("nan")
-        yield client, name, sum(counts[client].values()), one.accuracy, share
+def _client_row(
+    client: int, scored: tuple[str, Score], counts: ClassCounts
+) -> tuple[int, str, int, float, float]:
+    """Return the row of a client, with the name and score of the model that it has."""
+    name, one = scored
+    own = own_accuracies([one], {client: counts[client]})
+    share = own[0] if own else float("nan")
+    return client, name, sum(counts[client].values()), one.accuracy, share
 
 
 def _found(

@@ -88,20 +88,20 @@ def by_client(
         name: score(logits, labels)
         for name, logits in _final_logits(run, part, images, Path(folder))
     }
-    several = len(scored) > 1  # each client its own model, in the order of clients
+    (only, *others) = scored
     rows = [
-        _client_row(client, list(scored.items())[number if several else 0], counts)
-        for number, client in enumerate(sorted(counts))
+        _client_row(client, name, scored[name], counts)
+        for client in sorted(counts)
+        for name in [f"client_{client}" if others else only]
     ]
     columns = ["client", "model", "samples", "accuracy", "own_accuracy"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _client_row(
-    client: int, scored: tuple[str, Score], counts: ClassCounts
+    client: int, name: str, one: Score, counts: ClassCounts
 ) -> tuple[int, str, int, float, float]:
     """Return the row of a client, with the name and score of the model that it has."""
-    name, one = scored
     own = own_accuracies([one], {client: counts[client]})
     share = own[0] if own else float("nan")
     return client, name, sum(counts[client].values()), one.accuracy, share

@@ -10,6 +10,8 @@ from fedstage.plan.stages import STAGES
 
 #: What `fedstage list` lists; `fedstage.experiments.listing` is imported by that command only.
 KINDS = ("methods", "models", "data", "partitions", "experiments", "runs")
+#: Commands of `fedstage.execution.cli` that are no stages, and are not here.
+OTHERS = ("why", "check", "check-data", "missing", "forget", "verify")
 
 
 def list_what_there_is(arguments: Sequence[str]) -> str:
@@ -54,7 +56,7 @@ def completion(arguments: Sequence[str]) -> str:
     parser.add_argument("shell", choices=["bash", "zsh"])
     parser.parse_args(arguments)
     script = files("fedstage.execution").joinpath("completion.bash").read_text(encoding="utf-8")
-    commands = " ".join(["why", "check", "missing", *COMMANDS, *STAGES])
+    commands = " ".join([*OTHERS, *COMMANDS, *STAGES])
     return script.replace("COMMANDS", commands).replace("KINDS", " ".join(KINDS)).rstrip()
 
 

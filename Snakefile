@@ -71,6 +71,7 @@ onstart:
 
 
 onsuccess:
+    link_by_method()
     show_tables()
 
 

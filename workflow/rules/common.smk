@@ -28,6 +28,7 @@ from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import clients_of, dropping_of, files_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.disk_space import describe_size
+from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import asked_runs, cohorts_of, describe, explain_unknown
 from fedstage.experiments.targets import named_targets, results_of
@@ -81,7 +82,9 @@ for path in workflow.configfiles:
     explained(load_yaml, Path(path))
 
 ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
-CATALOGUE = explained(load_catalogue, config, Path(workflow.basedir) / "workflow", ARGUMENTS)
+# The folder of this workflow, also where another one uses it as a module.
+WORKFLOW = Path(workflow.current_basedir).parent
+CATALOGUE = explained(load_catalogue, config, WORKFLOW, ARGUMENTS)
 NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
 EXECUTION = CATALOGUE.config.execution
@@ -92,7 +95,7 @@ if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
-    prepare(os.environ, Path(workflow.basedir) / "workflow/bin", EXECUTION)
+    prepare(os.environ, WORKFLOW / "bin", EXECUTION)
     # Warm workers take as long to start as a plan to be made, so if jobs are to run here, now.
     if workflow.resource_settings.cores and not workflow.output_settings.dryrun:
         start_early()
@@ -368,3 +371,8 @@ def show_tables():
     for path in shown_tables(CATALOGUE, wanted()):
         if Path(path).exists():
             print(f"\n{path}\n\n{Path(path).read_text('utf-8')}", file=sys.stderr)
+
+
+def link_by_method():
+    """Make the links to the targets' runs, by method and seed, at the end of a run."""
+    explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())

@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
+from fedstage.execution import at_hand
 from fedstage.execution.client import process_age
 from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
@@ -158,6 +160,11 @@ def run_verify(arguments: Sequence[str]) -> int:
     return _print("verify", lambda: list_faults(given))
 
 
+def _answer_of(command: str, arguments: Sequence[str]) -> int:
+    """Print what a command of `fedstage.execution.at_hand` returns."""
+    return _print(command, lambda: at_hand.COMMANDS[command](arguments))
+
+
 #: Commands that are no stages.
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "why": run_why,
@@ -166,6 +173,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "missing": run_missing,
     "forget": run_forget,
     "verify": run_verify,
+    **{name: partial(_answer_of, name) for name in at_hand.COMMANDS},
 }
 
 
@@ -219,6 +227,9 @@ def _usage(command: str) -> int:
     print("fedstage missing [TARGET]: which files of finished jobs are gone")
     print("fedstage forget TARGET [--delete]: what still contains forgotten clients")
     print("fedstage verify [TARGET]: whether files of finished jobs are what they say")
+    print(f"fedstage list {'|'.join(at_hand.KINDS)} [TARGET]: what there is")
+    print("fedstage compare TARGET [--rows ROW ...]: which rows of a table differ")
+    print("fedstage completion bash: what completes these commands in a shell")
     return 0 if command in ("--help", "-h") else 2
 
 

@@ -11,8 +11,9 @@ from fedstage.data.folder import default_folder
 from fedstage.data.inspection import inspect_data, settings_of
 from fedstage.errors import FedstageError
 from fedstage.execution.notices import noticing
-from fedstage.experiments.catalogue import load_catalogue, split_target
+from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.library import experiment_names
+from fedstage.plan.runs import split_target
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.merging import plain

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue, resolve_all, split_target
+from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.results import RESULTS
+from fedstage.plan.runs import split_target
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.derived import Records, made_from, stored_lines, stored_records

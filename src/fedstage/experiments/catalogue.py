@@ -28,7 +28,7 @@ from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.digests import digest
 from fedstage.plan.members import evaluated_name
-from fedstage.plan.runs import Run
+from fedstage.plan.runs import Run, split_target
 from fedstage.plan.sharing import keeps_state
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.goals import check_goal
@@ -191,12 +191,6 @@ def find(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
         raise FedstageError(f"{kind} {name}: no experiment of this configuration has it")
     return known[name]
-
-
-def split_target(target: str) -> tuple[str, str]:
-    """Read a target such as ``quickstart`` or ``fedsdd_table2/mini``; the scale is `default`."""
-    name, _, scale = target.partition("/")
-    return name, scale or "default"
 
 
 def trained_runs(catalogue: Catalogue, target: str) -> list[Run]:

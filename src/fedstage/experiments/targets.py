@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Literal
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue, split_target
+from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
 from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.participants import cohorts
-from fedstage.plan.runs import Run
+from fedstage.plan.runs import Run, split_target
 from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine

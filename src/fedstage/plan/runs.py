@@ -42,3 +42,9 @@ class Run:
     def in_role(self, role: Role) -> "Run":
         """Return the run, scored on other samples."""
         return replace(self, length=self.length.model_copy(update={"role": role}))
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Read a target such as ``quickstart`` or ``fedsdd_table2/mini``; the scale is `default`."""
+    name, _, scale = target.partition("/")
+    return name, scale or "default"

@@ -1,6 +1,7 @@
 """Finding the record of the job that made a file."""
 
 import glob
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.edges import find_origin, made_in_segment
-from fedstage.plan.results import RESULTS
+from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
@@ -68,12 +69,21 @@ def find_artefact(path: Path) -> Artefact:
 
 
 def _split(path: Path) -> tuple[Path, str]:
-    """Return the working folder and the path below it; links are not followed."""
-    whole = path.absolute()
+    """Return the working folder and the path below it; only links by method are followed."""
+    whole = _in_its_run(path.absolute())
     for folder in whole.parents:
         if folder.name == RESULTS and (folder / "logs").is_dir():
             return folder.parent, whole.relative_to(folder.parent).as_posix()
     raise FedstageError(f"{path}: must be a file below a folder {RESULTS} that has logs")
+
+
+def _in_its_run(path: Path) -> Path:
+    """Return the path in the folder of a run of a file that is named by way of `BY_METHOD`."""
+    for place in path.parents:
+        if place.is_symlink() and f"/{BY_METHOD}/" in place.as_posix():
+            run = os.path.normpath(place.parent / place.readlink())
+            return Path(run) / path.relative_to(place)
+    return path
 
 
 def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -14,7 +14,6 @@ from fedstage.experiments.catalogue import (
     find,
     load_catalogue,
     metrics_of,
-    split_target,
     state_rounds,
     trained_runs,
 )
@@ -30,6 +29,7 @@ from fedstage.plan.identity import (
     partition_id,
 )
 from fedstage.plan.members import evaluated_name, parse_evaluated
+from fedstage.plan.runs import split_target
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.config_file import Config

@@ -55,15 +55,19 @@ def render_report(
 
 
 def _summary(one: Judgement) -> list[str]:
-    p_value = f"{one.p_value:.3f}" if one.p_value >= _LEAST else f"< {_LEAST}"
     return [
         one.claim.id,
         one.claim.place,
         _published(one),
         one.verdict,
         _count(one),
-        p_value if one.made else NOTHING,
+        p_text(one.p_value) if one.made else NOTHING,
     ]
+
+
+def p_text(p_value: float) -> str:
+    """Write a p-value with three digits: ``0.012``, or ``< 0.001``."""
+    return f"{p_value:.3f}" if p_value >= _LEAST else f"< {_LEAST}"
 
 
 def _count(one: Judgement) -> str:

@@ -62,6 +62,11 @@ def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
         same seed and axes, or a value of the metric is not a number.
     """
     experiment = read_runs_file(path)
+    return experiment, frame_of_runs(experiment, path)
+
+
+def frame_of_runs(experiment: ExperimentRuns, path: str | Path) -> pd.DataFrame:
+    """Return the frame of `read_runs`; `path` is how messages call the experiment."""
     _check_axes(experiment, path)
     _check_unique(experiment, path)
     score = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
@@ -74,7 +79,7 @@ def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
         settings = settings.assign(**{AS_RELEASED: [_highest(*pair, score) for pair in pairs]})
     frame = _join(settings, metrics)
     _check_one_role(frame, experiment.axes)
-    return experiment, frame
+    return frame
 
 
 def read_scores(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
@@ -128,7 +133,7 @@ def last_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.groupby(RUN, sort=False).tail(1).reset_index(drop=True)
 
 
-def _check_axes(experiment: ExperimentRuns, path: Path) -> None:
+def _check_axes(experiment: ExperimentRuns, path: str | Path) -> None:
     axes = experiment.axes
     for axis in axes:
         if axis == SEED or axes.count(axis) > 1:
@@ -144,7 +149,7 @@ def _check_axes(experiment: ExperimentRuns, path: Path) -> None:
             raise FedstageError(f"{where}: {taken[0]}: is a column of the table; rename it")
 
 
-def _check_unique(experiment: ExperimentRuns, path: Path) -> None:
+def _check_unique(experiment: ExperimentRuns, path: str | Path) -> None:
     """Refuse two runs of one place and seed."""
     seen: dict[tuple[Axis, ...], ExperimentRun] = {}
     for run in experiment.runs:

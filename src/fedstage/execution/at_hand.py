@@ -1,0 +1,68 @@
+"""Commands about what there is and what was made: list, compare, completion."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.plan.stages import STAGES
+
+#: What `fedstage list` lists; `fedstage.experiments.listing` is imported by that command only.
+KINDS = ("methods", "models", "data", "partitions", "experiments", "runs")
+#: Commands of `fedstage.execution.cli` that are no stages, and are not here.
+OTHERS = ("why", "check", "check-data", "missing", "forget", "verify")
+
+
+def list_what_there_is(arguments: Sequence[str]) -> str:
+    """Return the table of ``fedstage list KIND [TARGET]``."""
+    from fedstage.experiments.listing import listing, write
+
+    parser = argparse.ArgumentParser(prog="fedstage list", description=listing.__doc__)
+    parser.description = "List what there is to choose from, or what has been made of a target."
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("target", nargs="?", help="whose runs; by default those of config.yaml")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    given = parser.parse_args(arguments)
+    if given.target is not None and given.kind != "runs":
+        raise FedstageError(f"{given.kind} {given.target}: only runs are those of a target")
+    return write(*listing(given.kind, given.target, given.config, given.workflow))
+
+
+def compare_rows(arguments: Sequence[str]) -> str:
+    """Return the table of ``fedstage compare TARGET``."""
+    parser = argparse.ArgumentParser(
+        prog="fedstage compare",
+        description="Say which rows of a target's table differ: by paired t-tests over seeds, "
+        "with p-values that are corrected for all comparisons shown (Holm).",
+    )
+    parser.add_argument("target", help="such as quickstart or fedsdd_table2/mini")
+    parser.add_argument("--rows", nargs="+", default=[], help="by default all", metavar="ROW")
+    parser.add_argument("--metric", help="a column of the metrics, by default the table's")
+    given = parser.parse_args(arguments)
+    from fedstage.results.at_hand.differences import compare, write
+
+    return write(compare(given.target, given.rows, metric=given.metric))
+
+
+def completion(arguments: Sequence[str]) -> str:
+    """Return the script of ``fedstage completion bash``."""
+    parser = argparse.ArgumentParser(
+        prog="fedstage completion",
+        description='Print what completes the commands of fedstage: eval "$(fedstage completion '
+        'bash)". In zsh, after: autoload -U +X bashcompinit && bashcompinit.',
+    )
+    parser.add_argument("shell", choices=["bash", "zsh"])
+    parser.parse_args(arguments)
+    script = files("fedstage.execution").joinpath("completion.bash").read_text(encoding="utf-8")
+    commands = " ".join([*OTHERS, *COMMANDS, *STAGES])
+    return script.replace("COMMANDS", commands).replace("KINDS", " ".join(KINDS)).rstrip()
+
+
+#: What each command returns to be printed.
+COMMANDS: dict[str, Callable[[Sequence[str]], str]] = {
+    "list": list_what_there_is,
+    "compare": compare_rows,
+    "completion": completion,
+}

@@ -1,0 +1,99 @@
+"""Links to the folders of runs by method and seed: ``results/by_method``.
+
+The folder of a run is named by its settings and shared by experiments. A link says which run it is:
+``results/by_method/EXPERIMENT/SCALE/feddf/seed_0``, and where the grid has further axes
+``.../feddf/partition.alpha=0.1,data=cifar10/seed_0``.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote_plus
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import Catalogue, choice_id
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.results import BY_METHOD, RESULTS
+from fedstage.plan.runs import Run
+from fedstage.settings.lines import Line, LocalLine
+
+_OWN = ("method", "seed")
+
+
+def folder_of(run: Run) -> str:
+    """Return the folder of a run's models and metrics; of a choice, that of its metrics."""
+    if run.candidates:
+        return f"{RESULTS}/choices/{choice_id(run)}"
+    if isinstance(run.line, Line):
+        return artefacts.line_folder(run.line)
+    if isinstance(run.line, LocalLine):
+        return one_shot_artefacts.local_folder(run.line)
+    return one_shot_artefacts.one_shot_folder(run.line)
+
+
+def links_of(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the folder that each link leads to, for the runs of one experiment and scale.
+
+    The names, below the folder of the experiment and scale, say all axes; values are quoted as in
+    URLs, so that no two are the same.
+    """
+    return {_name(run): folder_of(run) for run in runs}
+
+
+def _name(run: Run) -> str:
+    axes = [f"{axis}={_quoted(value)}" for axis, value in run.axes.items() if axis not in _OWN]
+    place = [_quoted(run.axes["method"]), *([",".join(axes)] if axes else [])]
+    return "/".join([*place, f"seed_{_quoted(run.axes['seed'])}"])
+
+
+def _quoted(value: object) -> str:
+    return quote_plus(str(value), safe="")
+
+
+def linked(tables: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the experiments and scales of tables, ``results/KIND/EXPERIMENT/SCALE.md``."""
+    places = (PurePosixPath(path) for path in tables)
+    return list(dict.fromkeys((path.parent.name, path.stem) for path in places))
+
+
+def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path) -> None:
+    """Make the links of experiments and scales anew, below the working folder `root`.
+
+    Runs of which nothing has been made have no link. What else lies in these folders stays.
+
+    Raises
+    ------
+    FedstageError
+        If links cannot be made here.
+    """
+    for experiment, scale in keys:
+        folder = root / BY_METHOD / experiment / scale
+        wanted = {
+            folder / name: root / target
+            for name, target in links_of(catalogue.runs[experiment, scale]).items()
+            if (root / target).is_dir()
+        }
+        _remove(folder, wanted)
+        for link, target in wanted.items():
+            _link(link, target)
+
+
+def _link(link: Path, target: Path) -> None:
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(os.path.relpath(target, link.parent))
+    except OSError as error:
+        raise FedstageError(f"{link}: cannot be linked to {target} ({error.strerror})") from None
+
+
+def _remove(folder: Path, wanted: dict[Path, Path]) -> None:
+    """Remove the links that are not wanted or lead elsewhere, and folders left empty."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        for link in (Path(place, name) for name in (*folders, *files)):
+            if link.is_symlink():
+                target = wanted.get(link)
+                if target is None or link.readlink() != Path(os.path.relpath(target, link.parent)):
+                    link.unlink()
+        if not any(Path(place).iterdir()):
+            Path(place).rmdir()

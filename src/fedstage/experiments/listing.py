@@ -1,0 +1,171 @@
+"""``fedstage list``: what there is to choose from, and what has been made of a target."""
+
+import inspect
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import Catalogue, load_methods, metrics_of, resolve_all
+from fedstage.experiments.library import experiment_names
+from fedstage.experiments.links import folder_of
+from fedstage.plan import artefacts
+from fedstage.plan.runs import Run, split_target
+from fedstage.settings.base import alternatives
+from fedstage.settings.config_file import Config
+from fedstage.settings.data import Data
+from fedstage.settings.lines import Line
+from fedstage.settings.merging import Raw
+from fedstage.settings.models import Model
+from fedstage.settings.partitions import Partition
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+
+#: Rows of texts, with heads.
+Listing = tuple[list[str], list[list[str]]]
+
+#: Settings of a method that say what it is composed of, in the order of a round.
+_PARTS = (
+    "training",
+    "local",
+    "ensemble",
+    "global",
+    "aggregator",
+    "distillation",
+    "compression",
+    "evaluate",
+)
+_NOTHING = "-"
+#: Not after "et al.".
+_SENTENCE_ENDS = re.compile(r"(?<! al)\. (?=[A-Z`])")
+
+
+def listing(what: str, target: str | None, config: Path, folder: Path) -> Listing:
+    """Return heads and rows of what there is of a kind.
+
+    Parameters
+    ----------
+    what : str
+        One of `KINDS`.
+    target : str or None
+        Whose runs are meant, by default those of the configured targets.
+    config, folder : Path
+        The configuration and the folder `workflow`.
+
+    Raises
+    ------
+    FedstageError
+        If the configuration or an experiment is not valid, or there is no such target.
+    """
+    if what in _CHOICES:
+        return _choices(_CHOICES[what])
+    if what == "methods":
+        return _methods(load_methods(folder / "methods.yaml"))
+    checked = validate(Config, load_yaml(config), str(config))
+    if what == "experiments":
+        return _experiments(checked, folder)
+    if target is not None:
+        checked = checked.model_copy(update={"targets": [target]})
+    names = {split_target(one)[0] for one in checked.targets}
+    known = experiment_names(checked, folder)
+    if unknown := [name for name in names if name not in known and "*" not in name]:
+        raise FedstageError(f"{unknown[0]}: no such experiment; see fedstage list experiments")
+    everything = any("*" in name for name in names)
+    return _runs(resolve_all(checked, folder, None if everything else names))
+
+
+def _choices(union: Any) -> Listing:
+    """Return the alternatives of a setting, with the first sentence about each class."""
+    rows = [[", ".join(kind.names()), _summary(kind)] for kind in alternatives(union)]
+    return ["name", "about"], rows
+
+
+def _summary(kind: type) -> str:
+    """Return the first sentence of a class's docstring."""
+    paragraph = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
+    return _SENTENCE_ENDS.split(paragraph)[0].rstrip(".")
+
+
+def _methods(methods: dict[str, Raw]) -> Listing:
+    rows = [[name, str(raw.get("label", name)), _composed(raw)] for name, raw in methods.items()]
+    return ["method", "label", "composed of"], rows
+
+
+def _composed(raw: Raw) -> str:
+    """Write the parts of a method: ``local fedavg, ensemble clients, global basic``."""
+    like = {"like": raw["like"]} if "like" in raw else {}
+    server = raw.get("aggregation", {}).get("server_optimizer")
+    optimiser = {} if server is None else {"server optimiser": server}
+    parts = {part: raw[part] for part in _PARTS if raw.get(part) is not None}
+    return ", ".join(f"{part} {_name(one)}" for part, one in (like | parts | optimiser).items())
+
+
+def _name(choice: Any) -> str:
+    """Return the name of a choice in any of its forms."""
+    return str(choice.get("name", next(iter(choice)))) if isinstance(choice, dict) else str(choice)
+
+
+def _experiments(config: Config, folder: Path) -> Listing:
+    """Return all experiments, with the number of runs at each scale."""
+    catalogue = resolve_all(config, folder)
+    rows = []
+    for name, experiment in catalogue.experiments.items():
+        counts = {scale: len(catalogue.runs[name, scale]) for scale in experiment.scales}
+        sizes = ", ".join(f"{scale} {count}" for scale, count in counts.items())
+        rows.append([name, sizes, experiment.title])
+    return ["experiment", "runs at each scale", "title"], rows
+
+
+def _runs(catalogue: Catalogue) -> Listing:
+    """Return the runs of all targets, and what has been made of each."""
+    wanted = [split_target(target) for target in catalogue.config.targets]
+    runs = [(key, run) for key in wanted for run in catalogue.runs[key]]
+    axes = list(dict.fromkeys(axis for _, run in runs for axis in run.axes))
+    several = len(wanted) > 1
+    rows = [
+        [
+            *(["/".join(key)] if several else []),
+            *(str(run.axes.get(axis, _NOTHING)) for axis in axes),
+            _rounds_done(run),
+            _accuracy(run),
+            folder_of(run),
+        ]
+        for key, run in runs
+    ]
+    return [*(["target"] if several else []), *axes, "rounds", "accuracy", "folder"], rows
+
+
+def _rounds_done(run: Run) -> str:
+    """Write how many of its rounds a run has models of: ``3/8``."""
+    if run.candidates or not isinstance(run.line, Line):
+        return _NOTHING
+    rounds, line = run.length.rounds, run.line
+    made = (t for t in range(rounds, 0, -1) if Path(artefacts.global_model(line, t, 0)).is_file())
+    return f"{next(made, 0)}/{rounds}"
+
+
+def _accuracy(run: Run) -> str:
+    """Write the accuracy of a run's last evaluated round, if its metrics have been made."""
+    from fedstage.storage.tables import load_table  # which imports more than the standard library
+
+    path = Path(metrics_of(run))
+    if not path.is_file():
+        return _NOTHING
+    scores = load_table(path, ["round", "top1_accuracy"]).to_pylist()
+    return f"{max(scores, key=lambda row: row['round'])['top1_accuracy']:.2f}"
+
+
+_CHOICES: dict[str, Any] = {"models": Model, "data": Data, "partitions": Partition}
+#: What can be listed.
+KINDS = ("methods", *_CHOICES, "experiments", "runs")
+
+
+def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for a terminal; the last column is not padded."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return "\n".join(_line(row, widths) for row in (heads, *rows))
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()

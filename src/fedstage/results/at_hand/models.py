@@ -1,0 +1,158 @@
+"""The final models of a run, filled with their weights."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedstage.data.bags import Samples
+from fedstage.data.samples import read_info, read_labelled, read_samples
+from fedstage.errors import FedstageError
+from fedstage.models.loading import fill_model, new_model
+from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import client_model, local_line, teaching
+from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
+from fedstage.results.runs_file import ExperimentRun, Part
+from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.groups import model_of
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.models import Model
+from fedstage.settings.scores import Axis
+from fedstage.storage.tensors import load_tensors
+from fedstage.training.images import normalise
+
+CPU = torch.device("cpu")
+
+
+def model(
+    target: str,
+    method: str,
+    seed: int | None = None,
+    *,
+    at: Mapping[str, Axis] | None = None,
+    which: str | None = None,
+    folder: str | Path = ".",
+) -> nn.Module:
+    """Return a final model of a run, in eval mode on the CPU.
+
+    It maps samples as `samples` returns them to logits [n, classes].
+
+    Parameters
+    ----------
+    target, folder
+        As for `load`.
+    method : str
+        The key of a method, such as ``feddf``.
+    seed : int, optional
+        By default the only one.
+    at : mapping, optional
+        Values on further axes, ``{"partition.alpha": 0.1}``, where the experiment has these.
+    which : str, optional
+        Of a run in rounds ``group_0`` (the main model, w*_{T,0}) to ``group_{K-1}``; of models
+        without federation ``client_0`` and so on, ``pooled`` or ``core``; of one-shot methods
+        ``student`` and their clients' models. By default the model that the run's score is of.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such run or model, or the score is not of a single model.
+    """
+    where, run = find_run(target, read_target(target, Path(folder)), place(method, seed, at))
+    part = last_part(run)
+    known = final_models(part)
+    name = which or scored_model(part)
+    if name not in known:
+        what = f"which = {name!r}: no such model" if name else "is scored by no single model"
+        raise FedstageError(f"{where}: {what}; which is one of {', '.join(known)}")
+    architecture, path = known[name]
+    return _filled(architecture, Path(folder) / path, info_of(run))
+
+
+def samples(
+    target: str,
+    method: str,
+    seed: int | None = None,
+    *,
+    at: Mapping[str, Axis] | None = None,
+    folder: str | Path = ".",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the samples that a run is scored on, as its model takes them, and their labels.
+
+    Returns
+    -------
+    inputs : torch.Tensor
+        [n, *shape]; images are standardised.
+    labels : torch.Tensor
+        int64 [n].
+    """
+    _, run = find_run(target, read_target(target, Path(folder)), place(method, seed, at))
+    images, labels = scored_samples(run, last_part(run), Path(folder))
+    return normalise(images, info_of(run)), labels
+
+
+def scored_samples(run: ExperimentRun, part: Part, folder: Path) -> tuple[Samples, torch.Tensor]:
+    """Return the samples that a run is scored on as they are stored, and their labels."""
+    role, line = run.length.role, part.line
+    chosen = None
+    if role == "validation":
+        clients = data_files.clients_table(one_shot_artefacts.partition_line(line))
+        chosen = read_samples(folder / clients, role)
+    return read_labelled(folder / data_files.samples_file(line, role), chosen, CPU)
+
+
+def final_models(part: Part) -> dict[str, tuple[Model, str]]:
+    """Return the architecture and file of each final model of a run, by name."""
+    line = part.line
+    if isinstance(line, Line):
+        rounds = part.length.rounds
+        return {
+            f"group_{group}": (model_of(line, group), artefacts.global_model(line, rounds, group))
+            for group in range(line.global_models)
+        }
+    if isinstance(line, LocalLine):
+        return _local_models(line)
+    clients = _local_models(local_line(line))
+    if line.distillation is None:
+        return clients
+    student = teaching(line).student
+    assert student is not None, "a line with a student has its architecture"
+    return {"student": (student, one_shot_artefacts.student_file(line)), **clients}
+
+
+def _local_models(line: LocalLine) -> dict[str, tuple[Model, str]]:
+    """Return the models of a line before they are quantised."""
+    paths = one_shot_artefacts.local_models(line)
+    if who := one_shot_artefacts.trained_on(line):
+        return {who: (line.model, paths[0])}
+    return {f"client_{i}": (client_model(line, i), path) for i, path in enumerate(paths)}
+
+
+def scored_model(part: Part) -> str | None:
+    """Return the name of the model that a run's score is of.
+
+    None if it is of several, or of a model in 8 bits.
+    """
+    line, length = part.line, part.length
+    if isinstance(line, Line):
+        return "group_0" if isinstance(length.evaluate, GlobalModel) else None
+    if isinstance(line, LocalLine):
+        if line.quantisation.name != "none":
+            return None
+        if length.evaluate_client is not None:
+            return f"client_{length.evaluate_client}"
+        return one_shot_artefacts.trained_on(line)
+    return None if line.distillation is None else "student"
+
+
+def info_of(run: ExperimentRun) -> dict[str, Any]:
+    """Return shape, classes, mean and deviation of a run's data."""
+    assert run.info is not None, "written by describe_runs"
+    return read_info(Path(run.info))
+
+
+def _filled(architecture: Model, path: Path, info: dict[str, Any]) -> nn.Module:
+    network = new_model(architecture, info, CPU)
+    fill_model(network, load_tensors(path)[0], path)
+    return network.eval()

@@ -1,0 +1,92 @@
+"""The runs of a target, found by method, seed and further axes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.plan.results import RESULTS
+from fedstage.plan.runs import split_target
+from fedstage.results.cells import check_cells, selects, show_point
+from fedstage.results.runs_file import (
+    SEED,
+    ExperimentRun,
+    ExperimentRuns,
+    Part,
+    read_runs_file,
+)
+from fedstage.settings.scores import Axis
+
+METHOD = "method"
+
+
+def runs_path(target: str, folder: Path) -> Path:
+    """Return the runs file of a target in a working folder.
+
+    Raises
+    ------
+    FedstageError
+        If nothing was made of the target there.
+    """
+    experiment, scale = split_target(target)
+    path = folder / RESULTS / "descriptions" / experiment / f"{scale}.runs.json"
+    if not path.is_file():
+        known = sorted((folder / RESULTS / "descriptions").glob("*/*.runs.json"))
+        names = [f"{one.parent.name}/{one.name.removesuffix('.runs.json')}" for one in known]
+        there = f"there is {', '.join(names)}" if names else "there are no results"
+        raise FedstageError(f"{target}: no results ({path}); {there}")
+    return path
+
+
+def read_target(target: str, folder: Path) -> ExperimentRuns:
+    """Return the runs of a target, with paths that lead to its files from here."""
+    experiment = read_runs_file(runs_path(target, folder))
+    runs = [_placed(run, folder) for run in experiment.runs]
+    return experiment.model_copy(update={"runs": runs})
+
+
+def _placed(run: ExperimentRun, folder: Path) -> ExperimentRun:
+    paths = {"metrics": run.metrics, "partition": run.partition, "info": run.info}
+    paths["chosen"] = run.chosen
+    update: dict[str, str | list[str] | None] = {
+        key: None if path is None else str(folder / path) for key, path in paths.items()
+    }
+    if run.validation is not None:
+        update["validation"] = [str(folder / path) for path in run.validation]
+    return run.model_copy(update=update)
+
+
+def find_run(
+    target: str, experiment: ExperimentRuns, wanted: Mapping[str, Axis]
+) -> tuple[str, ExperimentRun]:
+    """Return the only run that has these values on these axes, and how messages call it.
+
+    Raises
+    ------
+    FedstageError
+        If an axis or a value is none of the target's, or several runs have them.
+    """
+    points = [run.settings for run in experiment.runs]
+    check_cells(target, target, dict(wanted), points, seeds=True)
+    found = [run for run in experiment.runs if selects(dict(wanted), run.settings)]
+    where = f"{target}: {show_point(wanted)}"
+    if not found:
+        raise FedstageError(f"{where}: no run has all of these values")
+    if len(found) > 1:
+        differing = [
+            axis for axis in found[0].settings if len({run.settings[axis] for run in found}) > 1
+        ]
+        values = show_point({axis: found[0].settings[axis] for axis in differing})
+        raise FedstageError(
+            f"{where}: {len(found)} runs; name one by further axes, such as {values}"
+        )
+    return where, found[0]
+
+
+def last_part(run: ExperimentRun) -> Part:
+    """Return the last part of a run, of the chosen candidate where it has several."""
+    return run.candidates[run.which()].parts[-1]
+
+
+def place(method: str, seed: int | None, at: Mapping[str, Axis] | None) -> dict[str, Axis]:
+    """Return the values on axes that name a run; without a seed it must be the only one."""
+    return {METHOD: method, **({} if seed is None else {SEED: seed}), **(at or {})}

@@ -1,0 +1,171 @@
+"""What a run scores in the end, by class and by client."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
+from fedstage.algorithm.one_shot.client_models import compute_client_logits
+from fedstage.algorithm.one_shot.prediction import predict
+from fedstage.data.bags import Samples
+from fedstage.data.label_counts import read_counts
+from fedstage.errors import FedstageError
+from fedstage.models.loading import fill_model, new_model
+from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.members import evaluated_name
+from fedstage.results.at_hand.models import final_models, info_of, scored_model, scored_samples
+from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
+from fedstage.results.runs_file import ExperimentRun, Part
+from fedstage.results.scores import ClassCounts, Score, own_accuracies, score
+from fedstage.settings.ensembles import GlobalModel, OneByOne
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.scores import Axis
+from fedstage.storage.tensors import load_tensors
+from fedstage.training.inference import compute_logits
+
+Logits = Iterator[tuple[str, torch.Tensor]]
+
+
+def by_class(
+    target: str,
+    method: str,
+    seed: int | None = None,
+    *,
+    at: Mapping[str, Axis] | None = None,
+    folder: str | Path = ".",
+) -> pd.DataFrame:
+    """Return the accuracy on each class of what a run is scored by in the end.
+
+    The arguments, and errors, are those of `fedstage.results.model`. The models compute on the CPU;
+    where a run has used a GPU, a prediction may differ.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `model` (``global_model``, the name of an ensemble, ``client_3``, ...), `class`,
+        `samples` (of the class, among those that the run is scored on) and `accuracy` (in percent,
+        NaN without samples).
+    """
+    run, part = _found(target, method, seed, at, Path(folder))
+    images, labels = scored_samples(run, part, Path(folder))
+    rows = []
+    for name, logits in _final_logits(run, part, images, Path(folder)):
+        counts = torch.bincount(labels, minlength=logits.shape[1])
+        accuracies = score(logits, labels).by_class
+        pairs = enumerate(zip(counts.tolist(), accuracies.tolist(), strict=True))
+        rows += [(name, label, count, accuracy) for label, (count, accuracy) in pairs]
+    return pd.DataFrame(rows, columns=["model", "class", "samples", "accuracy"])
+
+
+def by_client(
+    target: str,
+    method: str,
+    seed: int | None = None,
+    *,
+    at: Mapping[str, Axis] | None = None,
+    folder: str | Path = ".",
+) -> pd.DataFrame:
+    """Return what each client has of what a run is scored by in the end.
+
+    Arguments as of `by_class`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `client`, `model` (the client's own where there is one a client), `samples` (that
+        the client trains on), `accuracy` (of the model on the samples that the run is scored on)
+        and `own_accuracy` (the same, with classes weighted by the client's own mix; NaN if none of
+        its classes is among them), both in percent.
+    """
+    run, part = _found(target, method, seed, at, Path(folder))
+    images, labels = scored_samples(run, part, Path(folder))
+    counts = read_counts(Path(run.partition))
+    scored = {
+        name: score(logits, labels)
+        for name, logits in _final_logits(run, part, images, Path(folder))
+    }
+    (only, *others) = scored
+    rows = [
+        _client_row(client, name, scored[name], counts)
+        for client in sorted(counts)
+        for name in [f"client_{client}" if others else only]
+    ]
+    columns = ["client", "model", "samples", "accuracy", "own_accuracy"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _client_row(
+    client: int, name: str, one: Score, counts: ClassCounts
+) -> tuple[int, str, int, float, float]:
+    """Return the row of a client, with the name and score of the model that it has."""
+    own = own_accuracies([one], {client: counts[client]})
+    share = own[0] if own else float("nan")
+    return client, name, sum(counts[client].values()), one.accuracy, share
+
+
+def _found(
+    target: str, method: str, seed: int | None, at: Mapping[str, Axis] | None, folder: Path
+) -> tuple[ExperimentRun, Part]:
+    where, run = find_run(target, read_target(target, folder), place(method, seed, at))
+    part = last_part(run)
+    if isinstance(part.line, Line) and isinstance(part.length.evaluate, OneByOne):
+        raise FedstageError(
+            f"{where}: evaluate = {part.length.evaluate.name!r}: is scored by the models of its "
+            "participants one by one; only their means are known, see fedstage.results.load"
+        )
+    return run, part
+
+
+def _final_logits(run: ExperimentRun, part: Part, images: Samples, folder: Path) -> Logits:
+    """Yield name and logits [n, classes] of each model, or ensemble, that a run is scored by."""
+    line = part.line
+    if isinstance(line, LocalLine):
+        yield from _local(run, part, line, images, folder)
+    elif isinstance(line, OneShotLine) and line.distillation is None:
+        yield "aggregator", _aggregated(run, line, images, folder)
+    elif isinstance(line, Line) and not isinstance(part.length.evaluate, GlobalModel):
+        yield _ensemble(run, part, line, folder)
+    else:
+        name = scored_model(part)
+        assert name is not None, "of lines with rounds the others are ensembles"
+        architecture, path = final_models(part)[name]
+        network = new_model(architecture, info_of(run), images.device, line.numerics)
+        fill_model(network, load_tensors(folder / path)[0], folder / path)
+        logits = compute_logits(network, images, info_of(run), line.numerics)
+        yield "global_model" if name == "group_0" else "distilled_model", logits
+
+
+def _ensemble(run: ExperimentRun, part: Part, line: Line, folder: Path) -> tuple[str, torch.Tensor]:
+    """Return the name of an ensemble and its logits, from those of its members."""
+    ensemble, role = part.length.evaluate, run.length.role
+    assert not isinstance(ensemble, GlobalModel | OneByOne), "of which there are no members"
+    paths = artefacts.member_logits(line, part.length.rounds, ensemble, role)
+    members = read_members([folder / path for path in paths])
+    return evaluated_name(ensemble), teacher_logits(ensemble, members)
+
+
+def _local(
+    run: ExperimentRun, part: Part, line: LocalLine, images: Samples, folder: Path
+) -> Logits:
+    """Yield the logits of models that were trained without federation, in their precision."""
+    scheme = None if line.quantisation.name == "none" else as_json(canonical(line.quantisation))
+    paths = one_shot_artefacts.models_in_precision(line)
+    names = list(final_models(part))
+    wanted = part.length.evaluate_client
+    for number, (name, path) in enumerate(zip(names, paths, strict=True)):
+        if wanted in (None, number):
+            yield name, compute_client_logits(line, folder / path, scheme, images, info_of(run))[0]
+
+
+def _aggregated(
+    run: ExperimentRun, line: OneShotLine, images: Samples, folder: Path
+) -> torch.Tensor:
+    """Return the logits of a one-shot aggregator, from those of its members."""
+    paths = one_shot_artefacts.members_logits(line, run.length.role)
+    members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
+    parameters = load_tensors(folder / one_shot_artefacts.aggregator_file(line))[0]
+    return predict(line.aggregator, parameters, members, images, info_of(run))

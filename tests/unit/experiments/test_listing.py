@@ -1,0 +1,87 @@
+"""What there is to choose from."""
+
+from pathlib import Path
+
+import pytest
+
+from fedstage.execution.at_hand import KINDS
+from fedstage.execution.cli import main
+from fedstage.experiments import listing as module
+from fedstage.experiments.listing import listing, write
+from fedstage.settings.base import alternatives
+from fedstage.settings.models import Model
+
+ROOT = Path(__file__).parents[3]
+
+
+def rows(kind, target=None):
+    heads, lines = listing(kind, target, ROOT / "config.yaml", ROOT / "workflow")
+    return {line[0]: dict(zip(heads, line, strict=True)) for line in lines}
+
+
+def test_the_command_lists_what_can_be_listed():
+    assert module.KINDS == KINDS
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "about"),
+    [
+        ("models", "cnn_small", "Two convolutions and two linear layers"),
+        ("data", "digits", "Handwritten digits of scikit-learn"),
+        ("partitions", "dirichlet_by_client", "Hsu et al.'s scheme: each client's classes"),
+    ],
+)
+def test_choices_are_told_by_the_first_sentence_of_their_class(kind, name, about):
+    assert rows(kind)[name]["about"].startswith(about)
+
+
+def test_every_choice_is_listed_and_told_about():
+    listed = rows("models")
+    names = {name for kind in alternatives(Model) for name in kind.names()}
+    assert {name for row in listed for name in row.split(", ")} == names
+    assert all(len(row["about"]) > 10 for row in listed.values())
+    assert listed["distilbert"]["about"].count("(") == listed["distilbert"]["about"].count(")")
+
+
+def test_methods_have_a_label_and_their_parts():
+    listed = rows("methods")
+    assert listed["feddf"]["label"] == "FedDF"
+    assert listed["feddf"]["composed of"] == "local fedavg, ensemble clients, global basic"
+    assert listed["fedadam"]["composed of"] == "local fedavg, server optimiser adam"
+    assert listed["feddf_buffered"]["composed of"].startswith("like feddf")
+
+
+def test_experiments_have_their_scales_and_runs(monkeypatch):
+    names = ["quickstart", "fedsdd_table5"]
+    catalogue = module.resolve_all
+
+    def some(config, folder):
+        return catalogue(config, folder, names)
+
+    monkeypatch.setattr(module, "resolve_all", some)
+    listed = rows("experiments")
+    assert set(listed) == set(names)
+    assert listed["quickstart"]["runs at each scale"] == "default 10"
+    assert "smoke" in listed["fedsdd_table5"]["runs at each scale"]
+    assert listed["quickstart"]["title"] == "Quickstart on handwritten digits"
+
+
+def test_runs_of_which_nothing_is_made(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    _, lines = listing("runs", "quickstart", ROOT / "config.yaml", ROOT / "workflow")
+    assert ["fedavg", "0", "0/8", "-"] in [line[:4] for line in lines]
+    assert ["local_only", "0", "-", "-"] in [line[:4] for line in lines]
+
+
+def test_a_target_that_is_none_is_told_in_one_line(capsys):
+    where = ["--config", str(ROOT / "config.yaml"), "--workflow", str(ROOT / "workflow")]
+    assert main(["list", "runs", "nothing", *where]) == 1
+    assert capsys.readouterr().err == (
+        "fedstage list: nothing: no such experiment; see fedstage list experiments\n"
+    )
+    assert main(["list", "models", "quickstart", *where]) == 1
+    assert "only runs are those of a target" in capsys.readouterr().err
+
+
+def test_columns_are_aligned_and_the_last_one_is_not_padded():
+    assert write(["a", "b"], [["long", "x"], ["s", "y"]]) == "a     b\nlong  x\ns     y"

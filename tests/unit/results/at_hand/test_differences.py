@@ -1,0 +1,82 @@
+"""Differences between rows of a table."""
+
+from itertools import product
+from statistics import fmean
+
+import pytest
+from scipy.stats import ttest_rel
+
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.results import compare
+
+ACCURACIES = {
+    "fedsdd": [70.0, 72.0, 71.0],
+    "fedavg": [60.0, 61.0, 61.5],
+    "fedprox": [59.0, 63.0, 61.0],
+}
+
+
+def test_rows_are_paired_over_seeds_and_p_values_corrected(folder):
+    frame = compare("tiny/mini", folder=folder)
+    assert len(frame) == 2 * 3  # of three rows in two columns
+    first = frame[frame["column"] == "α = 0.1"]
+    assert list(zip(first["row"], first["than"], strict=True)) == [
+        ("FedSDD", "FedAvg"),
+        ("FedSDD", "fedprox"),
+        ("FedAvg", "fedprox"),
+    ]
+    plain = ttest_rel(ACCURACIES["fedsdd"], ACCURACIES["fedavg"])
+    interval = plain.confidence_interval(0.95)
+    row = first.iloc[0]
+    assert row["difference"] == pytest.approx(
+        fmean(ACCURACIES["fedsdd"]) - fmean(ACCURACIES["fedavg"])
+    )
+    assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+    assert row["p"] == pytest.approx(6 * plain.pvalue)  # Holm: the smallest of six
+    assert row["seeds"] == 3
+    assert row["verdict"] == "higher"
+
+
+def test_no_difference_at_all_is_undecided(folder):
+    frame = compare("tiny/mini", ["fedsdd", "fedprox"], folder=folder)
+    same = frame[frame["column"] == "α = 1"].iloc[0]
+    assert (same["difference"], same["p"], same["verdict"]) == (0.0, 1.0, "undecided")
+
+
+def test_fewer_rows_are_corrected_less(folder):
+    every = compare("tiny/mini", folder=folder)
+    few = compare("tiny/mini", ["fedsdd", "fedavg"], folder=folder)
+    assert len(few) == 2
+    assert few["p"].min() == pytest.approx(every["p"].min() / 3)
+
+
+def test_another_metric(folder):
+    frame = compare("tiny/mini", metric="loss", folder=folder)
+    assert set(frame["difference"]) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": ["feddf"]}, "rows: 'feddf': no such row; use fedsdd, fedavg, fedprox"),
+        ({"rows": ["fedavg"]}, "there are no two rows to compare"),
+        ({"metric": "speed"}, "metric = 'speed': not measured; use one of"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(folder, options, message):
+    with pytest.raises(FedstageError) as error:
+        compare("tiny/mini", folder=folder, **options)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_prints_a_table(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(["compare", "tiny/mini", "--rows", "fedavg", "fedsdd"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2
+    for text, where in product(["FedSDD", "FedAvg", "+10.17", "higher"], lines[2:3]):
+        assert text in where
+    assert main(["compare", "nothing"]) == 1
+    assert capsys.readouterr().err.startswith("fedstage compare: nothing: no results")

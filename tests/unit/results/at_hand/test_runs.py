@@ -1,0 +1,39 @@
+"""Finding a run by method, seed and further axes."""
+
+import pytest
+
+from fedstage import results
+from fedstage.errors import FedstageError
+from fedstage.results.at_hand.runs import find_run, place, read_target
+
+
+def found(folder, *arguments):
+    return find_run("tiny/mini", read_target("tiny/mini", folder), place(*arguments))[1]
+
+
+def test_the_run_of_these_values_is_found(folder):
+    run = found(folder, "fedavg", 1, {"partition.alpha": 0.1})
+    assert run.metrics == str(folder / "results/training/fedavg0.11-test.parquet")
+    assert found(folder, "fedavg", 1, {"partition.alpha": "0.1"}) == run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fedavg", 1, None), "2 runs; name one by further axes, such as partition.alpha = 0.1"),
+        (("feddf", 1, None), "method = 'feddf': no cell of tiny/mini; use one of fedsdd, fedavg"),
+        (("fedavg", 7, None), "seed = 7: no cell of tiny/mini; use one of 0, 1, 2"),
+        (("fedavg", 1, {"alpha": 1}), "alpha: no axis of tiny/mini; use one of method, partition"),
+    ],
+)
+def test_what_names_no_run_or_several_is_refused(folder, arguments, message):
+    with pytest.raises(FedstageError) as error:
+        found(folder, *arguments)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_that_the_run_has_not_is_refused(folder):
+    at = {"partition.alpha": 0.1}
+    with pytest.raises(FedstageError, match=r"which = 'group_1': no such model; .* group_0$"):
+        results.model("tiny/mini", "fedavg", 0, at=at, which="group_1", folder=folder)

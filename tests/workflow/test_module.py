@@ -1,0 +1,57 @@
+"""The workflow from `workflow/Snakefile`, as a module of another one, and a plan in short."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+SHIM = Path(__file__).parents[2] / "workflow/Snakefile"
+
+OUTER = """
+configfile: "config.yaml"
+
+module fedstage:
+    snakefile: {snakefile!r}
+    config: config
+
+use rule * from fedstage as fedstage_*
+
+rule best:
+    input:
+        "results/tables/tiny/default.csv",
+    output:
+        "best.txt",
+    default_target: True
+    shell:
+        "tail -n 1 {{input}} > {{output}}"
+"""
+
+
+def test_the_file_in_workflow_makes_the_configured_targets(project):
+    project.configure(methods=["fedavg"])
+    plan = project.plan("--snakefile", str(SHIM))
+    assert plan.jobs == project.plan().jobs
+    assert plan.jobs["tables"] == 1
+
+
+def test_another_workflow_uses_this_one_as_a_module(project):
+    project.configure(methods=["fedavg"])
+    outer = project.path / "Snakefile"
+    outer.write_text(OUTER.format(snakefile=str(SHIM)))
+    output = project.make("--snakefile", str(outer)).output
+    assert "fedstage_local_training" in output
+    assert (project.path / "best.txt").read_text().startswith("fedavg,")
+    shutil.rmtree(project.path / "results/tables")
+    again = project.plan("--snakefile", str(outer), "results/tables/tiny/default.csv")
+    assert set(again.jobs) == {"fedstage_tables"}
+
+
+def test_a_plan_in_short_says_how_many_jobs_of_a_rule_there_are_and_why(copy):
+    copy.configure(rounds=3)
+    plan = copy.plan("--quiet", "rules")
+    reasons = plan.output.rpartition("Reasons:")[2]
+    assert plan.jobs["local_training"] > 1
+    assert "local_training" in reasons.partition("output files have to be generated:")[2]
+    assert len(plan.output.splitlines()) < 70 < len(copy.plan().output.splitlines())

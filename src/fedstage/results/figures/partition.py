@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from fedstage.errors import FedstageError
 from fedstage.results.figures.looks import COLOURS
@@ -36,8 +36,10 @@ _FEW = 12  # clients that fit a column of a paper
 # In inches: a cell at most, the room around bubbles, and the height of one partition.
 _CELL, _MARGIN = 0.3, 0.06
 _LOW, _STEEPEST = 0.16, 2.0  # the height of a cell, if it is not more than two widths
-_LOWEST, _HIGHEST_ALONE, _HIGHEST = 1.2, 4.5, 2.4
-_LEFT, _EM = 0.4, 0.62 / 72  # inches beside names of classes, and of a character a point
+_LOWEST, _HIGHEST_ALONE, _HIGHEST = 0.8, 4.5, 2.4
+_PAGE_HEIGHT, _BETWEEN = 8.0, 0.5  # of a page, and between partitions below one another
+_LEFT = 0.4  # inches beside names of classes
+_EM, _LINE = 0.62 / 72, 1.4 / 72  # inches of a character and of a line, a point of its font
 _COLOUR = COLOURS[0]
 _POINTS_PER_INCH = 72
 
@@ -139,7 +141,8 @@ def _lay_out(samples: pd.DataFrame, facets: int, names: Names) -> _Layout:
     across = facet_columns(facets) if clients <= _MOST_BESIDE else 1
     width = PAGE if clients > _FEW else figure_width(across)
     left = _LEFT + _EM * SMALL * _longest(names.classes, classes)
-    wide, highest = axes_width(width, across, left), _HIGHEST_ALONE if facets == 1 else _HIGHEST
+    wide, down = axes_width(width, across, left), -(-facets // across)
+    highest = _HIGHEST_ALONE if facets == 1 else min(_HIGHEST, _PAGE_HEIGHT / down - _BETWEEN)
     cell = min(_CELL, wide / clients, highest / classes)
     scale = _points2_per_sample(samples["samples"], cell)
     margin = _MARGIN + sqrt(scale * samples["samples"].max()) / 2 / _POINTS_PER_INCH
@@ -186,10 +189,15 @@ def _set_scales(axes: Axes, layout: _Layout, names: Names) -> None:
     for axis, count, length, named in zip("xy", layout.counts, layout.size, known, strict=True):
         margin = max(count - 1, 1) * layout.margin / (length - 2 * layout.margin)  # in cells
         axes.set(**{f"{axis}lim": (-margin, count - 1 + margin)})
-        wide = 1.0 if axis == "y" else len(str(count)) + 0.6  # characters
-        few = count <= _MOST_TICKS and (named or count * wide * SMALL * _EM <= length)
-        ticks = FixedLocator(range(count)) if few else MaxNLocator(6, integer=True)
-        getattr(axes, f"{axis}axis").set_major_locator(ticks)
+        text = SMALL * (_EM * (len(str(count)) + 0.6) if axis == "x" else _LINE)
+        fit = _MOST_TICKS if named else min(_MOST_TICKS, int(length / text))
+        getattr(axes, f"{axis}axis").set_major_locator(FixedLocator(ticks_of(count, fit)))
+
+
+def ticks_of(count: int, most: int) -> range:
+    """Return at most so many numbers below `count`, by 1, 2, 5, 10, 20 or a larger such step."""
+    steps = (step * 10**power for power in range(10) for step in (1, 2, 5))
+    return range(0, count, next(step for step in steps if -(-count // step) <= max(1, most)))
 
 
 def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:

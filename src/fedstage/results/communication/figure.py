@@ -127,7 +127,7 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
 
 def _draw(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], step: float) -> None:
     """Draw what sends something."""
-    names = list(looks)
+    names = list(frame.loc[frame[_POINTS] > 1, _LINE].unique())
     once = []
     for name, runs in frame[frame[_SENDS]].groupby(_LINE, sort=False):
         if runs[_POINTS].iloc[0] > 1:

@@ -109,8 +109,9 @@ def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFra
 def _draw_facet(
     axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], metric: Metric, strip: Strip
 ) -> None:
-    names = list(looks)
-    for name, runs in frame[frame[_EVALUATIONS] > 1].groupby(_LINE, sort=False):
+    curves = frame[frame[_EVALUATIONS] > 1]
+    names = list(curves[_LINE].unique())
+    for name, runs in curves.groupby(_LINE, sort=False):
         turn = (names.index(str(name)), len(names))
         draw_curve(axes, runs, "round", metric, looks[str(name)], turn)
     last = last_rounds(frame).groupby(_LINE, sort=False)[metric]

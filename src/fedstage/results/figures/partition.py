@@ -100,7 +100,7 @@ def draw_partition(
         width=layout.width,
         left=layout.left,
         more=layout.below,
-        handle=max(0.7, *(handle.get_markersize() / SMALL for handle in handles)),
+        handle=max(0.7, *(0.4 + handle.get_markersize() / SMALL for handle in handles)),
     )
     for axes, histogram in zip(facets.grid, shown.values(), strict=True):
         _draw_bubbles(axes, histogram, layout.points2_per_sample)

@@ -112,10 +112,11 @@ def _draw_away(axes: Axes, panel: Panel, servers: int) -> None:
 def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
     """Label the server and clients, as many of them as labels fit beside their lanes."""
     fit = 1 if clients <= _MOST_LANES else 5
-    while fit * lane < SMALL * 1.2 / 72:
+    high, server = SMALL * 1.2 / 72, (servers - 1) / 2
+    while fit * lane < high:
         fit *= 2
-    shown = range(0, clients, fit)
-    ticks = [(servers - 1) / 2, *(servers + client for client in shown)]
+    shown = [one for one in range(0, clients, fit) if (servers + one - server) * lane > high]
+    ticks = [server, *(servers + client for client in shown)]
     axes.set_yticks(ticks, ["server", *(f"client {client}" for client in shown)])
 
 

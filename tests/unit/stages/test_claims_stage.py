@@ -5,6 +5,7 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
+from fedstage.experiments.targets import FORMATS
 from fedstage.results.claims.table import SCHEMA
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.claims import claims
@@ -205,7 +206,9 @@ def test_the_commands_make_claims_and_comparison(runs, tmp_path):
     ]
     assert main(arguments) == 0
     assert (tmp_path / "c.md").read_bytes() == (tmp_path / "claims.md").read_bytes()
-    assert main(["comparison", "--runs", str(runs), "--figure", str(tmp_path / "f.png")]) == 0
+    paths = [str(tmp_path / f"f.{kind}") for kind in FORMATS]
+    assert main(["comparison", "--runs", str(runs), "--figure", *paths]) == 0
+    assert "Filled: measured." in (tmp_path / "f.txt").read_text()
     assert (tmp_path / "f.png").stat().st_size > 10_000
 
 

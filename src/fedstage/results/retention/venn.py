@@ -28,7 +28,7 @@ _HALVINGS = 60  # of an interval: more than the digits of a float
 _BEFORE, _AFTER = "right before the round", "right after it"
 #: Colour and line of each circle.
 _LOOKS = {_BEFORE: (to_rgb(COLOURS[0]), "-"), _AFTER: (to_rgb(COLOURS[1]), "--")}
-_HEIGHT = 1.05  # of axes, in inches
+_HEIGHT = 1.3  # of axes, in inches
 _BESIDE = 0.5  # inches beside circles, for a number
 _MOST_ACROSS = 4
 _GAP = 0.05  # inches between circles and a number beside

@@ -139,7 +139,8 @@ def name_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 def _name_value(axis: str, value: Any) -> str:
     if axis == axis_label("role"):
         return ROLES.get(str(value), str(value))
-    return value if isinstance(value, str) else f"{axis} = {show_value(value)}"
+    text = isinstance(value, str)
+    return value.replace("_", " ") if text else f"{axis} = {show_value(value)}"
 
 
 def join_for_people(

@@ -238,8 +238,10 @@ def test_points_of_as_many_bytes_stand_side_by_side():
 
 
 @pytest.mark.parametrize(("rounds", "labels"), [(4, 2), (60, 2)])
-def test_narrow_ranges_of_bytes_have_labels_too(rounds, labels):
+def test_narrow_ranges_of_bytes_have_labels_too(rounds, labels, check_print):
     figure = draw(iterative(0, [10.0] * rounds))
+    check_print(figure)
+    check_print(draw(*(iterative(0, [10.0] * rounds, alpha) for alpha in (0.01, 0.1, 1.0))))
     figure.canvas.draw()
     (axes,) = figure.axes
     low, high = axes.get_xlim()

@@ -2,13 +2,15 @@
 
 import pytest
 
+from fedstage.experiments.targets import FORMATS
+
 pytestmark = pytest.mark.workflow
 
 
 def test_a_finished_run_makes_every_result(finished):
     assert finished.files("results/tables/tiny/default.*") != []
     assert len(finished.files("results/training/*/metrics/*/*.parquet")) == 3
-    assert len(finished.files("results/figures/tiny/*.png")) == 2
+    assert all(len(finished.files(f"results/figures/tiny/*.{kind}")) == 2 for kind in FORMATS)
 
 
 def test_second_call_does_nothing(copy):

@@ -15,4 +15,6 @@ def test_the_report_holds_table_and_figures_with_captions(copy):
     ):
         assert result in report
     assert "own_mean" in report  # of the table's caption
+    caption = (copy.path / "results/figures/tiny/default_accuracy.txt").read_text()
+    assert caption.split(". ", 1)[1].strip() in report  # beside the picture, not in it
     assert "Snakemake" in report

@@ -30,8 +30,8 @@ from fedstage.experiments.descriptions import files_of_rounds, retention_of, val
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.shown import shown_runs, shown_tables
-from fedstage.experiments.targets import asked_runs, cohorts_of, describe, explain_unknown
-from fedstage.experiments.targets import named_targets, results_of
+from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
+from fedstage.experiments.targets import explain_unknown, named_targets, results_of
 from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
@@ -268,6 +268,12 @@ def shown(path, caption, result):
         category="{experiment}",
         labels={"result": result, "scale": "{scale}"},
     )
+
+
+def drawn(name, caption, result):
+    """Return the outputs of a figure: for the report and screens, for print, and its caption."""
+    path = f"results/figures/{{experiment}}/{{scale}}_{name}"
+    return [shown(f"{path}.png", caption, result), *(f"{path}.{kind}" for kind in FORMATS[1:])]
 
 
 # --- what is shown --------------------------------------------------------------------------------

@@ -51,8 +51,8 @@ rule figures:
         partitions=of_runs("partition"),
         infos=of_runs("info"),
     output:
-        accuracy=shown(f"results/figures/{AT}_accuracy.png", "accuracy", "accuracy over rounds"),
-        partition=shown(f"results/figures/{AT}_partition.png", "partition", "partition"),
+        accuracy=drawn("accuracy", "accuracy", "accuracy over rounds"),
+        partition=drawn("partition", "partition", "partition"),
         samples=f"results/figures/{AT}_partition.csv",
     log:
         f"results/logs/figures/{AT}.log",
@@ -71,7 +71,7 @@ rule comparison:
         runs=f"results/descriptions/{AT}.runs.json",
         metrics=of_runs("metrics", "over_rounds"),
     output:
-        shown(f"results/figures/{AT}_published.png", "published", "measured against published"),
+        figure=drawn("published", "published", "measured beside published"),
     log:
         f"results/logs/comparison/{AT}.log",
     params:
@@ -80,7 +80,7 @@ rule comparison:
         "comparison of {wildcards.experiment}, scale {wildcards.scale}, with published numbers"
     shell:
         "fedstage comparison --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --figure {output}"
+        " --runs {input.runs} --figure {output.figure}"
 
 
 rule sweep:
@@ -88,7 +88,7 @@ rule sweep:
         runs=f"results/descriptions/{AT}.runs.json",
         metrics=of_runs("metrics", "over_rounds"),
     output:
-        shown(f"results/figures/{AT}_over.png", "sweep", "accuracy over an axis"),
+        figure=drawn("over", "sweep", "accuracy over an axis"),
     log:
         f"results/logs/sweep/{AT}.log",
     params:
@@ -97,7 +97,7 @@ rule sweep:
         "accuracy over an axis of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
         "fedstage sweep --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --figure {output}"
+        " --runs {input.runs} --figure {output.figure}"
 
 
 rule claims:
@@ -136,11 +136,7 @@ rule communication:
         by_run=f"results/communication/{AT}.runs.parquet",
         markdown=f"results/communication/{AT}.md",
         html=shown(f"results/communication/{AT}.html", "communication", "communication"),
-        figure=shown(
-            f"results/figures/{AT}_communication.png",
-            "communication",
-            "accuracy against communication",
-        ),
+        figure=drawn("communication", "accuracy_of_bytes", "accuracy against communication"),
     log:
         f"results/logs/communication/{AT}.log",
     params:
@@ -178,7 +174,7 @@ rule simulation:
         markdown=f"results/simulation/{AT}.md",
         csv=shown(f"results/simulation/{AT}.csv", "simulation", "simulated seconds a round"),
         jobs=f"results/simulation/{AT}_jobs.parquet",
-        figure=shown(f"results/figures/{AT}_schedule.png", "simulation", "simulated schedule"),
+        figure=drawn("schedule", "schedule", "simulated schedule"),
     log:
         f"results/logs/simulation/{AT}.log",
     params:
@@ -224,10 +220,8 @@ rule retention_summary:
         overlap=f"results/retention/{AT}.overlap.csv",
         markdown=f"results/retention/{AT}.md",
         html=shown(f"results/retention/{AT}.html", "retention", "what is forgotten"),
-        curves=shown(
-            f"results/figures/{AT}_retention.png", "retention", "what is forgotten, over rounds"
-        ),
-        venn=shown(f"results/figures/{AT}_venn.png", "venn", "lost, gained and retained samples"),
+        curves=drawn("retention", "forgetting_over_rounds", "what is forgotten, over rounds"),
+        venn=drawn("venn", "venn", "lost, gained and retained samples"),
     log:
         f"results/logs/retention_summary/{AT}.log",
     params:

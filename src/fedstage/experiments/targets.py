@@ -21,6 +21,8 @@ from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.suggestions import suggest
 
+#: The files of a figure: for screens, for print, and its caption.
+FORMATS = ("png", "svg", "pdf", "txt")
 #: The scale whose comparisons are those of a paper's table.
 _PAPER = "paper"
 
@@ -123,7 +125,8 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
         return [f"results/{result}/{experiment}/{scale}.{kind}" for kind in kinds]
 
     def figures(*names: str) -> list[str]:
-        return [f"results/figures/{experiment}/{scale}_{name}.png" for name in names]
+        path = f"results/figures/{experiment}/{scale}"
+        return [f"{path}_{name}.{kind}" for name in names for kind in FORMATS]
 
     judged = files("claims", formats) if claims_on(catalogue, experiment) else []
     forgotten = files("forgetting") if forgets(catalogue, experiment, scale) else []

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from fedstage.results.communication.figure import draw_communication
+from fedstage.results.communication.figure import describe_communication, draw_communication
 from fedstage.results.communication.goal_table import goal_rows
 from fedstage.results.communication.runs import read_traffic, with_goals
 from fedstage.results.communication.table import (
@@ -36,14 +36,15 @@ def communication(
     by_run: Path,
     markdown: Path,
     html: Path,
-    figure: Path,
+    figure: list[Path],
 ) -> None:
     """Add up the bytes that one client sends and receives in each phase of each run.
 
     `csv` and `parquet` have exact numbers, a row a run and phase, `markdown` and `html` means over
     seeds, for people. `by_run` has a row for each run, with its value on every axis and its seed,
-    for claims; `figure` draws accuracy over bytes. Where an accuracy to reach is fixed, tables for
-    people begin with the parameters that all participants have moved until then.
+    for claims; `figure` draws accuracy over bytes, with a path for each format and
+    for its caption. Where an accuracy to reach is fixed, tables for people begin with the
+    parameters that all participants have moved until then.
     """
     experiment = read_runs_file(runs)
     metric, axes = experiment.metric, experiment.axes
@@ -77,8 +78,9 @@ def communication(
     title = experiment.title
     write_markdown(markdown, title, source, shown, explained, first)
     write_html(html, shown, explained, title=title, source=source, left=len(axes) + 1, first=first)
-    drawn = draw_communication(labelled, people.rows, people.columns, title, metric)
-    save_figure(drawn, figure)
+    drawn = draw_communication(labelled, people.rows, people.columns, metric)
+    caption = describe_communication(labelled, people.rows, people.columns)
+    save_figure(drawn, figure, f"{title}. {caption}")
 
 
 def _notes(until: str, published: str | None) -> list[str]:

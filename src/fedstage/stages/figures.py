@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
-from fedstage.results.figures.accuracy import draw_accuracy
+from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy
 from fedstage.results.figures.names import name_partitions, read_names
-from fedstage.results.figures.partition import draw_partition, find_partitions, read_histogram
+from fedstage.results.figures.partition import (
+    describe_partition,
+    draw_partition,
+    find_partitions,
+    read_histogram,
+)
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import for_people, frame_for_people
@@ -13,21 +18,25 @@ from fedstage.results.tables.runs import read_runs
 from fedstage.storage.files import save_text
 
 
-def figures(*, runs: Path, accuracy: Path, partition: Path, samples: Path | None = None) -> None:
+def figures(
+    *, runs: Path, accuracy: list[Path], partition: list[Path], samples: Path | None = None
+) -> None:
     """Draw an experiment's accuracy over rounds, and its partitions for the first seed.
 
-    `samples` is an output, too: CSV of the numbers in the figure of partitions, a row a client and
-    class, with their names.
+    A figure has a path for each format, and one for its caption. `samples` is an output, too:
+    CSV of the numbers in the figure of partitions, a row a client and class, with their names.
     """
     read, frame = read_runs(runs)
     experiment, frame = for_people(read), frame_for_people(frame, read)
     title = experiment.title
     rows, columns, metric = experiment.rows, experiment.columns, experiment.metric
-    save_figure(draw_accuracy(frame, rows, columns, title, metric), accuracy)
+    caption = f"{title}. {describe_accuracy(frame, rows, columns)}"
+    save_figure(draw_accuracy(frame, rows, columns, metric), accuracy, caption)
     files = find_partitions(experiment.runs)
     histograms = {label: read_histogram(file) for label, file in files.items()}
     names = read_names(experiment.runs)
     seed = experiment.runs[0].settings[SEED]
-    save_figure(draw_partition(histograms, title, seed, names), partition)
+    caption = f"{title}. Partition over clients. {describe_partition(len(histograms), seed)}"
+    save_figure(draw_partition(histograms, names), partition, caption)
     if samples is not None:
         save_text(samples, frame_as_csv(name_partitions(histograms, names)))

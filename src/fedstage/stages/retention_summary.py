@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedstage.results.figures.style import save_figure
-from fedstage.results.retention.curves import draw_curves
+from fedstage.results.retention.curves import describe_curves, draw_curves
 from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
 from fedstage.results.retention.runs import read_retention
 from fedstage.results.retention.table import (
@@ -15,7 +15,7 @@ from fedstage.results.retention.table import (
     table_rows,
     table_schema,
 )
-from fedstage.results.retention.venn import draw_venn
+from fedstage.results.retention.venn import describe_venn, draw_venn
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.labels import for_people, settings_for_people
 from fedstage.results.tables.plain import (
@@ -36,15 +36,16 @@ def retention_summary(
     overlap: Path,
     markdown: Path,
     html: Path,
-    curves: Path,
-    venn: Path,
+    curves: list[Path],
+    venn: list[Path],
 ) -> None:
     """Average the measures of forgetting of all runs over rounds and seeds.
 
     `csv` and `parquet` have exact numbers, a row a cell of the table, `markdown` and `html` rounded
     ones. `by_run` has a row for each run, with its value on every axis and its seed, for claims.
     `overlap` has a row for each pair of methods: how much of their new knowledge is the same.
-    `curves` draws measures over rounds, `venn` what is lost, gained and retained.
+    `curves` draws measures over rounds, `venn` what is lost, gained and retained;
+    both have a path for each format, and one for their caption.
     """
     experiment = read_runs_file(runs)
     axes = experiment.axes
@@ -70,6 +71,6 @@ def retention_summary(
     title = experiment.title
     write_markdown(markdown, title, source, shown, LEGEND, last=last)
     write_html(html, shown, LEGEND, title=title, source=source, left=len(axes), last=last)
-    drawn = (labelled, people.rows, people.columns, title)
-    save_figure(draw_curves(*drawn), curves)
-    save_figure(draw_venn(*drawn), venn)
+    drawn = (labelled, people.rows, people.columns)
+    save_figure(draw_curves(*drawn), curves, f"{title}. {describe_curves(labelled)}")
+    save_figure(draw_venn(*drawn), venn, f"{title}. {describe_venn(labelled)}")

@@ -35,11 +35,12 @@ JOBS_SCHEMA = pa.schema(
 )
 
 
-def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: Path) -> None:
+def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: list[Path]) -> None:
     """Simulate the rounds of each run on a server and clients that are not always available.
 
     The table has seconds a round and idle times for each combination of its axes, `jobs` start and
-    end of every job as Parquet, and `figure` the first rounds of the first seed's runs.
+    end of every job as Parquet, and `figure` the first rounds of the first seed's runs. It has a
+    path for each format, and one for its caption.
     """
     experiment = read_runs_file(runs)
     settings = experiment.simulation
@@ -60,7 +61,8 @@ def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: Pat
         row for place, same in schedules.items() for row in _rows(join_labels(axes, place), same)
     ]
     write_parquet(jobs, rows, JOBS_SCHEMA)
-    save_figure(_draw(experiment, [one for runs in schedules.values() for one in runs]), figure)
+    scheduled = [one for runs in schedules.values() for one in runs]
+    save_figure(_draw(experiment, scheduled), figure, _caption(experiment))
 
 
 def _rows(label: str, runs: Scheduled) -> Iterator[dict[str, Any]]:
@@ -85,14 +87,19 @@ def _rows(label: str, runs: Scheduled) -> Iterator[dict[str, Any]]:
 
 def _draw(experiment: ExperimentRuns, scheduled: Scheduled) -> Figure:
     until, panels = choose_panels(experiment, scheduled)
-    place = join_for_people(experiment.columns, experiment.runs[0].settings, experiment)
     return draw_gantt(
         panels,
         until,
         clients=max(run.line.clients for run in experiment.runs),
         servers=experiment.simulation.servers,
-        title=f"{experiment.title}: {place}" if place else experiment.title,
-        note="Numbers are rounds. Simulated over the edges of the graph of jobs, for one seed.",
+    )
+
+
+def _caption(experiment: ExperimentRuns) -> str:
+    place = join_for_people(experiment.columns, experiment.runs[0].settings, experiment)
+    return (
+        f"{experiment.title}{f': {place}' if place else ''}. Numbers are rounds. Simulated over "
+        "the edges of the graph of jobs, for one seed."
     )
 
 

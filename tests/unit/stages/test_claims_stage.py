@@ -5,6 +5,7 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
+from fedstage.experiments.targets import FORMATS
 from fedstage.results.claims.table import SCHEMA
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.claims import claims
@@ -174,7 +175,7 @@ def test_published_seconds_stand_beside_measured_ones(runs):
     text = make(runs, claim, about_loss, measurements=[path])["markdown"].read_text()
     assert "at scale `mini`: `round_s` of each run." in text
     with pytest.raises(FedstageError, match="metric = 'round_s': must be one of top1_accuracy"):
-        comparison(runs=runs, figure=runs.parent / "f.png")
+        comparison(runs=runs, figure=[runs.parent / "f.png"])
 
 
 def test_what_was_not_measured_is_told_and_nothing_is_written(runs):
@@ -205,14 +206,16 @@ def test_the_commands_make_claims_and_comparison(runs, tmp_path):
     ]
     assert main(arguments) == 0
     assert (tmp_path / "c.md").read_bytes() == (tmp_path / "claims.md").read_bytes()
-    assert main(["comparison", "--runs", str(runs), "--figure", str(tmp_path / "f.png")]) == 0
+    paths = [str(tmp_path / f"f.{kind}") for kind in FORMATS]
+    assert main(["comparison", "--runs", str(runs), "--figure", *paths]) == 0
+    assert "Filled: measured." in (tmp_path / "f.txt").read_text()
     assert (tmp_path / "f.png").stat().st_size > 10_000
 
 
 def test_claims_and_comparison_are_of_the_tables_metric(runs, tmp_path):
-    comparison(runs=runs, figure=tmp_path / "accuracy.png")
+    comparison(runs=runs, figure=[tmp_path / "accuracy.png"])
     save_json(runs, load_json(runs) | {"metric": "auc"})
-    comparison(runs=runs, figure=tmp_path / "area.png")
+    comparison(runs=runs, figure=[tmp_path / "area.png"])
     assert (tmp_path / "area.png").read_bytes() != (tmp_path / "accuracy.png").read_bytes()
     (row,) = pq.read_table(make(runs, ABOVE)["parquet"]).to_pylist()
     assert (row["metric"], row["mean"]) == ("auc", 0.0)  # all areas are 60
@@ -223,4 +226,4 @@ def test_no_figure_without_published_numbers(runs, tmp_path):
     del content["published"]
     save_json(runs, content)
     with pytest.raises(FedstageError, match="no cell has a published number"):
-        comparison(runs=runs, figure=tmp_path / "f.png")
+        comparison(runs=runs, figure=[tmp_path / "f.png"])

@@ -99,7 +99,7 @@ def make(runs):
     save_json(path, runs)
     names = ("csv", "parquet", "by_run", "markdown", "html", "figure")
     outputs = {name: path.with_name(f"out_{name}.png") for name in names}
-    communication(runs=path, **outputs)
+    communication(runs=path, **outputs | {"figure": [outputs["figure"]]})
     return outputs
 
 

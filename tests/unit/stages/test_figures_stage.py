@@ -5,8 +5,9 @@ from PIL import Image
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
+from fedstage.experiments.targets import FORMATS
 from fedstage.results.figures.partition import draw_partition, read_histogram
-from fedstage.results.figures.style import save_figure
+from fedstage.results.figures.style import COLUMN, save_figure
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.figures import figures
 from fedstage.storage.files import load_json, save_json
@@ -87,7 +88,7 @@ def runs(tmp_path):
 
 def make(runs, name="", suffix="png"):
     paths = [runs.parent / f"{name}{kind}.{suffix}" for kind in ("accuracy", "partition")]
-    figures(runs=runs, accuracy=paths[0], partition=paths[1])
+    figures(runs=runs, accuracy=[paths[0]], partition=[paths[1]])
     return paths
 
 
@@ -96,12 +97,12 @@ def test_figures_are_png_of_a_readable_size(runs):
         with Image.open(path) as image:
             assert image.format == "PNG"
             width, height = image.size
-            assert 500 < width < 1600
+            assert width == 300 * COLUMN
             assert 350 < height < 1600
             assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 50
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "txt"])
 def test_the_same_runs_give_the_same_bytes(runs, suffix):
     one, other = make(runs, "one_", suffix), make(runs, "other_", suffix)
     for a, b in zip(one, other, strict=True):
@@ -124,11 +125,11 @@ def test_the_partition_is_the_first_seeds(runs):
         make(runs)
 
 
-def test_the_title_says_the_first_seed(runs):
+def test_only_the_first_seed_is_drawn(runs):
     _, partition = make(runs)
     histogram = read_histogram(runs.parent / "histogram0.parquet")
     expected = runs.parent / "expected.png"
-    save_figure(draw_partition({"": histogram}, "t", seed=0), expected)
+    save_figure(draw_partition({"": histogram}), [expected])
     assert partition.read_bytes() == expected.read_bytes()
 
 
@@ -139,11 +140,19 @@ def test_no_figure_stays_open_and_nothing_is_printed(runs, capsys):
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_the_command_makes_both_files(runs, tmp_path):
-    accuracy, partition = tmp_path / "a.svg", tmp_path / "p.svg"
-    arguments = ["--runs", runs, "--accuracy", accuracy, "--partition", partition]
-    assert main(["figures", *map(str, arguments)]) == 0
-    assert all("</svg>" in path.read_text() for path in (accuracy, partition))
+def test_the_command_makes_both_figures_in_all_formats_with_captions(runs, tmp_path):
+    paths = {
+        name: [tmp_path / f"{name}.{kind}" for kind in FORMATS]
+        for name in ("accuracy", "partition")
+    }
+    arguments = [part for name, files in paths.items() for part in (f"--{name}", *files)]
+    assert main(["figures", "--runs", str(runs), *map(str, arguments)]) == 0
+    assert all(path.stat().st_size for files in paths.values() for path in files)
+    accuracy, partition = (files[-1].read_text() for files in paths.values())
+    assert accuracy.startswith("t. Over rounds on test samples.")
+    assert "single seeds" in accuracy
+    assert partition.startswith("t. Partition over clients.")
+    assert "seed 0" in partition
 
 
 def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
@@ -156,7 +165,7 @@ def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
         tmp_path / "p.png",
     ]
     assert main(["figures", *map(str, arguments)]) == 1
-    assert "must be .png or .svg" in capsys.readouterr().err
+    assert "must be .png, .svg, .pdf, or .txt" in capsys.readouterr().err
 
 
 def test_a_role_may_be_an_axis_of_the_table(runs):

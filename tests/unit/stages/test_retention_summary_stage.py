@@ -78,7 +78,8 @@ def made(tmp_path, monkeypatch):
 def make(catalogue):
     save_json(Path("runs.json"), describe_runs(catalogue, "e", "default"))
     outputs = {name: Path(f"out_{name}.png") for name in OUTPUTS}
-    retention_summary(runs=Path("runs.json"), **outputs)
+    lists = {name: [outputs[name]] for name in ("curves", "venn")}
+    retention_summary(runs=Path("runs.json"), **outputs | lists)
     return outputs
 
 

@@ -1,39 +1,34 @@
 """Accuracy against the bytes that one client has sent and received (FENS, Figures 3 and 8).
 
-Methods with rounds are curves, others points; a facet a point of the column axes.
+Methods with rounds are curves, others points; a facet a point of the other axes.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import cycle
-from statistics import mean
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from math import isclose, log10
+from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullLocator
 
 from fedstage.results.communication.runs import RunTraffic
-from fedstage.results.figures.style import BAND, Colour, Facets, colours_of, draw_level, style
-from fedstage.results.metrics import spread
+from fedstage.results.figures.accuracy import line_axis, title_of_lines, varying_axes
+from fedstage.results.figures.looks import Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, spread_of
+from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import head_of, human_bytes, join_labels, show_value
+from fedstage.results.tables.labels import head_of, human_bytes, name_points, show_value
 from fedstage.settings.scores import Metric
 
-_MARKERS = ("o", "s", "^", "D", "v", "X", "<", ">", "p", "h")
+_LINE, _FACET, _POINTS, _MOVED, _SCORE = "_line", "_facet", "_points", "_moved", "_score"
+_SENDS = "_sends"
+_ALONE, _BESIDE = 2.2, 1.6  # inches of height
+_PLACE = 0.085  # inches between points that would hide one another
 _WIDE = 30.0  # ratio of bytes from which on labels at powers of ten are enough
 _NARROW = 2.0  # ratio below which the axis is widened
-_LINE_WIDTH = 1.5
-_POINT: dict[str, Any] = {
-    "linestyle": "",
-    "markersize": 8,
-    "markeredgecolor": "white",
-    "zorder": 3,
-}
-_BARS: dict[str, Any] = {"fmt": "none", "elinewidth": 1.2, "capsize": 2, "zorder": 2}
-
-#: Bytes, and the mean and deviation of a score over seeds.
-Point = tuple[float, float, float]
+_SAME = 0.02  # relative difference of bytes that are told apart by nobody
+_RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
 @style()
@@ -41,91 +36,142 @@ def draw_communication(
     runs: Sequence[RunTraffic],
     rows: Sequence[str],
     columns: Sequence[str],
-    title: str,
     metric: Metric = "top1_accuracy",
 ) -> Figure:
     """Draw top-1 accuracy, or another metric, over the bytes that one client has moved.
 
-    The table's row axes have curves and points, its column axes facets.
+    Of the table's axes `line_axis(rows)` has curves and points, all others that vary the facets.
+    Methods that send nothing stand before the scale. Points of as many bytes stand side by side.
     """
-    named: dict[str, list[RunTraffic]] = {}
-    cells: dict[str, dict[str, list[RunTraffic]]] = {}
-    for run in runs:
-        name = ", ".join(show_value(run.settings[axis]) for axis in rows)
-        label = join_labels(columns, [run.settings[axis] for axis in columns])
-        named.setdefault(name, []).append(run)
-        cells.setdefault(label, {}).setdefault(name, []).append(run)
-    points = [name for name, same in named.items() if any(len(run.course) == 1 for run in same)]
-    markers = dict(zip(points, cycle(_MARKERS), strict=False))
-    colours = colours_of(list(named))
-    size = (4.8, 3.4) if len(cells) == 1 else (3.2, 2.8)
-    facets = Facets(list(cells), size, 0.9 + 0.09 * max(map(len, named)))
-    for axes, by_name in zip(facets.grid, cells.values(), strict=True):
-        for name in (name for name in named if name in by_name):
-            _draw(axes, by_name[name], colours[name], markers.get(name, ""))
-    _scale(facets.grid, runs)
-    facets.label_axes("Bytes sent and received by a client", head_of(metric))
+    axis = line_axis(rows)
+    frame = frame_of(runs, axis, [*rows, *columns])
+    looks = looks_of(list(frame[_LINE].unique()))
+    curved = set(frame.loc[frame[_POINTS] > 1, _LINE])
     handles = [
-        _handle(name, same[0], colours[name], markers.get(name, "")) for name, same in named.items()
+        (line_handle if name in curved else point_handle)(name, look)
+        for name, look in looks.items()
     ]
-    return facets.annotate(title, note=_note(runs), legend=", ".join(rows), handles=handles)
+    labels = list(frame[_FACET].unique())
+    height = _ALONE if len(labels) == 1 else _BESIDE
+    facets = Facets(labels, height, handles, title_of_lines(axis))
+    low, high = _limits(frame)
+    silent = list(frame.loc[~frame[_SENDS], _LINE].unique())
+    decades = log10(high / low) / max(facets.axes_width - _PLACE * (len(silent) + 1), 0.5)
+    step = 10 ** (_PLACE * decades)  # between points, as a factor of bytes
+    for axes, label in zip(facets.grid, labels, strict=True):
+        _draw(axes, frame[frame[_FACET] == label], looks, step)
+        _draw_silent(axes, frame[(frame[_FACET] == label) & ~frame[_SENDS]], looks, low, step)
+    start = low / step ** (len(silent) + 1) if silent else low
+    _scale(facets.grid, start, low, high * step)
+    facets.label_axes("Bytes to and from a client", head_of(metric))
+    return facets.figure
 
 
-def course(runs: Iterable[RunTraffic]) -> list[Point]:
-    """Return the points of runs that differ in their seed only, round by round."""
-    points = []
-    for reached in zip(*(run.course for run in runs), strict=True):
-        scores = [one.score for one in reached]
-        moved = mean(one.moved for one in reached)
-        points.append((moved, mean(scores), spread(scores) or 0.0))
-    return points
+def describe_communication(
+    runs: Sequence[RunTraffic], rows: Sequence[str], columns: Sequence[str]
+) -> str:
+    """Return what the caption says of the curves and points of `draw_communication`."""
+    frame = frame_of(runs, line_axis(rows), [*rows, *columns])
+    curves = bool((frame[_POINTS] > 1).any())
+    text = "Curves: rounds. Points: methods that are evaluated once, at the end of training."
+    if not frame[_SENDS].all():
+        text += " Before the scale: methods that send nothing."
+    counts = frame.groupby([_LINE, _FACET])[SEED].nunique()
+    return f"{text} {explain_seeds(counts, curves)}"
 
 
-def _draw(axes: Axes, runs: Sequence[RunTraffic], colour: Colour, marker: str) -> None:
-    points = course(runs)
-    moved, scores, deviations = zip(*points, strict=True)
-    if not runs[0].communicates:
-        draw_level(axes, scores[-1], deviations[-1], colour, _LINE_WIDTH)
-    elif len(points) == 1:
-        if any(deviations):
-            axes.errorbar(moved, scores, deviations, ecolor=colour, **_BARS)
-        axes.plot(moved, scores, color=colour, marker=marker, **_POINT)
-    else:
-        low = [score - deviation for _, score, deviation in points]
-        high = [score + deviation for _, score, deviation in points]
-        axes.plot(moved, scores, color=colour, linewidth=_LINE_WIDTH)
-        axes.fill_between(moved, low, high, color=colour, **BAND)
+def frame_of(runs: Sequence[RunTraffic], axis: str, axes: Sequence[str]) -> pd.DataFrame:
+    """Return a row a run and point of its course: line, facet, seed, bytes moved, and score.
+
+    Bytes are means over the seeds of a line and facet. The last point is all there is of runs that
+    send nothing.
+
+    Raises
+    ------
+    ValueError
+        If runs that differ in their seed only are of different lengths.
+    """
+    places = pd.DataFrame([{one: run.settings[one] for one in axes} for run in runs])
+    facets = name_points(places, [one for one in varying_axes(places, axes) if one != axis])
+    rows = [
+        {
+            _LINE: show_value(run.settings[axis]),
+            _FACET: facet,
+            SEED: run.settings[SEED],
+            "point": point,
+            _POINTS: len(run.course) if run.communicates else 1,
+            _SENDS: run.communicates,
+            _MOVED: reached.moved,
+            _SCORE: reached.score,
+        }
+        for run, facet in zip(runs, facets, strict=True)
+        for point, reached in enumerate(run.course if run.communicates else run.course[-1:])
+    ]
+    frame = pd.DataFrame(rows)
+    lengths = frame.groupby([_LINE, _FACET])[_POINTS].nunique()
+    if (lengths > 1).any():
+        raise ValueError(f"{lengths.idxmax()}: the course of one seed is shorter than another's")
+    same = frame.groupby([_LINE, _FACET, "point"])[_MOVED]
+    return frame.assign(**{_MOVED: same.transform("mean")})
 
 
-def _scale(grid: Sequence[Axes], runs: Iterable[RunTraffic]) -> None:
+def _limits(frame: pd.DataFrame) -> tuple[float, float]:
+    """Return the limits of the scale of bytes."""
+    moved = frame.loc[frame[_SENDS], _MOVED]
+    if moved.empty:
+        return 1.0, 10.0
+    low, high = moved.min(), moved.max()
+    margin = _NARROW if high < _NARROW * low else (high / low) ** 0.06
+    return low / margin, high * margin
+
+
+def _draw(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], step: float) -> None:
+    """Draw what sends something."""
+    names = list(frame.loc[frame[_POINTS] > 1, _LINE].unique())
+    once = []
+    for name, runs in frame[frame[_SENDS]].groupby(_LINE, sort=False):
+        if runs[_POINTS].iloc[0] > 1:
+            turn = (names.index(str(name)), len(names))
+            draw_curve(axes, runs, _MOVED, _SCORE, looks[str(name)], turn)
+        else:
+            once.append((str(name), float(runs[_MOVED].iloc[0]), list(runs[_SCORE])))
+    for place, (name, _, scores) in zip(dodged([one[1] for one in once], step), once, strict=True):
+        draw_dot(axes, place, spread_of(scores), looks[name])
+
+
+def dodged(bytes_: Sequence[float], step: float) -> list[float]:
+    """Return places of points on the scale: equal ones are a factor `step` apart."""
+    places: list[float] = []
+    for value in bytes_:
+        same = [other for other in bytes_ if isclose(other, value, rel_tol=_SAME)]
+        before = sum(isclose(other, value, rel_tol=_SAME) for other in bytes_[: len(places)])
+        places.append(value * step ** (before - (len(same) - 1) / 2))
+    return places
+
+
+def _draw_silent(
+    axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], low: float, step: float
+) -> None:
+    """Draw what sends nothing before the lowest number of bytes."""
+    if not frame.empty:
+        axes.axvline(low, **_RULE)
+    for place, (name, runs) in enumerate(frame.groupby(_LINE, sort=False), start=1):
+        draw_dot(axes, low / step**place, spread_of(list(runs[_SCORE])), looks[str(name)])
+
+
+def _scale(grid: Sequence[Axes], start: float, low: float, high: float) -> None:
     """Make the shared axis of bytes logarithmic, with enough labels."""
-    moved = [one.moved for run in runs if run.communicates for one in run.course]
-    narrow = not moved or max(moved) < _WIDE * min(moved)
+    narrow = high < _WIDE * low
     grid[0].set_xscale("log")
-    if moved and max(moved) < _NARROW * min(moved):  # else a label would be repeated many times
-        grid[0].set_xlim(min(moved) / _NARROW, max(moved) * _NARROW)
+    grid[0].set_xlim(start, high)
+    locator = LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,))
+    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    silent = [(start * low) ** 0.5] if start < low else []
     for axes in grid:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: _bytes(count)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xticks([*silent, *ticks], [*("none" for _ in silent), *map(_bytes, ticks)])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.grid(visible=False, axis="x")
 
 
 def _bytes(count: float) -> str:
     return human_bytes(round(count)).replace(".0", "")
-
-
-def _handle(name: str, run: RunTraffic, colour: Colour, marker: str) -> Line2D:
-    if run.communicates and len(run.course) == 1:
-        return Line2D([], [], color=colour, marker=marker, label=name, **_POINT)
-    kind: Literal["-", "--"] = "-" if run.communicates else "--"
-    return Line2D([], [], color=colour, linestyle=kind, linewidth=_LINE_WIDTH, label=name)
-
-
-def _note(runs: Sequence[RunTraffic]) -> str:
-    seeds = len({run.settings[SEED] for run in runs})
-    note = "Curves: rounds; points: methods that are evaluated once, at the end."
-    if not all(run.communicates for run in runs):
-        note += " Dashed: nothing is sent."
-    if seeds == 1:
-        return f"{note} A single seed."
-    return f"{note} Mean over {seeds} seeds; bands and bars: ± 1 standard deviation."

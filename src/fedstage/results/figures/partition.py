@@ -10,11 +10,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from fedstage.errors import FedstageError
+from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.names import NUMBERS, Names, name_of, shorten
-from fedstage.results.figures.style import Facets, facet_columns, style
+from fedstage.results.figures.style import (
+    PAGE,
+    SMALL,
+    Facets,
+    axes_width,
+    facet_columns,
+    figure_width,
+    style,
+)
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.labels import join_labels
 from fedstage.settings.scores import Axis
@@ -23,13 +32,15 @@ from fedstage.storage.tables import load_table
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
 _MOST_TICKS = 20
-_LEVEL = 3  # characters of a client's name that is not turned
-# In inches: a cell at most, the room around bubbles, and the size of one partition.
-_CELL, _MARGIN = 0.4, 0.08
-_NARROWEST, _LOWEST = 2.6, 1.8
-_WIDEST = {1: 9.0, 2: 4.6, 3: 3.4}  # by the number of partitions side by side
-_HIGHEST_ALONE, _HIGHEST = 6.0, 3.0
-_COLOUR = "#0173b2"  # the first of the colour-blind palette
+_FEW = 12  # clients that fit a column of a paper
+# In inches: a cell at most, the room around bubbles, and the height of one partition.
+_CELL, _MARGIN = 0.3, 0.06
+_LOW, _STEEPEST = 0.16, 2.0  # the height of a cell, if it is not more than two widths
+_LOWEST, _HIGHEST_ALONE, _HIGHEST = 0.8, 4.5, 2.4
+_PAGE_HEIGHT, _BETWEEN = 8.0, 0.5  # of a page, and between partitions below one another
+_LEFT = 0.4  # inches beside names of classes
+_EM, _LINE = 0.62 / 72, 1.4 / 72  # inches of a character and of a line, a point of its font
+_COLOUR = COLOURS[0]
 _POINTS_PER_INCH = 72
 
 
@@ -69,8 +80,6 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
 @style()
 def draw_partition(
     histograms: Mapping[str, pd.DataFrame],
-    title: str,
-    seed: Axis,
     names: Names = NUMBERS,
 ) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
@@ -80,25 +89,37 @@ def draw_partition(
     """
     shown = dict(list(histograms.items())[:MOST_PARTITIONS])
     samples = pd.concat(shown.values())
-    layout = _lay_out(samples, len(shown))
-    facets = Facets(list(shown), layout.size, 1.1, layout.across)
+    layout = _lay_out(samples, len(shown), names)
+    handles = _legend_handles(int(samples["samples"].max()), layout.points2_per_sample)
+    facets = Facets(
+        list(shown),
+        layout.size[1],
+        handles,
+        "Samples",
+        across=layout.across,
+        width=layout.width,
+        left=layout.left,
+        more=layout.below,
+        handle=max(0.7, *(0.4 + handle.get_markersize() / SMALL for handle in handles)),
+    )
     for axes, histogram in zip(facets.grid, shown.values(), strict=True):
         _draw_bubbles(axes, histogram, layout.points2_per_sample)
     facets.label_axes("Client", "Class")
-    note = "Bubble area: number of the client's samples of the class, training and validation."
-    if len(shown) < len(histograms):
-        note += f" {len(shown)} of {len(histograms)} partitions are shown."
-    _set_scales(facets.grid[0], layout)
+    _set_scales(facets.grid[0], layout, names)
     for axes in facets.grid:
         _name_ticks(axes, layout, names)
-    return facets.annotate(
-        title,
-        f"Partition over clients (seed {seed})",
-        note=note,
-        legend="Samples",
-        handles=_legend_handles(int(samples["samples"].max()), layout.points2_per_sample),
-        labelspacing=1.2,
+    return facets.figure
+
+
+def describe_partition(partitions: int, seed: Axis) -> str:
+    """Return what the caption says of the bubbles of `draw_partition`."""
+    text = (
+        "Area of a bubble: the number of a client's samples of a class, training and validation "
+        f"together, for seed {seed}."
     )
+    if partitions > MOST_PARTITIONS:
+        text += f" {MOST_PARTITIONS} of {partitions} partitions are shown."
+    return text
 
 
 @dataclass(frozen=True)
@@ -107,26 +128,37 @@ class _Layout:
 
     counts: tuple[int, int]  # of clients and classes
     across: int  # partitions side by side
+    width: float  # of the figure, in inches
+    left: float  # inches beside the axes
+    below: float  # inches below them that turned names take
     size: tuple[float, float]  # of one partition, in inches
     margin: float  # around its bubbles' centres, in inches
     points2_per_sample: float  # area of a bubble per sample
 
 
-def _lay_out(samples: pd.DataFrame, facets: int) -> _Layout:
+def _lay_out(samples: pd.DataFrame, facets: int, names: Names) -> _Layout:
     clients, classes = 1 + int(samples["client"].max()), 1 + int(samples["label"].max())
     across = facet_columns(facets) if clients <= _MOST_BESIDE else 1
-    widest, highest = _WIDEST[across], _HIGHEST_ALONE if facets == 1 else _HIGHEST
-    cell = min(_CELL, widest / clients, highest / classes)
+    width = PAGE if clients > _FEW else figure_width(across)
+    left = _LEFT + _EM * SMALL * _longest(names.classes, classes)
+    wide, down = axes_width(width, across, left), -(-facets // across)
+    highest = _HIGHEST_ALONE if facets == 1 else min(_HIGHEST, _PAGE_HEIGHT / down - _BETWEEN)
+    cell = min(_CELL, wide / clients, highest / classes)
     scale = _points2_per_sample(samples["samples"], cell)
     margin = _MARGIN + sqrt(scale * samples["samples"].max()) / 2 / _POINTS_PER_INCH
-    width = _inches(clients, _NARROWEST, widest, margin)
-    height = _inches(classes, _LOWEST, highest, margin)
-    return _Layout((clients, classes), across, (width, height), margin, scale)
+    high = min(_CELL, max(_LOW, _STEEPEST * wide / clients))
+    height = max(_LOWEST, min(high * (classes - 1), highest) + 2 * margin)
+    longest = _longest(names.clients, clients)
+    turned = names.clients is not None and (longest + 1) * SMALL * _EM > wide / clients
+    below = longest * SMALL * _EM if turned else 0.0
+    return _Layout((clients, classes), across, width, left, below, (wide, height), margin, scale)
 
 
-def _inches(count: int, least: float, most: float, margin: float) -> float:
-    """Return the length of an axis with `count` cells and a margin on both sides."""
-    return max(least, min(_CELL * (count - 1), most) + 2 * margin)
+def _longest(names: Sequence[str] | None, count: int) -> int:
+    """Return the characters of the longest tick on an axis with some names, or numbers."""
+    if names is None or count > _MOST_TICKS:
+        return len(str(count - 1))
+    return max(len(shorten(name_of(number, names))) for number in range(count))
 
 
 def _points2_per_sample(samples: pd.Series, cell: float) -> float:
@@ -151,14 +183,21 @@ def _draw_bubbles(axes: Axes, histogram: pd.DataFrame, points2_per_sample: float
     )
 
 
-def _set_scales(axes: Axes, layout: _Layout) -> None:
+def _set_scales(axes: Axes, layout: _Layout, names: Names) -> None:
     """Show all clients and classes within the margins; facets share their scales."""
-    for axis, count, length in zip("xy", layout.counts, layout.size, strict=True):
+    known = (names.clients, names.classes)
+    for axis, count, length, named in zip("xy", layout.counts, layout.size, known, strict=True):
         margin = max(count - 1, 1) * layout.margin / (length - 2 * layout.margin)  # in cells
         axes.set(**{f"{axis}lim": (-margin, count - 1 + margin)})
-        few = count <= _MOST_TICKS
-        ticks = FixedLocator(range(count)) if few else MaxNLocator(integer=True)
-        getattr(axes, f"{axis}axis").set_major_locator(ticks)
+        text = SMALL * (_EM * (len(str(count)) + 0.6) if axis == "x" else _LINE)
+        fit = _MOST_TICKS if named else min(_MOST_TICKS, int(length / text))
+        getattr(axes, f"{axis}axis").set_major_locator(FixedLocator(ticks_of(count, fit)))
+
+
+def ticks_of(count: int, most: int) -> range:
+    """Return at most so many numbers below `count`, by 1, 2, 5, 10, 20 or a larger such step."""
+    steps = (step * 10**power for power in range(10) for step in (1, 2, 5))
+    return range(0, count, next(step for step in steps if -(-count // step) <= max(1, most)))
 
 
 def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
@@ -168,7 +207,7 @@ def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
             continue
         shown = [shorten(name_of(number, known)) for number in range(count)]
         getattr(axes, f"{axis}axis").set_major_formatter(FixedFormatter(shown))
-        if axis == "x" and max(map(len, shown)) > _LEVEL:
+        if axis == "x" and layout.below:
             axes.tick_params(axis="x", labelrotation=90)
 
 

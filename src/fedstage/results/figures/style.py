@@ -1,11 +1,10 @@
-"""What all figures share: style, the grid of facets, texts around it, and reproducible files."""
+"""What all figures share: style and sizes of print, the grid of facets, and reproducible files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import isnan
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import seaborn as sns
@@ -14,22 +13,24 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.errors import FedstageError
-from fedstage.storage.files import replacing
+from fedstage.storage.files import replacing, save_text
 
-Colour = tuple[float, float, float]
-#: Of points, in their order.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
-#: Of one standard deviation.
-BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
+#: Inches that a figure takes in print: the width of one column of a paper, or of both.
+COLUMN, PAGE = 3.4, 6.9
+TEXT, SMALL = 8.0, 7.0  # points: of labels, and of ticks and legends
 
-_DPI = 150
-_TITLE_CHARACTERS, _NOTE_CHARACTERS = 9.8, 14.0  # per inch
-_LEFT, _BETWEEN, _AROUND = 0.6, 0.7, 0.6  # inches that labels, titles and the note take
+_DPI = 300
+_EM = 0.62 / 72  # inches a character takes on average, for each point of its font
+_LINE = 1.45 / 72  # inches a line of text takes, for each point of its font
+_HANDLE = 0.42  # inches of a legend's entry beside its text
+_LEFT = 0.55  # inches that the label and ticks of the y axis take
 #: Neither a date nor the version of the drawing library goes into a file.
 _METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
+_CAPTION = "txt"
 
 
 @contextmanager
@@ -37,12 +38,23 @@ def style() -> Iterator[None]:
     """Draw in the style of the figures, and restore the defaults of the process afterwards."""
     with mpl.rc_context(
         {
-            **sns.axes_style("whitegrid"),
-            **sns.plotting_context("paper", font_scale=1.1),
-            "axes.edgecolor": "0.3",
+            **sns.axes_style("ticks"),
+            **sns.plotting_context("paper"),
+            **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), TEXT),
+            **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL),
+            "legend.title_fontsize": SMALL,
+            **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+            **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+            **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+            **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), "0.2"),
+            "axes.grid": True,
+            "axes.axisbelow": True,
             "grid.color": "0.9",
-            "axes.titlesize": "medium",
+            "grid.linewidth": 0.5,
+            "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same on all machines
             "text.parse_math": False,  # a name with $ is no formula
+            "svg.fonttype": "none",  # text as text: to be searched, edited and read aloud
+            "pdf.fonttype": 42,
             "svg.hashsalt": "fedstage",  # element ids are random otherwise
         }
     ):
@@ -55,102 +67,156 @@ def facet_columns(facets: int) -> int:
 
 
 class Facets:
-    """A figure of axes that share their scales, with a title, a legend on the right and a note.
+    """A figure of axes that share their scales, with a legend below them and no other text.
+
+    It is as wide as a column, or as a page where axes stand side by side. What else is to be said
+    is the caption's, which is no part of the picture.
 
     Parameters
     ----------
     labels : sequence of str
-        The title of each axes.
-    size : tuple of float
-        Width and height of each axes, in inches.
-    beside : float
-        Width of the legend, in inches.
+        The label of each axes, which a single one does not have.
+    height : float
+        Height of each axes, in inches.
+    handles : sequence of Line2D
+        The entries of the legend, if there is to be one.
+    legend : str
+        The title of the legend, if it needs one.
     across : int, optional
         Number of axes side by side, by default `facet_columns`.
-    common : bool
-        Whether all axes have the same y scale, or only those of a column.
+    width : float, optional
+        Of the figure, in inches.
+    left : float
+        Inches that the label and ticks of the y axis take.
+    share_x : bool
+        Whether all axes have the same x scale.
+    share_y : bool or str
+        Whether all axes have the same y scale, or those of a column or row.
+    more : float
+        Inches below axes that turned labels of ticks take.
+    handle : float
+        Height of the largest handle in the legend, in sizes of its font.
     """
 
     def __init__(
         self,
         labels: Sequence[str],
-        size: tuple[float, float],
-        beside: float,
+        height: float,
+        handles: Sequence[Line2D] = (),
+        legend: str = "",
+        *,
         across: int | None = None,
-        common: bool = True,
+        width: float | None = None,
+        left: float = _LEFT,
+        share_x: bool = True,
+        share_y: bool | Literal["all", "col", "row"] = True,
+        more: float = 0.0,
+        handle: float = 0.7,
     ) -> None:
         self.across = across or facet_columns(len(labels))
         down = -(-len(labels) // self.across)
-        width = self.across * (size[0] + 0.1) + _LEFT + beside
-        height = down * (size[1] + _BETWEEN) + _AROUND
-        self.figure = Figure(figsize=(width, height), layout="constrained")
+        self.width = width or figure_width(self.across)
+        #: Inches of each axes, about.
+        self.axes_width = axes_width(self.width, self.across, left)
+        titles = [self._fold(label) for label in labels] if len(labels) > 1 else [""]
+        lines = max(title.count("\n") + 1 if title else 0 for title in titles)
+        below = 0.2 if share_x else 0.4  # ticks, and where they differ the label as well
+        entries = self._entries(handles)
+        self._share_x = share_x
+        self.figure = Figure(
+            figsize=(
+                self.width,
+                down * (height + lines * TEXT * _LINE + below)
+                + (0.25 if share_x else 0.05)
+                + more
+                + -(-len(handles) // entries) * SMALL * (0.75 + handle) / 72
+                + (0.3 if handles else 0.05),
+            ),
+            layout="constrained",
+        )
         grid = self.figure.subplots(
-            down,
-            self.across,
-            sharex=True,
-            sharey="all" if common else "col",
-            squeeze=False,
+            down, self.across, sharex=share_x, sharey=share_y, squeeze=False
         )
         every = list(grid.ravel())
         for unused in every[len(labels) :]:
             unused.remove()
         self.grid: list[Axes] = every[: len(labels)]
-        for axes, label in zip(self.grid, labels, strict=True):
-            axes.set_title(label)
+        for axes, title in zip(self.grid, titles, strict=True):
+            axes.set_title(title)
+        if handles:
+            self._add_legend(handles, legend, entries, handle)
+
+    def _fold(self, text: str) -> str:
+        """Break a text that is wider than one axes."""
+        most = max(8, int(self.axes_width / (TEXT * _EM)))
+        return "\n".join(fill(line, most) for line in text.split("\n"))
+
+    def _entries(self, handles: Sequence[Line2D]) -> int:
+        """Return how many entries of the legend fit beside one another."""
+        longest = max((len(str(handle.get_label())) for handle in handles), default=1)
+        fit = int(self.width / (_HANDLE + longest * SMALL * _EM))
+        rows = -(-len(handles) // max(1, fit))
+        return max(1, -(-len(handles) // max(1, rows)))
+
+    def _add_legend(
+        self, handles: Sequence[Line2D], title: str, entries: int, handle: float
+    ) -> None:
+        self.figure.legend(
+            handles=handles,
+            title=title or None,
+            loc="outside lower center",
+            ncols=entries,
+            frameon=False,
+            borderpad=0.2,
+            handlelength=max(2.6, handle),
+            handleheight=handle,
+            handletextpad=0.5,
+            columnspacing=1.2,
+            labelspacing=0.4,
+        )
 
     def label_axes(self, x: str, y: str) -> None:
         """Label the x axis of the lowest axes of each column, and the y axis of the first one."""
         for index, axes in enumerate(self.grid):
             lowest = index + self.across >= len(self.grid)
-            axes.set_xlabel(x if lowest else "")
-            axes.tick_params(labelbottom=lowest)  # also where the row below has a gap
+            axes.set_xlabel(self._fold(x) if lowest else "")
+            axes.tick_params(labelbottom=lowest or not self._share_x)  # also above a gap
             axes.set_ylabel(y if index % self.across == 0 else "")
 
-    def annotate(
-        self,
-        *title: str,
-        note: str,
-        legend: str,
-        handles: Sequence[Line2D],
-        labelspacing: float = 0.5,
-    ) -> Figure:
-        """Add the lines of the title, the legend of all axes and the note; return the figure."""
-        if handles:
-            self.figure.legend(
-                handles=handles,
-                title=legend,
-                loc="outside right center",
-                frameon=False,
-                alignment="left",
-                labelspacing=labelspacing,
-            )
-        width = self.figure.get_figwidth()
-        lines = [fill(line, int(width * _TITLE_CHARACTERS)) for line in title]
-        self.figure.suptitle("\n".join(lines), fontsize="large", fontweight="bold")
-        note = fill(note, int(width * _NOTE_CHARACTERS))
-        self.figure.supxlabel(note, fontsize="small", color="0.35")
-        return self.figure
+
+def figure_width(across: int) -> float:
+    """Return the width of a figure with some axes side by side, in inches."""
+    return COLUMN if across == 1 else PAGE
 
 
-def colours_of(names: Sequence[str]) -> dict[str, Colour]:
-    """Return a colour for each name; up to ten are told apart by colour-blind readers."""
-    most = len(sns.color_palette("colorblind"))
-    kind = "colorblind" if len(names) <= most else "husl"
-    return dict(zip(names, sns.color_palette(kind, len(names)), strict=True))
+def axes_width(width: float, across: int, left: float = _LEFT) -> float:
+    """Return about how wide axes are, in inches, of so many side by side in a figure."""
+    return (width - left) / across - 0.12
 
 
-def draw_level(axes: Axes, mean: float, deviation: float, colour: Colour, width: float) -> None:
-    """Draw a dashed horizontal line, and a band of one deviation unless that is nan."""
-    axes.axhline(mean, color=colour, linestyle="--", linewidth=width)
-    if not isnan(deviation):
-        axes.axhspan(mean - deviation, mean + deviation, color=colour, **BAND)
+def save_figure(figure: Figure, paths: Sequence[Path], caption: str = "") -> None:
+    """Write a figure to each path, as PNG, SVG or PDF, and its caption as text, by their suffixes.
+
+    The same figure gives the same bytes.
+
+    Raises
+    ------
+    FedstageError
+        If a path has another suffix; nothing is written then.
+    """
+    kinds = [path.suffix.removeprefix(".").lower() for path in paths]
+    for path, kind in zip(paths, kinds, strict=True):
+        if kind not in (*_METADATA, _CAPTION):
+            allowed = "must be .png, .svg, .pdf, or .txt for its caption"
+            raise FedstageError(f"{path}: suffix = {path.suffix!r}: {allowed}")
+    for path, kind in zip(paths, kinds, strict=True):
+        if kind == _CAPTION:
+            save_text(path, f"{caption}\n")
+        else:
+            _draw_file(figure, path, kind)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG or SVG, by its suffix; the same figure gives the same bytes."""
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in _METADATA:
-        raise FedstageError(f"{path}: suffix = {path.suffix!r}: must be .png or .svg")
+def _draw_file(figure: Figure, path: Path, kind: str) -> None:
     options: dict[str, Any] = {"format": kind, "dpi": _DPI, "metadata": _METADATA[kind]}
     with style(), replacing(path) as temporary:
-        figure.savefig(temporary, bbox_inches="tight", **options)
+        figure.savefig(temporary, **options)

@@ -1,7 +1,7 @@
 """A metric over the values of an axis: numbers of clients, shares of the data, learning rates."""
 
-from collections.abc import Sequence
-from itertools import cycle
+from collections.abc import Mapping, Sequence
+from math import nan
 from typing import Any
 
 import pandas as pd
@@ -9,76 +9,106 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedstage.results.figures.style import MARKERS, Colour, Facets, colours_of, style
-from fedstage.results.tables.labels import head_of, join_points, show_value
-from fedstage.results.tables.runs import PUBLISHED
+from fedstage.results.figures.accuracy import line_axis, title_of_lines, varying_axes
+from fedstage.results.figures.looks import Look, line_handle, looks_of
+from fedstage.results.figures.seeds import draw_dot, explain_seeds, spread_of_cell
+from fedstage.results.figures.style import (
+    SMALL,
+    Facets,
+    axes_width,
+    facet_columns,
+    figure_width,
+    style,
+)
+from fedstage.results.tables.labels import head_of, name_points, show_value
+from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
 _LINE, _FACET = "_line", "_facet"
-_ASIDE = 0.02  # of the distance between values
-_MEASURED: dict[str, Any] = {"markersize": 6, "linewidth": 1.5, "capsize": 2, "elinewidth": 1.0}
-_REPORTED: dict[str, Any] = {"linestyle": "--", "linewidth": 1.0, "alpha": 0.7}
-#: Name, colour and marker of a line.
-Look = tuple[str, Colour, str]
+_ALONE, _BESIDE = 2.1, 1.55  # inches of height
+_ASIDE, _APART = 0.1, 0.6  # between lines at most, and all of them together: of a step of the axis
+_EM = 0.62 / 72  # inches of a character, for each point of its font
+_GREY = Look("0.35", "o", ())
 
 
 @style()
 def draw_sweep(
-    table: pd.DataFrame,
-    over: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    title: str,
-    note: str,
+    table: pd.DataFrame, over: str, rows: Sequence[str], columns: Sequence[str]
 ) -> Figure:
-    """Draw a table's metric over the values of the axis `over`, published numbers as dashed lines.
+    """Draw a table's metric over the values of the axis `over`, published numbers as open points.
 
-    The other row axes have the lines, the other column axes the facets.
+    Of the other axes `line_axis` of the rows has the lines, all others that vary the facets.
     """
-    lines = [axis for axis in rows if axis != over]
-    cells = table.to_dict("records")
-    table = table.assign(
-        **{
-            over: [show_value(cell[over]) for cell in cells],
-            _LINE: [", ".join(show_value(cell[axis]) for axis in lines) for cell in cells],
-            _FACET: join_points(table, [axis for axis in columns if axis != over]),
-        }
-    )
+    table, axis = _labelled(table, over, rows, columns)
     places = list(dict.fromkeys(table[over]))
-    colours = colours_of(list(dict.fromkeys(table[_LINE])))
-    markers = zip(colours.items(), cycle(MARKERS), strict=False)
-    looks = [(name, colour, marker) for (name, colour), marker in markers]
+    looks = looks_of(list(dict.fromkeys(table[_LINE])))
     labels = list(dict.fromkeys(table[_FACET]))
-    size = (4.8, 3.4) if len(labels) == 1 else (3.2, 2.8)
-    facets = Facets(labels, size, 0.7 + 0.09 * max(map(len, colours)))
+    handles = [line_handle(name, look) for name, look in looks.items() if name]
+    if _is_published(table):
+        handles.append(Line2D([], [], label="as published", **_GREY.hollow))
+    height = _ALONE if len(labels) == 1 else _BESIDE
+    longest = max(map(len, places))
+    wide = axes_width(figure_width(facet_columns(len(labels))), facet_columns(len(labels)))
+    turned = len(places) * (longest + 1) * SMALL * _EM > wide
+    more = longest * SMALL * _EM if turned else 0.0
+    facets = Facets(labels, height, handles, title_of_lines(axis) if axis else "", more=more)
     for axes, label in zip(facets.grid, labels, strict=True):
         _draw(axes, table[table[_FACET] == label], over, places, looks)
+        if turned:
+            axes.tick_params(axis="x", labelrotation=90)
     facets.label_axes(over, head_of(metric_of(table)))
-    handles = _handles(looks, table) if any(colours) else []
-    return facets.annotate(title, note=note, legend=", ".join(lines), handles=handles)
+    return facets.figure
+
+
+def describe_sweep(table: pd.DataFrame) -> str:
+    """Return what the caption says of the points of `draw_sweep`."""
+    seeds = explain_seeds(table["seeds"], bands=False)
+    reported = " Open: published, with the deviation that the paper reports." * _is_published(table)
+    return f"Last evaluated round. {seeds}{reported}"
+
+
+def _labelled(
+    table: pd.DataFrame, over: str, rows: Sequence[str], columns: Sequence[str]
+) -> tuple[pd.DataFrame, str]:
+    """Return the table with its lines and facets, and the axis of the lines, if there is one."""
+    others = [one for one in rows if one != over]
+    axis = line_axis(others) if others else ""
+    facets = [one for one in (*others, *columns) if one not in (over, axis)]
+    return table.assign(
+        **{
+            over: [show_value(value) for value in table[over]],
+            _LINE: [show_value(value) for value in table[axis]] if axis else "",
+            _FACET: name_points(table, varying_axes(table, facets)),
+        }
+    ), axis
+
+
+def _is_published(table: pd.DataFrame) -> bool:
+    return is_compared(table) and bool(table[PUBLISHED].notna().any())
 
 
 def _draw(
-    axes: Axes, cells: pd.DataFrame, over: str, places: Sequence[str], looks: Sequence[Look]
+    axes: Axes,
+    cells: pd.DataFrame,
+    over: str,
+    places: Sequence[str],
+    looks: Mapping[str, Look],
 ) -> None:
-    metric = metric_of(cells)
-    for number, (name, colour, marker) in enumerate(looks):
-        line = cells[cells[_LINE] == name]
-        if line.empty:
-            continue
-        aside = _ASIDE * (number - (len(looks) - 1) / 2)  # else bars hide one another
-        x = [places.index(value) + aside for value in line[over]]
-        axes.errorbar(x, line[metric], line["std"], color=colour, marker=marker, **_MEASURED)
-        if is_compared(cells) and line[PUBLISHED].notna().any():
-            axes.plot(x, line[PUBLISHED], color=colour, **_REPORTED)
+    apart = min(_ASIDE, _APART / len(looks))
+    for number, (name, look) in enumerate(looks.items()):
+        aside = apart * (number - (len(looks) - 1) / 2)  # else bars hide one another
+        line = cells[cells[_LINE] == name].to_dict("records")
+        x = [places.index(cell[over]) + aside for cell in line]
+        axes.plot(x, [cell[metric_of(cells)] for cell in line], **look.line)
+        for at, cell in zip(x, line, strict=True):
+            _draw_cell(axes, at, cell, metric_of(cells), look)
     axes.set_xticks(range(len(places)), places)
-    axes.set_xlim(-0.3, len(places) - 0.7)
+    axes.set_xlim(-0.4, len(places) - 0.6)
+    axes.grid(visible=False, axis="x")
 
 
-def _handles(looks: Sequence[Look], table: pd.DataFrame) -> list[Line2D]:
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=name) for name, colour, marker in looks
-    ]
-    if is_compared(table) and table[PUBLISHED].notna().any():
-        handles.append(Line2D([], [], color="0.4", label="as published", **_REPORTED))
-    return handles
+def _draw_cell(axes: Axes, at: float, cell: Mapping[Any, Any], metric: str, look: Look) -> None:
+    draw_dot(axes, at, spread_of_cell(cell[metric], cell["std"], cell["seeds"]), look)
+    if not pd.isna(cell.get(PUBLISHED, nan)):
+        deviation = nan if pd.isna(cell[PUBLISHED_STD]) else cell[PUBLISHED_STD]
+        draw_dot(axes, at, spread_of_cell(cell[PUBLISHED], deviation, nan), look, hollow=True)

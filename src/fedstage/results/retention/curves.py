@@ -3,23 +3,22 @@
 Figure 5 of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge Distillation".
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedstage.results.figures.accuracy import LINE_WIDTH, line_axis, markers_of, varying_axes
-from fedstage.results.figures.style import BAND, Colour, Facets, colours_of, style
+from fedstage.results.figures.accuracy import line_axis, title_of_lines, varying_axes
+from fedstage.results.figures.looks import Look, line_handle, looks_of
+from fedstage.results.figures.seeds import draw_curve, explain_seeds
+from fedstage.results.figures.style import Facets, style
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import join_points, show_value
+from fedstage.results.tables.labels import name_points, show_value
 
-#: Columns of measures, and the titles of their axes.
+#: Columns of measures, and the labels of their axes.
 _MEASURES = {
     "current": "Current participants",
     "previous": "Previous participants",
@@ -27,36 +26,48 @@ _MEASURES = {
 }
 _MARGIN = 2.0  # percent that markers of 0 and 100 take
 _LINE, _FACET = "_line", "_facet"
+_HEIGHT = 1.55  # inches
 
 
 @style()
 def draw_curves(
-    runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequence[str], title: str
+    runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequence[str]
 ) -> Figure:
     """Draw three measures over rounds, side by side.
 
     Of the table's axes `line_axis(rows)` has the lines; each point of the others is a row of axes.
     """
-    frame = frame_of(runs, line_axis(rows), [*rows, *columns])
+    axis = line_axis(rows)
+    frame = frame_of(runs, axis, [*rows, *columns])
     facets = list(frame[_FACET].unique())
-    palette = colours_of(list(frame[_LINE].unique()))
-    markers = markers_of(frame, palette)
+    looks = looks_of(list(frame[_LINE].unique()))
+    handles = [line_handle(name, look) for name, look in looks.items()]
     labels = [f"{measure}\n{facet}".strip() for facet in facets for measure in _MEASURES.values()]
-    beside = 0.7 + 0.09 * max(map(len, palette))
-    drawn = Facets(labels, (3.1, 2.5), beside, across=len(_MEASURES), common=False)
+    drawn = Facets(
+        labels, _HEIGHT, handles, title_of_lines(axis), across=len(_MEASURES), share_y="col"
+    )
     places = [(facet, measure) for facet in facets for measure in _MEASURES]
     for axes, (facet, measure) in zip(drawn.grid, places, strict=True):
-        _draw(axes, frame[frame[_FACET] == facet], measure, palette, markers)
+        _draw(axes, frame[frame[_FACET] == facet], measure, looks)
     _label(drawn)
-    handles = [_handle(line, colour, markers[line]) for line, colour in palette.items()]
-    return drawn.annotate(title, note=_note(frame), legend=line_axis(rows), handles=handles)
+    return drawn.figure
+
+
+def describe_curves(runs: Sequence[RunRetention]) -> str:
+    """Return what the caption says of the lines of `draw_curves`."""
+    seeds = len({run.settings[SEED] for run in runs})
+    return (
+        "Accuracy after a round on the training samples of its participants (current), and of "
+        "those of the round before (previous). The forget score is the difference, in percentage "
+        f"points; lower is better. {explain_seeds([seeds], bands=True)}"
+    )
 
 
 def frame_of(runs: Sequence[RunRetention], line: str, axes: Sequence[str]) -> pd.DataFrame:
     """Return a row a run and round: its line, facet and seed, and the measures as numbers."""
     places = pd.DataFrame([{axis: run.settings[axis] for axis in (*axes, SEED)} for run in runs])
     varying = [axis for axis in varying_axes(places, axes) if axis != line]
-    texts = zip(map(show_value, places[line]), join_points(places, varying), strict=True)
+    texts = zip(map(show_value, places[line]), name_points(places, varying), strict=True)
     return pd.DataFrame(
         [
             {_LINE: name, _FACET: facet, SEED: run.settings[SEED], "round": row["round"]}
@@ -67,61 +78,22 @@ def frame_of(runs: Sequence[RunRetention], line: str, axes: Sequence[str]) -> pd
     ).astype(dict.fromkeys(_MEASURES, "float64"))
 
 
-def _draw(
-    axes: Axes,
-    frame: pd.DataFrame,
-    measure: str,
-    palette: dict[str, Colour],
-    markers: dict[str, str],
-) -> None:
-    known = frame.dropna(subset=[measure])
+def _draw(axes: Axes, frame: pd.DataFrame, measure: str, looks: Mapping[str, Look]) -> None:
+    known, names = frame.dropna(subset=[measure]), list(looks)
     if measure == "forget_score":
         axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
-    if known.empty:
-        return
-    sns.lineplot(
-        known,
-        x="round",
-        y=measure,
-        hue=_LINE,
-        palette=palette,
-        style=_LINE,
-        dashes=False,
-        markers=markers,
-        errorbar="sd" if known[SEED].nunique() > 1 else None,
-        err_kws=BAND,
-        linewidth=LINE_WIDTH,
-        legend=False,
-        ax=axes,
-    )
+    for name, same in known.groupby(_LINE, sort=False):
+        turn = (names.index(str(name)), len(names))
+        draw_curve(axes, same, "round", measure, looks[str(name)], turn)
 
 
 def _label(drawn: Facets) -> None:
     """Label all axes, and give both accuracies the same scale."""
     drawn.label_axes("Round", "Accuracy (%)")
     first, second = drawn.grid[:2]
-    first.xaxis.set_major_locator(MaxNLocator(integer=True))  # the scale is shared
+    first.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # the scale is shared
     ends = [end for axes in (first, second) if axes.has_data() for end in axes.get_ylim()]
     for axes in (first, second) if ends else ():  # bands may be beyond what accuracies can be
         axes.set_ylim(max(min(ends), -_MARGIN), min(max(ends), 100 + _MARGIN))
     for axes in drawn.grid[2::3]:
         axes.set_ylabel("Percentage points")
-
-
-def _handle(line: str, colour: Colour, marker: str) -> Line2D:
-    look: dict[str, Any] = {"marker": marker, "markeredgecolor": "white"}
-    return Line2D([], [], color=colour, linewidth=LINE_WIDTH, label=line, **look)
-
-
-def _note(frame: pd.DataFrame) -> str:
-    seeds = frame[SEED].nunique()
-    lines = (
-        "A single seed."
-        if seeds == 1
-        else (f"Lines: mean over {seeds} seeds; bands: ± 1 standard deviation.")
-    )
-    return (
-        "Accuracy after a round on the training samples of its participants (current), and of "
-        "those of the round before (previous). The forget score is the difference, lower is "
-        f"better. {lines}"
-    )

@@ -8,26 +8,28 @@ from math import acos, pi, sqrt
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
 from fedstage.results.figures.accuracy import line_axis, varying_axes
-from fedstage.results.figures.style import Facets, style
+from fedstage.results.figures.looks import COLOURS
+from fedstage.results.figures.style import SMALL, Facets, style
 from fedstage.results.retention.runs import RunRetention, mean
 from fedstage.results.retention.table import cells_of
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import join_points, show_value
+from fedstage.results.tables.labels import name_points, show_value
 from fedstage.settings.scores import Axis
 
 _PARTS = ("lost", "gained", "retained")
 _HALVINGS = 60  # of an interval: more than the digits of a float
 _BEFORE, _AFTER = "right before the round", "right after it"
-_COLOURS = dict(zip((_BEFORE, _AFTER), sns.color_palette("colorblind", 2), strict=True))
-_SIZE = (3.1, 2.0)  # of axes, in inches
-_BESIDE = 0.6  # inches beside circles, for a number
+#: Colour and line of each circle.
+_LOOKS = {_BEFORE: (to_rgb(COLOURS[0]), "-"), _AFTER: (to_rgb(COLOURS[1]), "--")}
+_HEIGHT = 1.3  # of axes, in inches
+_BESIDE = 0.5  # inches beside circles, for a number
 _MOST_ACROSS = 4
 _GAP = 0.05  # inches between circles and a number beside
 #: Inches that a part must have, or else its number is beside it.
@@ -96,9 +98,7 @@ def _segment(radius: float, height: float) -> float:
 
 
 @style()
-def draw_venn(
-    runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequence[str], title: str
-) -> Figure:
+def draw_venn(runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequence[str]) -> Figure:
     """Draw two circles for each cell of the table, all to one scale.
 
     Areas are numbers of samples, means over rounds and seeds.
@@ -109,14 +109,15 @@ def draw_venn(
     cells = cells_of(runs, [*others, main])
     places = _in_order(list(cells))
     counts = [mean_counts(cells[place]) for place in places]
-    drawn = Facets(_labels(places, [*others, main]), _SIZE, 1.7, _across(places))
+    labels = _labels(places, [*others, main])
+    drawn = Facets(labels, _HEIGHT, _handles(), across=_across(places), left=0.0)
     pairs = [circles(**one) for one in counts]
-    width, height = _extent(pairs)
+    width, height = _extent(pairs, drawn.axes_width)
     for on, one, pair in zip(drawn.grid, counts, pairs, strict=True):
         on.set(xlim=(-width / 2, width / 2), ylim=(-height / 2, height / 2), aspect="equal")
         on.set_axis_off()
-        _draw(on, pair, one, width / _SIZE[0])
-    return drawn.annotate(title, note=_note(runs), legend="Circles", handles=_handles())
+        _draw(on, pair, one, width / drawn.axes_width)
+    return drawn.figure
 
 
 def mean_counts(runs: Iterable[RunRetention]) -> dict[str, float]:
@@ -142,17 +143,22 @@ def _across(places: Sequence[Place]) -> int | None:
 def _labels(places: Sequence[Place], axes: Sequence[str]) -> list[str]:
     """Name places by the value on the last axis and, below it, on the others that vary."""
     frame = pd.DataFrame(places, columns=list(axes))
-    others = join_points(frame, varying_axes(frame, axes[:-1]))
+    others = name_points(frame, varying_axes(frame, axes[:-1]))
     names = map(show_value, frame[axes[-1]])
     return [f"{name}\n{other}".strip() for name, other in zip(names, others, strict=True)]
 
 
-def _extent(pairs: Iterable[Circles]) -> tuple[float, float]:
-    """Return the width and height of axes that hold the largest circles, and numbers beside."""
+def _extent(pairs: Iterable[Circles], inches: float) -> tuple[float, float]:
+    """Return the width and height of axes that hold the largest circles, and numbers beside.
+
+    The axes are some inches wide.
+    """
     every = list(pairs)
     widest = max(pair.right - pair.left for pair in every) or 1.0
-    width = widest * _SIZE[0] / (_SIZE[0] - 2 * _BESIDE)
-    return width, width * _SIZE[1] / _SIZE[0]
+    highest = 2 * max(max(pair.before, pair.after) for pair in every) or 1.0
+    below = 0.3  # inches of a number below circles
+    an_inch = max(widest / (inches - 2 * _BESIDE), highest / (_HEIGHT - below))
+    return inches * an_inch, _HEIGHT * an_inch
 
 
 def _draw(axes: Axes, pair: Circles, counts: Mapping[str, float], inch: float) -> None:
@@ -160,14 +166,15 @@ def _draw(axes: Axes, pair: Circles, counts: Mapping[str, float], inch: float) -
     middle = (pair.left + pair.right) / 2
     radii = {_BEFORE: (-middle, pair.before), _AFTER: (pair.distance - middle, pair.after)}
     for name, (x, radius) in radii.items():
-        look = {"facecolor": (*_COLOURS[name], 0.35), "edgecolor": _COLOURS[name]}
-        axes.add_patch(Circle((x, 0), radius, linewidth=1.2, **look))
+        colour, line = _LOOKS[name]
+        look = {"facecolor": (*colour, 0.25), "edgecolor": colour, "linestyle": line}
+        axes.add_patch(Circle((x, 0), radius, linewidth=1.0, **look))
     for part, (low, high) in pair.regions.items():
         at = _Text((low + high) / 2 - middle, 0, "center", "center")
         if high - low < _WIDE[part] * inch:
             at = _beside(part, pair, _GAP * inch)
         text = f"{part}\n{counts[part]:.1f}"
-        axes.text(at.x, at.y, text, ha=at.ha, va=at.va, fontsize="small", linespacing=1.3)
+        axes.text(at.x, at.y, text, ha=at.ha, va=at.va, fontsize=SMALL, linespacing=1.2)
 
 
 class _Text(NamedTuple):
@@ -190,17 +197,19 @@ def _beside(part: str, pair: Circles, gap: float) -> _Text:
 
 
 def _handles() -> list[Line2D]:
-    look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 11}
+    look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 7}
     return [
-        Line2D([], [], label=name, markerfacecolor=(*colour, 0.35), markeredgecolor=colour, **look)
-        for name, colour in _COLOURS.items()
+        Line2D([], [], label=name, markerfacecolor=(*colour, 0.25), markeredgecolor=colour, **look)
+        for name, (colour, _) in _LOOKS.items()
     ]
 
 
-def _note(runs: Sequence[RunRetention]) -> str:
+def describe_venn(runs: Sequence[RunRetention]) -> str:
+    """Return what the caption says of the circles of `draw_venn`."""
     seeds = len({run.settings[SEED] for run in runs})
     over = "rounds" if seeds == 1 else f"rounds and {seeds} seeds"
     return (
-        "Training samples of the previous participants that the main model is right about; areas "
-        f"to scale, numbers are means over {over}."
+        "Training samples of the previous participants that the main model is right about: before "
+        "the round (full lines) and after it (dashed). Areas are to scale; numbers are means over "
+        f"{over}."
     )

@@ -3,26 +3,30 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.plan.jobs import Job
-from fedstage.results.figures.style import Colour, Facets, colours_of, style
+from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.simulation.availability import Window
 from fedstage.results.simulation.events import SERVER, Span
 
-_LANE, _MARGIN, _WIDTH, _BESIDE = 0.13, 0.4, 8.0, 1.5  # inches
+Colour = tuple[float, float, float]
+_LANE, _HIGHEST = 0.125, 6.0  # inches: of a lane, and of all lanes together
 _BAR = 0.84  # of a lane
-_ROOM = 0.012  # of the axes: the width of a bar that fits the number of a round
+_DIGIT = 0.68 / 72  # inches a digit takes, for each point of its font
 _MOST_LANES = 12  # with more, not every lane is labelled
-_SERVER_COLOURS = {"logits": "0.5", "distillation": "0.15"}
-_AWAY = "0.88"
+_SERVER_COLOURS = {"logits": to_rgb("0.6"), "distillation": to_rgb("0.1")}
+_AWAY = to_rgb("0.88")
+_BRIGHT = 0.45  # luminance from which on digits are black
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A schedule to draw: its title, jobs, and the intervals in which each client is away."""
+    """A schedule to draw: its label, jobs, and the intervals in which each client is away."""
 
     label: str
     spans: Mapping[Job, Span]
@@ -30,33 +34,42 @@ class Panel:
 
 
 @style()
-def draw_gantt(
-    panels: Sequence[Panel], until: float, *, clients: int, servers: int, title: str, note: str
-) -> Figure:
+def draw_gantt(panels: Sequence[Panel], until: float, *, clients: int, servers: int) -> Figure:
     """Draw schedules below one another, with a lane for each client and worker of the server.
 
     Their common scale of seconds ends at `until`.
     """
     groups = 1 + max(job.group for panel in panels for job in panel.spans)
-    colours = list(colours_of([str(group) for group in range(groups)]).values())
-    size = (_WIDTH, _MARGIN + _LANE * (clients + servers))
-    facets = Facets([panel.label for panel in panels], size, _BESIDE, across=1)
+    colours = group_colours(groups)
+    handles = _handles(colours, is_away=any(panel.away.values() for panel in panels))
+    lanes = clients + servers
+    lane = min(_LANE, _HIGHEST / lanes / len(panels))
+    labels = [panel.label for panel in panels]
+    facets = Facets(labels, lane * lanes, handles, across=1, width=PAGE)
+    an_inch = until / facets.axes_width
     for axes, panel in zip(facets.grid, panels, strict=True):
         axes.grid(visible=False, axis="y")
-        axes.set(xlim=(0, until), ylim=(servers + clients - 0.5, -0.5))
+        axes.set(xlim=(0, until), ylim=(lanes - 0.5, -0.5))
         axes.axhline(servers - 0.5, color="0.3", linewidth=0.6)
-        _draw_bars(axes, panel, colours, servers, until)
+        _draw_bars(axes, panel, colours, servers, an_inch if lane == _LANE else None)
         _draw_away(axes, panel, servers)
-        _label_lanes(axes, clients, servers)
+        _label_lanes(axes, clients, servers, lane)
     facets.label_axes("Seconds", "")
-    handles = _handles(colours, is_away=any(panel.away.values() for panel in panels))
-    return facets.annotate(title, note=note, legend="", handles=handles)
+    return facets.figure
+
+
+def group_colours(groups: int) -> list[Colour]:
+    """Return a colour for each group, from dark to bright, so that greyscale tells them apart."""
+    return [tuple(colour) for colour in sns.color_palette("viridis", groups + 1)[:groups]]
 
 
 def _draw_bars(
-    axes: Axes, panel: Panel, colours: Sequence[Colour], servers: int, until: float
+    axes: Axes, panel: Panel, colours: Sequence[Colour], servers: int, an_inch: float | None
 ) -> None:
-    """Draw each job, with the number of its round where there is room."""
+    """Draw each job, with the number of its round where there is room.
+
+    `an_inch` is one in seconds, None where lanes are lower than digits.
+    """
     for job, span in panel.spans.items():
         lane = span.worker if span.place == SERVER else servers + span.place
         colour = _SERVER_COLOURS.get(job.stage, colours[job.group])
@@ -68,17 +81,24 @@ def _draw_bars(
             edgecolor="white",
             linewidth=0.3,
         )
-        if width > _ROOM * until:
+        text = str(job.round)
+        if an_inch is not None and width > (len(text) + 0.4) * SMALL * _DIGIT * an_inch:
             axes.text(
                 span.start + width / 2,
                 lane,
-                str(job.round),
+                text,
                 ha="center",
                 va="center_baseline",
-                fontsize=5.5,
-                color="white",
+                fontsize=SMALL,
+                color="black" if luminance(colour) > _BRIGHT else "white",
                 clip_on=True,
             )
+
+
+def luminance(colour: Colour) -> float:
+    """Return how bright a colour is in greyscale, from 0 to 1 (ITU-R BT.601)."""
+    red, green, blue = colour
+    return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 def _draw_away(axes: Axes, panel: Panel, servers: int) -> None:
@@ -89,20 +109,22 @@ def _draw_away(axes: Axes, panel: Panel, servers: int) -> None:
         axes.broken_barh(lengths, lane, facecolor=_AWAY, alpha=0.75, linewidth=0, zorder=3)
 
 
-def _label_lanes(axes: Axes, clients: int, servers: int) -> None:
-    step = 1 if clients <= _MOST_LANES else 5
-    shown = range(0, clients, step)
-    ticks = [(servers - 1) / 2, *(servers + client for client in shown)]
-    axes.set_yticks(ticks, ["server", *(f"client {client}" for client in shown)], fontsize=7)
+def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
+    """Label the server and clients, as many of them as labels fit beside their lanes."""
+    fit = 1 if clients <= _MOST_LANES else 5
+    high, server = SMALL * 1.2 / 72, (servers - 1) / 2
+    while fit * lane < high:
+        fit *= 2
+    shown = [one for one in range(0, clients, fit) if (servers + one - server) * lane > high]
+    ticks = [server, *(servers + client for client in shown)]
+    axes.set_yticks(ticks, ["server", *(f"client {client}" for client in shown)])
 
 
 def _handles(colours: Sequence[Colour], is_away: bool) -> list[Line2D]:
-    named: dict[str, Colour | str] = {
-        f"training, group {group}": colour for group, colour in enumerate(colours)
-    }
+    named = {f"training, group {group}": colour for group, colour in enumerate(colours)}
     named |= _SERVER_COLOURS
     named |= {"client is away": _AWAY} if is_away else {}
     return [
-        Line2D([], [], color=colour, marker="s", linestyle="", label=name)
+        Line2D([], [], color=colour, marker="s", markersize=5, linestyle="", label=name)
         for name, colour in named.items()
     ]

@@ -30,6 +30,12 @@ AXES = {
     "server.learning_rate": "Server rate",
     "server.temperature": "τ",
 }
+#: Whose samples a score is of.
+ROLES = {
+    "test": "test samples",
+    "test_own": "test samples as each client prepares them",
+    "validation": "validation samples",
+}
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -121,6 +127,20 @@ def join_labels(axes: Iterable[str], values: Iterable[Any]) -> str:
 def join_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """Write the point of each row of a frame on some of its columns, empty without axes."""
     return [join_labels(axes, [row[axis] for axis in axes]) for row in frame.to_dict("records")]
+
+
+def name_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+    """Write the points of rows shortly, for figures: ``cifar10, α = 0.1``, axes only of numbers."""
+    return [
+        ", ".join(_name_value(axis, row[axis]) for axis in axes) for row in frame.to_dict("records")
+    ]
+
+
+def _name_value(axis: str, value: Any) -> str:
+    if axis == axis_label("role"):
+        return ROLES.get(str(value), str(value))
+    text = isinstance(value, str)
+    return value.replace("_", " ") if text else f"{axis} = {show_value(value)}"
 
 
 def join_for_people(

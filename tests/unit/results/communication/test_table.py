@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from fedstage.results.communication.figure import draw_communication
+from fedstage.results.communication.figure import describe_communication, draw_communication
 from fedstage.results.communication.phases import Phase
 from fedstage.results.communication.runs import Reached, RunTraffic
 from fedstage.results.communication.table import legend, shown_rows, table_rows, table_schema
+from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
 from fedstage.results.figures.style import save_figure
 
 MODEL = 1000
@@ -174,42 +175,73 @@ def test_published_memory_has_a_column_where_a_paper_reports_any():
 
 
 def draw(*runs, columns=("alpha",)):
-    return draw_communication(runs, ["method"], list(columns), "Title")
+    return draw_communication(runs, ["method"], list(columns))
 
 
-def test_rounds_are_a_curve_and_others_a_point():
-    (axes,) = draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)).axes
-    curve, point = axes.lines[:2]
+def lines(axes):
+    """The curves over rounds."""
+    return [
+        line
+        for line in axes.lines
+        if line.get_linewidth() == LINE_WIDTH and len(line.get_xdata()) > 1
+    ]
+
+
+def points(axes):
+    """The points of methods that are evaluated once."""
+    found = [
+        line for line in axes.lines if line.get_marker() in MARKERS and line.get_markersize() > 3
+    ]
+    drawn = {line.get_color() for line in lines(axes)}
+    return [line.get_xydata().tolist()[0] for line in found if line.get_color() not in drawn]
+
+
+def test_rounds_are_a_curve_and_others_a_point(check_print):
+    figure = draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0))
+    (axes,) = figure.axes
+    (curve,) = lines(axes)
     assert curve.get_xydata().tolist() == [[2000, 10], [4000, 50]]
-    assert point.get_xydata().tolist() == [[6000, 61]]
-    assert (point.get_linestyle(), curve.get_linestyle()) == ("None", "-")
+    assert points(axes) == [[6000, 61]]
     assert axes.get_xscale() == "log"
+    check_print(figure)
 
 
-def test_what_sends_nothing_is_a_level():
-    (axes,) = draw(iterative(0, [10.0, 50.0]), silent(0, 30.0)).axes
-    level = axes.lines[1]
-    assert (set(level.get_ydata()), level.get_linestyle()) == ({30.0}, "--")
+def test_what_sends_nothing_is_a_point_before_the_scale(check_print):
+    figure = draw(iterative(0, [10.0, 50.0]), silent(0, 30.0))
+    (axes,) = figure.axes
+    ((x, y),) = points(axes)
+    assert y == 30.0
+    assert axes.get_xlim()[0] < x < 2000
+    assert axes.get_xticklabels()[0].get_text() == "none"
+    assert len(lines(axes)) == 1
+    assert "methods that send nothing" in describe_communication([silent(0, 30.0)], ["method"], [])
+    check_print(figure)
 
 
-def test_seeds_are_averaged_and_their_deviation_is_a_band():
-    (axes,) = draw(iterative(0, [10.0, 50.0]), iterative(1, [20.0, 54.0])).axes
-    assert axes.lines[0].get_ydata().tolist() == [15, 52]
+def test_seeds_are_averaged_and_their_deviation_is_a_band_from_three_on():
+    runs = [iterative(0, [10.0, 50.0]), iterative(1, [20.0, 54.0])]
+    (axes,) = draw(*runs).axes
+    assert lines(axes)[0].get_ydata().tolist() == [15, 52]
+    assert not axes.collections
+    (axes,) = draw(*runs, iterative(2, [15.0, 52.0])).axes
     (band,) = axes.collections
-    assert band.get_paths()[0].get_extents().ymax == pytest.approx(52 + 8**0.5)
+    assert band.get_paths()[0].get_extents().ymax == pytest.approx(52 + 2)
 
 
-def test_bars_are_drawn_behind_the_points_of_several_seeds():
-    (axes,) = draw(one_shot(0, 61.0), one_shot(1, 65.0)).axes
-    (bars,) = axes.collections
-    ends = bars.get_segments()[0][:, 1]
-    assert ends.tolist() == pytest.approx([63 - 8**0.5, 63 + 8**0.5])
-    assert bars.get_zorder() < axes.lines[-1].get_zorder()
+def test_points_of_as_many_bytes_stand_side_by_side():
+    runs = [one_shot(seed, 61.0 + seed, method=m) for m in ("a", "b") for seed in (0, 1, 2)]
+    (axes,) = draw(*runs).axes
+    (first, _), (second, _) = points(axes)
+    assert second / first > 1.01
+    assert first < 6000 < second
+    assert len(axes.collections) == 2  # bars of one deviation
 
 
 @pytest.mark.parametrize(("rounds", "labels"), [(4, 2), (60, 2)])
-def test_narrow_ranges_of_bytes_have_labels_too(rounds, labels):
+def test_narrow_ranges_of_bytes_have_labels_too(rounds, labels, check_print):
     figure = draw(iterative(0, [10.0] * rounds))
+    check_print(figure)
+    check_print(draw(*(iterative(0, [10.0] * rounds, alpha) for alpha in (0.01, 0.1, 1.0))))
     figure.canvas.draw()
     (axes,) = figure.axes
     low, high = axes.get_xlim()
@@ -235,7 +267,7 @@ def test_the_legend_names_each_method_once():
 
 def test_the_same_figure_is_the_same_bytes(tmp_path):
     for name in ("a.png", "b.png"):
-        save_figure(draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)), tmp_path / name)
+        save_figure(draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)), [tmp_path / name])
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 

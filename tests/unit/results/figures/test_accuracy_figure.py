@@ -5,10 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.collections import PolyCollection
 
-from fedstage.results.figures.accuracy import draw_accuracy, line_axis
+from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy, line_axis
+from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
 
-TITLE = "A title"
 ROUNDS = 4
 
 
@@ -42,10 +43,10 @@ def legend_of(figure):
 
 def test_another_metric_may_be_drawn():
     frame = runs(["fedavg"]).assign(balanced_accuracy=lambda frame: frame["top1_accuracy"] - 9.0)
-    figure = draw_accuracy(frame, ["method"], [], TITLE, "balanced_accuracy")
+    figure = draw_accuracy(frame, ["method"], [], "balanced_accuracy")
     (axes,) = figure.axes
-    assert axes.get_ylabel() == "Balanced accuracy, test (%)"
-    plain = draw_accuracy(frame, ["method"], [], TITLE).axes[0]
+    assert axes.get_ylabel() == "Balanced accuracy (%)"
+    plain = draw_accuracy(frame, ["method"], []).axes[0]
     np.testing.assert_allclose(
         axes.lines[0].get_ydata(), np.asarray(plain.lines[0].get_ydata()) - 9.0
     )
@@ -55,12 +56,30 @@ def colour(line):
     return mcolors.to_hex(line.get_color())
 
 
+def curves(axes):
+    """The lines of means over rounds."""
+    return [
+        line
+        for line in axes.lines
+        if line.get_linewidth() == LINE_WIDTH and len(line.get_xdata()) > 2
+    ]
+
+
+def dots(axes):
+    """The points beside the curves, or in rows: x, y and colour."""
+    shown = [
+        line for line in axes.lines if line.get_marker() in MARKERS and line.get_markersize() > 3
+    ]
+    found = [line for line in shown if len(line.get_xdata()) == 1 and line not in curves(axes)]
+    return [(float(one.get_xdata()[0]), float(one.get_ydata()[0]), colour(one)) for one in found]
+
+
 def test_a_line_a_method_with_the_mean_over_seeds():
     methods = ["scaffold", "fedavg", "feddf"]
-    figure = draw_accuracy(runs(methods), ["method"], [], TITLE)
+    figure = draw_accuracy(runs(methods), ["method"], [])
     (axes,) = figure.axes
-    assert len(axes.lines) == len(methods)
-    for method, line in zip(methods, axes.lines, strict=True):
+    assert len(curves(axes)) == len(methods)
+    for method, line in zip(methods, curves(axes), strict=True):
         expected = [
             statistics.mean(accuracy(method, seed, round) for seed in (0, 1))
             for round in range(1, ROUNDS + 1)
@@ -70,8 +89,8 @@ def test_a_line_a_method_with_the_mean_over_seeds():
 
 
 def test_the_band_is_one_deviation_over_seeds():
-    figure = draw_accuracy(runs(["fedavg"], seeds=(0, 1, 2)), ["method"], [], TITLE)
-    (band,) = figure.axes[0].collections
+    figure = draw_accuracy(runs(["fedavg"], seeds=(0, 1, 2)), ["method"], [])
+    band = next(one for one in figure.axes[0].collections if isinstance(one, PolyCollection))
     vertices = band.get_paths()[0].vertices
     last = [accuracy("fedavg", seed, ROUNDS) for seed in (0, 1, 2)]
     heights = vertices[vertices[:, 0] == ROUNDS, 1]
@@ -81,77 +100,107 @@ def test_the_band_is_one_deviation_over_seeds():
 
 
 def test_a_single_seed_has_no_band():
-    figure = draw_accuracy(runs(["fedavg", "local"], [0], once=["local"]), ["method"], [], TITLE)
+    figure = draw_accuracy(runs(["fedavg", "local"], [0], once=["local"]), ["method"], [])
     assert len(figure.axes[0].collections) == 0
     assert len(figure.axes[0].patches) == 0
 
 
-def test_what_is_evaluated_once_is_a_dashed_horizontal_line_with_its_band():
-    frame = runs(["fedavg", "local"], once=["local"])
-    figure = draw_accuracy(frame, ["method"], [], TITLE)
+def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
+    frame = runs(["fedavg", "local"], seeds=(0, 1, 2), once=["local"])
+    figure = draw_accuracy(frame, ["method"], [])
     (axes,) = figure.axes
-    level, curve = axes.lines
-    values = [accuracy("local", seed, ROUNDS) for seed in (0, 1)]
-    assert level.get_linestyle() == "--"
-    assert set(level.get_ydata()) == {statistics.mean(values)}
-    assert curve.get_linestyle() == "-"
-    (band,) = axes.patches
-    assert band.get_height() == pytest.approx(2 * statistics.stdev(values))
+    assert len(curves(axes)) == 1
+    values = [accuracy("local", seed, ROUNDS) for seed in (0, 1, 2)]
+    x, y, _ = dots(axes)[-1]
+    assert y == pytest.approx(statistics.mean(values))
+    assert x > ROUNDS
+    bars = [one for one in axes.collections if not isinstance(one, PolyCollection)]
+    ends = bars[-1].get_segments()[0][:, 1]
+    assert np.ptp(ends) == pytest.approx(2 * statistics.stdev(values))
+    assert not axes.patches
+    assert "without a line are evaluated once" in describe_accuracy(frame, ["method"], [])
+
+
+def test_two_seeds_have_no_band():
+    frame = runs(["fedavg", "local"], once=["local"])
+    (axes,) = draw_accuracy(frame, ["method"], []).axes
+    assert not axes.collections
+    assert "single seeds" in describe_accuracy(frame, ["method"], [])
+
+
+def test_methods_of_the_same_course_are_all_seen(check_print):
+    methods = ["aaaa", "bbbb", "cccc", "dddd"]
+    figure = draw_accuracy(runs(methods, seeds=(0, 1, 2)), ["method"], [])
+    (axes,) = figure.axes
+    places = [x for x, _, _ in dots(axes) if x > ROUNDS]
+    assert len(places) == len(set(places)) == len(methods)
+    markers = [line for line in axes.lines if line.get_marker() in MARKERS]
+    spots = [spot for line in markers for spot in map(tuple, np.asarray(line.get_xydata()))]
+    assert len(spots) == len(set(spots))
+    styles = {str(line._dash_pattern) for line in curves(axes)}
+    assert len(styles) == len(methods)
+    check_print(figure)
 
 
 def test_the_legend_names_the_lines_in_the_order_of_the_runs_as_they_are_drawn():
     frame = runs(["local", "scaffold", "fedavg"], once=["local"])
-    figure = draw_accuracy(frame, ["method"], [], TITLE)
+    figure = draw_accuracy(frame, ["method"], [])
     legend = legend_of(figure)
     assert [text.get_text() for text in legend.get_texts()] == ["local", "scaffold", "fedavg"]
-    assert legend.get_title().get_text() == "method"
-    drawn = {(colour(line), line.get_linestyle()) for line in figure.axes[0].lines}
-    assert {(colour(line), line.get_linestyle()) for line in legend.get_lines()} == drawn
-    assert len(drawn) == 3
+    assert legend.get_title().get_text() == ""  # methods say themselves what they are
+    lines = [line.get_linestyle() != "None" for line in legend.get_lines()]
+    assert lines == [False, True, True]
+    drawn = [one for x, _, one in dots(figure.axes[0]) if x > ROUNDS]
+    assert [colour(line) for line in legend.get_lines()] == drawn
 
 
-def test_the_legend_does_not_cover_the_axes():
-    figure = draw_accuracy(runs(["fedavg", "a_method_of_a_long_name"]), ["method"], [], TITLE)
-    figure.draw_without_rendering()
-    assert legend_of(figure).get_window_extent().x0 > figure.axes[0].get_window_extent().x1
+def test_another_axis_of_lines_is_named():
+    frame = runs(["1", "2"]).rename(columns={"method": "K"})
+    assert legend_of(draw_accuracy(frame, ["K"], [])).get_title().get_text() == "K"
 
 
-def test_labels_say_what_is_measured_and_on_what():
-    figure = draw_accuracy(runs(["fedavg"]), ["method"], [], TITLE)
-    (axes,) = figure.axes
+def test_the_legend_does_not_cover_the_axes(check_print):
+    figure = draw_accuracy(runs(["fedavg", "a_method_of_a_long_name"]), ["method"], [])
+    check_print(figure)
+    assert legend_of(figure).get_window_extent().y1 < figure.axes[0].get_window_extent().y0
+
+
+def test_labels_say_what_is_measured_and_the_caption_on_what():
+    (axes,) = draw_accuracy(runs(["fedavg"]), ["method"], []).axes
     assert axes.get_xlabel() == "Round"
-    assert axes.get_ylabel() == "Top-1 accuracy, test (%)"
-    assert figure.get_suptitle() == TITLE
-    assert "2 seeds" in figure.get_supxlabel()
+    assert axes.get_ylabel() == "Top-1 accuracy (%)"
+    caption = describe_accuracy(runs(["fedavg"]), ["method"], [])
+    assert caption.startswith("Over rounds on test samples.")
+    assert "2 seeds" in caption
 
 
-def test_rounds_are_whole_numbers():
-    figure = draw_accuracy(runs(["fedavg"]), ["method"], [], TITLE)
-    figure.draw_without_rendering()
-    ticks = figure.axes[0].get_xticks()
-    assert len(ticks) > 1
-    assert all(float(tick).is_integer() for tick in ticks)
+def test_rounds_are_whole_numbers_and_the_end_is_beside_them(check_print):
+    figure = draw_accuracy(runs(["fedavg"]), ["method"], [])
+    check_print(figure)
+    *rounds, end = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert rounds == ["1", "2", "3", "4"]
+    assert end == "end"
 
 
 def test_further_axes_are_facets_on_one_scale():
     frame = runs(["fedavg", "scaffold"], alphas=(1.0, 0.1))
-    figure = draw_accuracy(frame, ["method"], ["alpha"], TITLE)
+    figure = draw_accuracy(frame, ["method"], ["alpha"])
     assert [axes.get_title() for axes in figure.axes] == ["alpha = 1", "alpha = 0.1"]
-    assert [len(axes.lines) for axes in figure.axes] == [2, 2]
+    assert [len(curves(axes)) for axes in figure.axes] == [2, 2]
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
     for axes, alpha in zip(figure.axes, (1.0, 0.1), strict=True):
         expected = statistics.mean(accuracy("fedavg", seed, ROUNDS, alpha) for seed in (0, 1))
-        assert axes.lines[0].get_ydata()[-1] == pytest.approx(expected)
+        assert curves(axes)[0].get_ydata()[-1] == pytest.approx(expected)
 
 
 def test_lowest_facet_of_each_column_has_the_round_axis():
     frame = runs(["fedavg"], alphas=(0.1, 0.2, 0.3, 0.4, 0.5))
-    figure = draw_accuracy(frame, ["method"], ["alpha"], TITLE)
+    figure = draw_accuracy(frame, ["method"], ["alpha"])
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "Round", "Round", "Round"]
 
 
 def test_an_axis_of_one_value_makes_no_facet():
-    figure = draw_accuracy(runs(["fedavg"]), ["alpha", "method"], [], TITLE)
+    figure = draw_accuracy(runs(["fedavg"]), ["alpha", "method"], [])
     assert [axes.get_title() for axes in figure.axes] == [""]
 
 
@@ -161,22 +210,40 @@ def test_lines_are_methods_wherever_they_stand_among_the_rows():
     assert line_axis(["model", "data"]) == "model"
 
 
-def test_without_a_course_over_rounds_there_is_no_round_axis():
-    frame = runs(["local", "pooled"], once=["local", "pooled"])
-    (axes,) = draw_accuracy(frame, ["method"], [], TITLE).axes
-    assert [line.get_linestyle() for line in axes.lines] == ["--", "--"]
-    assert axes.get_xlabel() == ""
-    assert len(axes.get_xticks()) == 0
+def test_without_a_course_over_rounds_methods_are_rows(check_print):
+    frame = runs(["local", "pooled"], once=["local", "pooled"], alphas=(0.1, 0.2))
+    figure = draw_accuracy(frame, ["method"], ["alpha"])
+    first, _ = figure.axes
+    assert [label.get_text() for label in first.get_yticklabels()] == ["local", "pooled"]
+    expected = [
+        statistics.mean(accuracy(one, seed, ROUNDS) for seed in (0, 1))
+        for one in ("local", "pooled")
+    ]
+    assert [x for x, _, _ in dots(first)] == pytest.approx(expected)
+    assert (first.get_xlabel(), figure.legends) == ("Top-1 accuracy (%)", [])
+    assert describe_accuracy(frame, ["method"], ["alpha"]).startswith("Last evaluated round on")
+    check_print(figure)
 
 
-def test_more_methods_than_the_palette_have_colours_of_their_own():
-    methods = [f"method_{i:02}" for i in range(14)]
-    (axes,) = draw_accuracy(runs(methods), ["method"], [], TITLE).axes
-    assert len({colour(line) for line in axes.lines}) == 14
+def test_many_methods_of_many_facets_fit(check_print):
+    methods = [f"method {i:02} (as released)" for i in range(14)]
+    figure = draw_accuracy(runs(methods, alphas=(0.01, 0.1, 1.0)), ["method"], ["alpha"])
+    check_print(figure)
+    axes = figure.axes[0]
+    assert len({(colour(line), str(line._dash_pattern)) for line in curves(axes)}) == 14
+
+
+def test_roles_are_named_in_words(check_print):
+    frame = pd.concat([runs(["fedavg"]).assign(role=role) for role in ("test", "test_own")])
+    frame = frame.assign(Role=frame["role"], run=frame["run"].astype(str) + frame["role"])
+    figure = draw_accuracy(frame, ["method"], ["Role"])
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["test samples", "test samples as each client prepares them"]
+    check_print(figure)
 
 
 def test_drawing_leaves_no_figure_open_and_no_style_behind():
     before = dict(pyplot.rcParams)
-    draw_accuracy(runs(["fedavg"]), ["method"], [], TITLE)
+    draw_accuracy(runs(["fedavg"]), ["method"], [])
     assert pyplot.get_fignums() == []
     assert dict(pyplot.rcParams) == before

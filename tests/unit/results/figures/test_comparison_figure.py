@@ -1,13 +1,13 @@
 import math
 
-import matplotlib.colors as mcolors
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import PathCollection
+from matplotlib.colors import same_color
 
 from fedstage.errors import FedstageError
-from fedstage.results.figures.comparison import draw_comparison
+from fedstage.results.figures.comparison import describe_comparison, draw_comparison
+from fedstage.results.figures.looks import looks_of
 
 NAN = math.nan
 
@@ -18,6 +18,7 @@ def table(**changes):
         "alpha": [1.0, 0.1, 1.0, 0.1],
         "top1_accuracy": [70.0, 60.0, 72.0, 65.0],
         "std": [1.0, 2.0, NAN, 4.0],
+        "seeds": [3, 3, 1, 3],
         "published": [88.5, 78.7, 89.1, NAN],
         "published_std": [0.3, NAN, 0.2, NAN],
     }
@@ -26,74 +27,88 @@ def table(**changes):
 
 def draw(given=None, rows=("method",), columns=("alpha",)):
     given = table() if given is None else given
-    return draw_comparison(given, list(rows), list(columns), "A title", "A note.")
+    return draw_comparison(given, list(rows), list(columns))
 
 
-def points(figure):
-    (axes,) = figure.axes
-    (scatter,) = [found for found in axes.collections if isinstance(found, PathCollection)]
-    return np.asarray(scatter.get_offsets())
+def points(axes, hollow=False):
+    """The x and y of each point."""
+    found = [line for line in axes.lines if line.get_marker() not in ("None", None, "|", "_")]
+    shown = [line for line in found if same_color(line.get_markerfacecolor(), "white") == hollow]
+    return [tuple(float(values[0]) for values in line.get_data()) for line in shown]
 
 
-def legend(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+def rows_of(axes):
+    return dict(
+        zip(axes.get_yticks(), (one.get_text() for one in axes.get_yticklabels()), strict=True)
+    )
 
 
-def test_a_point_a_cell_that_the_paper_has():
-    np.testing.assert_allclose(points(draw()), [[88.5, 70.0], [78.7, 60.0], [89.1, 72.0]])
+def test_a_row_a_method_and_a_facet_a_point_of_the_other_axes(check_print):
+    figure = draw()
+    one, other = figure.axes
+    assert [axes.get_title() for axes in figure.axes] == ["alpha = 1", "alpha = 0.1"]
+    assert rows_of(one) == {0: "fedavg", 1: "fedsdd"}
+    assert [x for x, _ in points(one)] == [70.0, 72.0]
+    assert [x for x, _ in points(one, hollow=True)] == [88.5, 89.1]
+    assert [x for x, _ in points(other)] == [60.0]  # the paper has no other
+    check_print(figure)
+
+
+def test_no_point_hides_another_where_all_agree():
+    same = table(top1_accuracy=[70.0] * 4, published=[70.0] * 4)
+    for axes in draw(same).axes:
+        heights = [y for hollow in (False, True) for _, y in points(axes, hollow)]
+        assert len(heights) == 4
+        assert np.diff(sorted(heights)).min() > 0.3
 
 
 def test_points_are_of_the_tables_metric():
     areas = table().rename(columns={"top1_accuracy": "auc"}).assign(auc=[75.0, 65.0, 77.0, 70.0])
-    figure = draw(areas)
-    np.testing.assert_allclose(points(figure), [[88.5, 75.0], [78.7, 65.0], [89.1, 77.0]])
-    (axes,) = figure.axes
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Published AUC (%)", "Measured AUC (%)")
+    first, _ = draw(areas).axes
+    assert [x for x, _ in points(first)] == [75.0, 77.0]
+    assert first.get_xlabel() == "AUC (%)"
 
 
 def test_bars_are_the_deviations_of_both():
-    (axes,) = draw().axes
-    segments = [s for c in axes.containers for bars in c.lines[2] for s in bars.get_segments()]
-    spans = {tuple(np.round(np.ravel(s), 3)) for s in segments if len(s) and np.isfinite(s).all()}
-    assert spans == {
-        (88.2, 70.0, 88.8, 70.0),
-        (88.9, 72.0, 89.3, 72.0),
-        (88.5, 69.0, 88.5, 71.0),
-        (78.7, 58.0, 78.7, 62.0),
+    spans = {
+        tuple(np.round(segment[:, 0], 3))
+        for axes in draw().axes
+        for bars in axes.collections
+        for segment in bars.get_segments()
     }
+    assert spans == {(69.0, 71.0), (88.2, 88.8), (88.9, 89.3), (58.0, 62.0)}
 
 
-def test_both_axes_show_the_same_range_with_the_line_of_agreement():
-    (axes,) = draw().axes
-    assert axes.get_xlim() == axes.get_ylim()
-    low, high = axes.get_xlim()
-    assert low < 58.0
-    assert high > 89.3
-    assert axes.get_aspect() == 1.0
-    (line,) = [line for line in axes.lines if line.get_linestyle() == "--"]
-    assert (line.get_xy1(), line.get_slope()) == ((0, 0), 1)
+def test_two_seeds_are_points_not_bars():
+    (axes, _) = draw(table(seeds=[2] * 4, published_std=[NAN] * 4)).axes
+    assert not axes.collections
+    assert "small points: single seeds" in describe_comparison(table(seeds=[2] * 4))
 
 
-def test_colours_are_methods_and_markers_the_other_axes():
-    figure = draw()
-    assert legend(figure) == ["fedavg", "fedsdd", "alpha = 1", "alpha = 0.1", "as published"]
-    handles = figure.legends[0].legend_handles
-    assert len({mcolors.to_hex(handle.get_color()) for handle in handles[:2]}) == 2
-    assert handles[2].get_marker() != handles[3].get_marker()
+def test_methods_look_as_in_the_other_figures_of_the_experiment():
+    given = table(published=[NAN, NAN, 89.1, 80.0])
+    colours = {line.get_color() for axes in draw(given).axes for line in axes.lines}
+    assert looks_of(["fedavg", "fedsdd"])["fedsdd"].colour in colours
+    assert looks_of(["fedavg", "fedsdd"])["fedavg"].colour not in colours
+    assert rows_of(draw(given).axes[0]) == {0: "fedsdd"}
 
 
-def test_an_axis_with_one_value_needs_no_marker():
-    assert legend(draw(table(alpha=[1.0] * 4))) == ["fedavg", "fedsdd", "as published"]
+def test_an_axis_with_one_value_makes_no_facet(check_print):
+    figure = draw(table(alpha=[1.0] * 4))
+    check_print(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["measured", "published"]
 
 
-def test_title_and_note_stand_around_it():
-    figure = draw()
-    assert figure.get_suptitle() == "A title"
-    assert figure.get_supxlabel() == "A note."
+def test_long_names_fit(check_print):
+    names = ["SCAFFOLD (as released)", "One-round averaging, all samples", "FENS (INT8)", "FedKD"]
+    given = table(method=names, alpha=[0.1] * 4, published=[80.0] * 4)
+    check_print(draw(given))
+    check_print(draw(pd.concat([given.assign(alpha=alpha) for alpha in (0.01, 0.05, 0.1)])))
 
 
 def test_without_any_published_number_there_is_no_figure():
-    with pytest.raises(FedstageError, match="A title: no cell has a published number"):
+    with pytest.raises(FedstageError, match="no cell has a published number"):
         draw(table(published=[NAN] * 4))
-    with pytest.raises(FedstageError, match="A title: no cell has a published number"):
+    with pytest.raises(FedstageError, match="no cell has a published number"):
         draw(table().drop(columns=["published", "published_std"]))

@@ -66,17 +66,17 @@ def test_runs_without_an_info_have_numbers():
 
 
 def test_the_figure_shows_names():
-    (axes,) = draw_partition({"": HISTOGRAM}, "t", 0, Names(CENTRES, CLASSES)).axes
+    (axes,) = draw_partition({"": HISTOGRAM}, Names(CENTRES, CLASSES)).axes
     assert ticks(axes) == [list(CENTRES), list(CLASSES)]
 
 
 def test_the_figure_shows_numbers_without_names():
-    (axes,) = draw_partition({"": HISTOGRAM}, "t", 0).axes
+    (axes,) = draw_partition({"": HISTOGRAM}).axes
     assert ticks(axes) == [["0", "1"], ["0", "1"]]
 
 
 def test_the_server_s_own_samples_are_named(info):
-    (axes,) = draw_partition({"": HISTOGRAM}, "t", 0, Names(("Basel",), CLASSES)).axes
+    (axes,) = draw_partition({"": HISTOGRAM}, Names(("Basel",), CLASSES)).axes
     assert ticks(axes)[0] == ["Basel", "server"]
 
 

@@ -5,10 +5,12 @@ import pytest
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.results.figures.partition import (
+    describe_partition,
     draw_partition,
     find_partitions,
     legend_samples,
     read_histogram,
+    ticks_of,
 )
 from fedstage.results.runs_file import Candidate, ExperimentRun, Part
 from fedstage.settings.lines import LocalLine
@@ -48,7 +50,7 @@ def areas(axes):
 
 def test_areas_are_proportional_to_samples():
     frame = histogram()
-    (axes,) = draw_partition({"": frame}, "t", 0).axes
+    (axes,) = draw_partition({"": frame}).axes
     drawn = areas(axes)
     assert len(drawn) == 12
     one = drawn[0, 0] / frame["samples"].iloc[0]
@@ -57,7 +59,7 @@ def test_areas_are_proportional_to_samples():
 
 
 def test_partitions_of_one_figure_share_the_scale_of_their_bubbles():
-    figure = draw_partition({"a": histogram(), "b": histogram(factor=3)}, "t", 0)
+    figure = draw_partition({"a": histogram(), "b": histogram(factor=3)})
     first, second = map(areas, figure.axes)
     assert second[2, 1] == pytest.approx(3 * first[2, 1])
     assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
@@ -65,7 +67,7 @@ def test_partitions_of_one_figure_share_the_scale_of_their_bubbles():
 
 def test_the_legend_shows_the_areas_of_its_numbers():
     frame = histogram(factor=10)
-    figure = draw_partition({"": frame}, "t", 0)
+    figure = draw_partition({"": frame})
     (legend,) = figure.legends
     one = areas(figure.axes[0])[0, 0] / frame["samples"].iloc[0]
     assert legend.get_title().get_text() == "Samples"
@@ -83,18 +85,17 @@ def test_the_legend_has_round_numbers_up_to_the_largest(most, samples):
     assert legend_samples(most) == samples
 
 
-def test_labels_and_title_say_axes_and_seed():
-    figure = draw_partition({"": histogram()}, "Digits", 7)
-    (axes,) = figure.axes
+def test_labels_say_axes_and_the_caption_the_seed():
+    (axes,) = draw_partition({"": histogram()}).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Client", "Class")
-    assert figure.get_suptitle() == "Digits\nPartition over clients (seed 7)"
+    assert "for seed 7" in describe_partition(1, 7)
     assert list(axes.get_xticks()) == [0, 1, 2, 3]
     assert list(axes.get_yticks()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("clients", "classes"), [(4, 3), (20, 10), (100, 10), (20, 100), (1, 2)])
 def test_every_bubble_lies_within_the_axes(clients, classes):
-    figure = draw_partition({"": histogram(clients, classes)}, "t", 0)
+    figure = draw_partition({"": histogram(clients, classes)})
     figure.draw_without_rendering()
     (axes,) = figure.axes
     frame = axes.get_window_extent()
@@ -104,10 +105,25 @@ def test_every_bubble_lies_within_the_axes(clients, classes):
     assert (centres + radii[:, None] < [frame.x1, frame.y1]).all()
 
 
+@pytest.mark.parametrize(("clients", "classes"), [(4, 3), (10, 10), (20, 10), (100, 10), (20, 100)])
+@pytest.mark.parametrize("partitions", [1, 3, 5])
+def test_ticks_do_not_overlap(clients, classes, partitions, check_print):
+    shown = {f"Data = cifar10, α = {i}": histogram(clients, classes) for i in range(partitions)}
+    check_print(draw_partition(shown))
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "ticks"),
+    [(10, 20, list(range(10))), (20, 12, list(range(0, 20, 2))), (100, 6, [0, 20, 40, 60, 80])],
+)
+def test_ticks_are_clients_that_there_are(count, most, ticks):
+    assert list(ticks_of(count, most)) == ticks
+
+
 def test_at_most_six_partitions_are_drawn_and_the_rest_is_told():
-    figure = draw_partition({str(i): histogram() for i in range(8)}, "t", 0)
+    figure = draw_partition({str(i): histogram() for i in range(8)})
     assert len(figure.axes) == 6
-    assert "6 of 8 partitions are shown" in figure.get_supxlabel()
+    assert "6 of 8 partitions are shown" in describe_partition(8, 0)
 
 
 def test_roles_are_counted_together(tmp_path):
@@ -160,6 +176,6 @@ def test_settings_that_vary_within_a_partition_do_not_label_it():
 
 
 def test_small_bubbles_are_drawn_over_large_ones():
-    (axes,) = draw_partition({"": histogram()}, "t", 0).axes
+    (axes,) = draw_partition({"": histogram()}).axes
     sizes = axes.collections[0].get_sizes()
     assert (np.diff(sizes) < 0).all()

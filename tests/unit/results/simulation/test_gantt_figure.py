@@ -1,8 +1,10 @@
+from itertools import pairwise
+
 from matplotlib.collections import PolyCollection
 
 from fedstage.plan.jobs import Job
 from fedstage.results.simulation.events import SERVER, Span
-from fedstage.results.simulation.figure import Panel, draw_gantt
+from fedstage.results.simulation.figure import Panel, draw_gantt, group_colours, luminance
 
 
 def span(place, start, end, worker=0):
@@ -20,7 +22,7 @@ def panel(label="a", away=None):
 
 
 def draw(*panels):
-    return draw_gantt(panels, 10.0, clients=3, servers=2, title="T", note="N")
+    return draw_gantt(panels, 10.0, clients=3, servers=2)
 
 
 def bars(axes):
@@ -78,3 +80,20 @@ def test_panels_stand_below_one_another_on_one_scale():
     assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
     assert {axes.get_xlim() for axes in figure.axes} == {(0, 10)}
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "Seconds"]
+
+
+def test_it_fits_a_page(check_print):
+    check_print(draw(panel("FedDF: 9.0 s a round"), panel("FedSDD: 7.1 s a round")))
+    check_print(draw(panel()))
+    check_print(draw_gantt([panel()] * 2, 10.0, clients=80, servers=2))
+
+
+def test_groups_are_told_apart_in_greyscale():
+    for groups in (1, 4, 8):
+        bright = sorted(map(luminance, group_colours(groups)))
+        assert all(after - before > 0.04 for before, after in pairwise(bright))
+
+
+def test_numbers_stand_where_there_is_room_only():
+    spans = {Job(12, 0, "local_training", "slot_0"): span(0, 0.0, 0.1)}
+    assert not draw(Panel("a", spans, {})).axes[0].texts

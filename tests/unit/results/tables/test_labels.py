@@ -15,6 +15,7 @@ from fedstage.results.tables.labels import (
     join_labels,
     join_points,
     mean_and_std,
+    name_points,
     place_for_people,
     settings_for_people,
     show_value,
@@ -178,3 +179,14 @@ def test_values_are_written_as_a_person_would(value, text):
 def test_several_axes_are_named_with_their_values():
     assert join_labels(["data", "alpha"], ["svhn", 0.1]) == "data = svhn, alpha = 0.1"
     assert join_labels([], []) == ""
+
+
+def test_points_are_named_shortly_in_figures():
+    frame = pd.DataFrame({"Data": ["cifar10"], "α": [0.1], "Evaluate": ["global_model"]})
+    assert name_points(frame, ["Data", "α"]) == ["cifar10, α = 0.1"]
+    assert name_points(frame, ["Evaluate"]) == ["global model"]
+    role = pd.DataFrame({"Role": ["test", "test_own"]})
+    assert name_points(role, ["Role"]) == [
+        "test samples",
+        "test samples as each client prepares them",
+    ]

@@ -1,0 +1,85 @@
+"""Points in rows: a row a method, with its name beside it, so that nothing lies over another."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fedstage.results.figures.looks import Look
+from fedstage.results.figures.seeds import Spread, draw_dot
+from fedstage.results.figures.style import SMALL, Facets
+from fedstage.results.tables.labels import METHOD, axis_label
+
+_ROW = 0.17  # inches
+_ASIDE = 0.19  # of a row: measured above, published below
+_EM = 0.6 / 72  # inches of a character of a name, for each point of its font
+_GREY = Look("0.35", "o", ())
+
+
+class Dot(NamedTuple):
+    """A point of a facet and row, and what is published of it, if anything is."""
+
+    facet: str
+    name: str
+    measured: Spread
+    published: Spread | None = None
+
+
+def draw_rows(
+    dots: Sequence[Dot],
+    names: Sequence[str],
+    looks: Mapping[str, Look],
+    label: str,
+    axis: str,
+) -> Figure:
+    """Draw points in rows, the first on top.
+
+    Parameters
+    ----------
+    dots : sequence of Dot
+        What to draw.
+    names : sequence of str
+        The rows, from top to bottom.
+    looks : mapping of str to Look
+        The look of each row.
+    label : str
+        Of the x axis, with its unit.
+    axis : str
+        The axis of the table that the rows are values of.
+    """
+    facets = list(dict.fromkeys(dot.facet for dot in dots))
+    compared = any(dot.published for dot in dots)
+    handles = _handles() if compared else ()
+    left = 0.35 + max(map(len, names)) * SMALL * _EM
+    grid = Facets(facets, _ROW * (len(names) + 0.4), handles, left=left, share_x=False)
+    for axes, facet in zip(grid.grid, facets, strict=True):
+        _draw(axes, [dot for dot in dots if dot.facet == facet], list(names), looks)
+    grid.label_axes(label, "" if axis in (METHOD, axis_label(METHOD)) else axis)
+    return grid.figure
+
+
+def _draw(axes: Axes, dots: Sequence[Dot], names: Sequence[str], looks: Mapping[str, Look]) -> None:
+    for dot in dots:
+        row, look = names.index(dot.name), looks[dot.name]
+        aside = _ASIDE if any(other.published for other in dots) else 0.0
+        draw_dot(axes, row - aside, dot.measured, look, across=True)
+        if dot.published:
+            draw_dot(axes, row + aside, dot.published, look, across=True, hollow=True)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.margins(x=0.08)
+    for row in range(1, len(names)):
+        axes.axhline(row - 0.5, color="0.93", linewidth=0.5, zorder=0)
+
+
+def _handles() -> tuple[Line2D, Line2D]:
+    return (
+        Line2D([], [], label="measured", **_GREY.point),
+        Line2D([], [], label="published", **_GREY.hollow),
+    )

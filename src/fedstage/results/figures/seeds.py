@@ -1,0 +1,134 @@
+"""What several seeds look like: a mean, and a deviation from three seeds on.
+
+Two seeds have no deviation worth drawing, so that both are shown instead.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import isnan, nan, sqrt
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.transforms import offset_copy
+
+from fedstage.results.figures.looks import MARKER_SIZE, Look
+from fedstage.results.runs_file import SEED
+
+FEWEST = 3  # seeds of which a deviation is drawn
+_BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
+_SINGLE: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.55}
+_SMALL: dict[str, Any] = {"marker": "o", "markersize": 1.5, "markeredgewidth": 0}
+_BESIDE = 0.5 * MARKER_SIZE + 1.2  # points from a mean to its seeds
+_MOST_MARKERS = 6  # of one curve
+
+
+class Spread(NamedTuple):
+    """The mean over seeds, with the deviation (n - 1) from three seeds on, or both of two seeds."""
+
+    mean: float
+    deviation: float = nan
+    singles: tuple[float, ...] = ()
+
+
+def spread_of(values: Sequence[float]) -> Spread:
+    """Return what is drawn of the values of several seeds."""
+    if len(values) >= FEWEST:
+        return Spread(fmean(values), stdev(values))
+    return Spread(fmean(values), singles=tuple(values) if len(values) > 1 else ())
+
+
+def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
+    """Return what is drawn of a cell of a table; of two seeds mean and deviation tell both.
+
+    A deviation of an unknown number of seeds (nan) is drawn: papers do not always tell.
+    """
+    if isnan(deviation) or seeds == 1:
+        return Spread(mean)
+    if seeds == FEWEST - 1:
+        aside = deviation / sqrt(2)
+        return Spread(mean, singles=(mean - aside, mean + aside))
+    return Spread(mean, deviation)
+
+
+def draw_dot(
+    axes: Axes, at: float, spread: Spread, look: Look, *, across: bool = False, hollow: bool = False
+) -> None:
+    """Draw the mean with a bar of one deviation, or two seeds as small points beside it.
+
+    `at` is x, or y where the values lie `across`.
+    """
+
+    def place(value: float) -> tuple[float, float]:
+        return (value, at) if across else (at, value)
+
+    if not isnan(spread.deviation):
+        bar: dict[str, Any] = {"xerr" if across else "yerr": spread.deviation}
+        axes.errorbar(
+            *place(spread.mean), **bar, fmt="none", ecolor=look.colour, elinewidth=0.9, capsize=1.6
+        )
+    options = look.hollow if hollow else look.point
+    axes.plot(*place(spread.mean), **options, zorder=3)
+    if spread.singles:
+        x, y = (0, -_BESIDE) if across else (_BESIDE, 0)
+        moved = offset_copy(axes.transData, axes.get_figure(root=True), x, y, units="points")
+        for single in spread.singles:
+            axes.plot(*place(single), **(look.point | _SMALL), transform=moved)
+
+
+def draw_curve(
+    axes: Axes, runs: pd.DataFrame, x: str, y: str, look: Look, turn: tuple[int, int] = (0, 1)
+) -> None:
+    """Draw the mean of runs that differ in their seed, with a band or thin lines of single seeds.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    runs : pandas.DataFrame
+        A row a seed and point, with the columns `x`, `y` and `seed`.
+    x, y : str
+        The columns to draw.
+    look : Look
+        Of the line.
+    turn : tuple of int
+        The position of the line, and the number of lines: they have their markers in turn, so
+        that no marker covers that of another line of the same course.
+    """
+    points = runs.groupby(x, sort=True)[y]
+    mean, deviation = points.mean(), points.std(ddof=1)
+    axes.plot(mean.index, mean, **look.line, zorder=2.5)
+    first, step = _markers(len(mean), *turn)
+    axes.plot(mean.index[first::step], mean.iloc[first::step], **look.point, zorder=3)
+    seeds = runs[SEED].nunique()
+    if seeds >= FEWEST:
+        ends = (mean - deviation, mean + deviation)
+        axes.fill_between(mean.index, *ends, color=look.colour, **_BAND)
+    elif seeds > 1:
+        for _, run in runs.sort_values(x).groupby(SEED):
+            axes.plot(run[x], run[y], color=look.colour, **_SINGLE)
+
+
+def _markers(points: int, position: int, lines: int) -> tuple[int, int]:
+    """Return the first point with a marker, and the step from one to the next."""
+    step = min(max(lines, -(-points // _MOST_MARKERS)), points)
+    return position * max(1, step // lines) % step, step
+
+
+def explain_seeds(counts: Iterable[int], bands: bool) -> str:
+    """Return what a caption says of the seeds of all lines or points, by their numbers of seeds.
+
+    `bands` says whether there are any: curves.
+    """
+    seeds = sorted(set(counts))
+    if seeds == [1]:
+        return "A single seed."
+    least, most = seeds[0], seeds[-1]
+    number = f"{most}" if least == most else f"{least} to {most}"
+    deviation = f"{'bands and bars' if bands else 'bars'}: ± 1 standard deviation (n − 1)"
+    single = f"{'thin lines and small points' if bands else 'small points'}: single seeds"
+    if least >= FEWEST:
+        return f"Mean over {number} seeds; {deviation}."
+    if most < FEWEST:
+        return f"Mean over {number} seeds; {single}."
+    return f"Mean over {number} seeds; {deviation}, from three seeds on; {single}, of two."

@@ -1,0 +1,75 @@
+"""A strip beside curves, in which every line has a place for a point with its interval.
+
+Runs that are evaluated once have only that; and curves that end at the same height do not hide one
+another there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from fedstage.results.figures.looks import Look
+from fedstage.results.figures.seeds import Spread, draw_dot
+
+_PLACE = 0.085  # inches between two places
+_LEAST, _SHARE = 0.5, 0.45  # of the strip: inches, and the most of the axes' width
+_TICKS = 5
+_RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The strip to the right of curves over rounds, in units of the x axis.
+
+    Parameters
+    ----------
+    first, last : float
+        The first and last round.
+    rule : float
+        Where the strip begins.
+    places : dict of float
+        The place of each line, by its name.
+    end : float
+        Where the axes end.
+    """
+
+    first: float
+    last: float
+    rule: float
+    places: Mapping[str, float]
+    end: float
+
+    @property
+    def middle(self) -> float:
+        """The middle of the strip."""
+        return (self.rule + self.end) / 2
+
+
+def strip_beside(first: float, last: float, names: Sequence[str], width: float) -> Strip:
+    """Return the strip beside rounds from `first` to `last` on axes some inches wide."""
+    inches = min(max(_LEAST, _PLACE * (len(names) + 1)), _SHARE * width)
+    span = max(last - first, 1)
+    a_inch = 1.06 * span / (width - inches)  # rounds, with a margin on both sides
+    rule = last + 0.03 * span
+    step = inches * a_inch / (len(names) + 1)
+    places = {name: rule + step * (place + 1) for place, name in enumerate(names)}
+    return Strip(first, last, rule, places, rule + inches * a_inch)
+
+
+def draw_strip(
+    axes: Axes, strip: Strip, spreads: Mapping[str, Spread], looks: Mapping[str, Look]
+) -> None:
+    """Draw a point for each line, and set the scale of the x axis."""
+    axes.axvline(strip.rule, **_RULE)
+    for name, spread in spreads.items():
+        draw_dot(axes, strip.places[name], spread, looks[name])
+    span = max(strip.last - strip.first, 1)
+    axes.set_xlim(strip.first - 0.03 * span, strip.end)
+    places = MaxNLocator(_TICKS, integer=True).tick_values(strip.first, strip.last)
+    rounds = [round(tick) for tick in places if strip.first <= tick <= strip.last]
+    axes.set_xticks([*rounds, strip.middle], [*map(str, rounds), "end"])
+    axes.xaxis.get_major_ticks()[-1].tick1line.set_visible(False)
+    axes.grid(visible=False, axis="x")

@@ -1,0 +1,56 @@
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from fedstage.results.figures.looks import COLOURS, looks_of
+
+#: Machado, Oliveira and Fernandes 2009, for the full deficiency: what such a reader sees.
+SEEN = {
+    "all": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def lab(colour, seen):
+    """Return a colour in CIELAB (D65), as it is seen."""
+    rgb = np.asarray(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(np.asarray(seen) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(np.asarray(to_xyz) @ linear / [0.9505, 1.0, 1.089] + 1e-9)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("reader", SEEN)
+def test_colours_are_told_apart_by_all_readers(reader):
+    seen = [lab(colour, SEEN[reader]) for colour in COLOURS]
+    nearest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
+    assert nearest > 10  # 2.3 is a difference that is just noticed
+
+
+def test_lines_are_told_apart_without_colours():
+    looks = list(looks_of([str(i) for i in range(24)]).values())
+    assert len({(look.marker, look.dashes) for look in looks}) == len(looks)
+    assert len({look.marker for look in looks[:9]}) == 9
+    assert len({(look.colour, look.marker) for look in looks}) == len(looks)
+
+
+def test_a_name_has_the_look_of_its_place():
+    few, many = looks_of(["a", "b"]), looks_of(["a", "b", "c"])
+    assert few == {name: many[name] for name in few}

@@ -1,0 +1,101 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from fedstage.results.figures.looks import looks_of
+from fedstage.results.figures.seeds import (
+    draw_curve,
+    draw_dot,
+    explain_seeds,
+    spread_of,
+    spread_of_cell,
+)
+
+LOOKS = looks_of(["a", "b", "c"])
+POINTS = range(1, 11)
+
+
+def runs(seeds):
+    rows = [
+        {"seed": seed, "round": t, "score": 10.0 * t + seed**2}
+        for seed in range(seeds)
+        for t in POINTS
+    ]
+    return pd.DataFrame(rows)
+
+
+def curve(seeds, turn=(0, 1)):
+    axes = Figure().subplots()
+    draw_curve(axes, runs(seeds), "round", "score", LOOKS["a"], turn)
+    return axes
+
+
+def test_three_seeds_have_a_band_of_one_deviation():
+    axes = curve(3)
+    (band,) = axes.collections
+    ends = band.get_paths()[0].vertices
+    last = [100.0, 101.0, 104.0]
+    heights = ends[ends[:, 0] == 10, 1]
+    assert heights.max() == pytest.approx(np.mean(last) + np.std(last, ddof=1))
+    assert heights.min() == pytest.approx(np.mean(last) - np.std(last, ddof=1))
+    assert len(axes.lines) == 2  # the mean, and its markers
+
+
+def test_two_seeds_have_no_band_but_lines_of_their_own():
+    axes = curve(2)
+    assert not axes.collections
+    mean, _, *singles = axes.lines
+    assert [list(one.get_ydata())[-1] for one in singles] == [100.0, 101.0]
+    assert list(mean.get_ydata())[-1] == 100.5
+    assert all(one.get_linewidth() < mean.get_linewidth() for one in singles)
+
+
+def test_one_seed_is_one_line():
+    axes = curve(1)
+    assert not axes.collections
+    assert len(axes.lines) == 2
+
+
+def test_lines_of_the_same_course_do_not_cover_their_markers():
+    seen = [tuple(curve(3, (turn, 3)).lines[1].get_xdata()) for turn in range(3)]
+    assert all(seen)
+    assert len({x for one in seen for x in one}) == sum(map(len, seen))
+
+
+def test_a_dot_has_a_bar_from_three_seeds_on_and_else_its_seeds():
+    axes = Figure().subplots()
+    draw_dot(axes, 1, spread_of([1.0, 2.0, 6.0]), LOOKS["a"])
+    (bar,) = axes.collections
+    assert np.ptp(bar.get_segments()[0][:, 1]) == pytest.approx(2 * np.std([1, 2, 6], ddof=1))
+    axes = Figure().subplots()
+    draw_dot(axes, 1, spread_of([1.0, 3.0]), LOOKS["a"])
+    assert not axes.collections
+    assert [float(line.get_ydata()[0]) for line in axes.lines] == [2.0, 1.0, 3.0]
+    assert len({str(line.get_transform()) for line in axes.lines}) == 2  # seeds beside the mean
+
+
+def test_cells_of_tables_tell_two_seeds_from_more():
+    assert spread_of_cell(2.0, math.sqrt(2), 2).singles == pytest.approx((1.0, 3.0))
+    assert spread_of_cell(2.0, 1.5, 3) == (2.0, 1.5, ())
+    assert spread_of_cell(2.0, 1.5, math.nan).deviation == 1.5  # as a paper reports it
+    assert math.isnan(spread_of_cell(2.0, math.nan, 1).deviation)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ([1], "A single seed."),
+        ([2, 2], "Mean over 2 seeds; thin lines and small points: single seeds."),
+        ([3], "Mean over 3 seeds; bands and bars: ± 1 standard deviation (n − 1)."),
+        (
+            [2, 5],
+            "Mean over 2 to 5 seeds; bands and bars: ± 1 standard deviation (n − 1), from three "
+            "seeds on; thin lines and small points: single seeds, of two.",
+        ),
+    ],
+)
+def test_captions_say_what_bands_are(counts, told):
+    assert explain_seeds(counts, bands=True) == told

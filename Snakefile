@@ -21,6 +21,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/session.smk"
 include: "workflow/rules/data.smk"
 
 
@@ -56,9 +57,6 @@ for target in filterfalse(workflow.is_rule, NAMED):
         input:
             files_of_target(target),
         localrule: True
-
-
-atexit.register(tell_unknown)
 
 
 onstart:

@@ -1,37 +1,25 @@
 """The configuration, checked, and the small functions that rules share."""
 
-import atexit
 import gc
 import logging
 import os
 import shlex
-import signal
 import sys
-import time
-from _thread import start_new_thread
 from functools import cache
 from itertools import filterfalse
 from pathlib import Path
-
-from snakemake.io import _IOFile
-from snakemake.logging import logger
-from snakemake.settings.enums import Quietness
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
-from fedstage.execution.faults import faults
 from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import clients_of, dropping_of, files_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
-from fedstage.experiments.disk_space import describe_size
-from fedstage.experiments.links import link_runs, linked
-from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
-from fedstage.experiments.targets import explain_unknown, named_targets, results_of
+from fedstage.experiments.targets import named_targets, results_of
 from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
@@ -45,8 +33,6 @@ from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
 from fedstage.storage.yaml_files import load_yaml
-
-STARTED = time.time()
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
 sys.setrecursionlimit(20000)
@@ -276,70 +262,6 @@ def drawn(name, caption, result):
     return [shown(f"{path}.png", caption, result), *(f"{path}.{kind}" for kind in FORMATS[1:])]
 
 
-# --- what is shown --------------------------------------------------------------------------------
-
-
-def hide_reasons():
-    """Keep the reasons of jobs, lists of up to hundreds of files, to dry runs and the log file."""
-    for handler in logger.handlers:
-        if handler.name == "DefaultStreamHandler":
-            handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
-
-
-def lift_rate_limit():
-    """Drop the limit of 100 jobs a second that snakemake has by default, not one of a user.
-
-    With a limit, the scheduler looks at all waiting jobs again a second after each time that it did
-    so, for each job that has finished: after n jobs n times a second, and soon all the time.
-    """
-    limit = workflow.scheduling_settings.max_jobs_per_timespan
-    if (limit.max_jobs, limit.timespan) == (100, 1):
-        workflow.scheduler.job_rate_limiter = None
-
-
-def schedule_greedily():
-    """Take the greedy scheduler, unless the command line names one.
-
-    The default one solves an integer program for each choice of jobs, in the scheduler's lock.
-    """
-    if workflow.scheduling_settings.scheduler == "ilp" and "--scheduler" not in ARGUMENTS:
-        workflow.scheduler._job_selector = workflow.scheduler.job_selector_greedy
-
-
-def stop_in_a_thread():
-    """Let a thread of its own act on SIGTERM.
-
-    Snakemake's handler waits for the scheduler's lock. It runs in the main thread, which may hold
-    the lock at this moment, and would then wait for ever.
-    """
-    stop = workflow.scheduler.exit_gracefully
-    signal.signal(signal.SIGTERM, lambda *_: start_new_thread(stop, ()))
-
-
-def hash_inputs_once():
-    """Remember the checksum of an input, as long as its time and size stay.
-
-    Snakemake computes the checksums of all inputs of a job anew for each of its outputs.
-    """
-    checksum, known = _IOFile.checksum, {}
-
-    async def remembered(file, threshold=None, force=False, algorithm=None):
-        if not await file.is_checksum_eligible(threshold):
-            return await checksum(file, threshold, force, algorithm)
-        status = os.stat(file.file)
-        key = (file.file, status.st_mtime_ns, status.st_size, algorithm)
-        if key not in known:
-            known[key] = await checksum(file, threshold, force, algorithm)
-        return known[key]
-
-    _IOFile.checksum = remembered
-
-
-def wanted():
-    """Return the files and rules that the command line names as targets."""
-    return workflow.dag_settings.targets or ()
-
-
 def files_of_target(target):
     """Return the files of a target: its results, and the metrics that they are made of.
 
@@ -347,38 +269,3 @@ def files_of_target(target):
     """
     metrics = [metrics_of(run) for run in trained_runs(CATALOGUE, target)]
     return [*metrics, *results_of(CATALOGUE, target)]
-
-
-def tell_unknown():
-    """Print a line on a target that there is not, below what Snakemake says of it."""
-    settings = workflow.dag_settings
-    asked = settings.targets if settings else ()
-    unknown = [one for one in asked if not workflow.is_rule(one) and not Path(one).exists()]
-    if line := explain_unknown(CATALOGUE, unknown):
-        print(f"\nfedstage: {line}", file=sys.stderr)
-
-
-def show_size():
-    """Print what the targets take on disk."""
-    print(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())), file=sys.stderr)
-
-
-def tell_faults():
-    """Print the faults of failed jobs once more, at the end: Snakemake has more to say first."""
-    failed = [job for one in workflow.scheduler.failed for job in getattr(one, "jobs", [one])]
-    logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in failed]
-    lines = faults(logs, STARTED)
-    if lines:
-        atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
-
-
-def show_tables():
-    """Print the targets' tables at the end of a run."""
-    for path in shown_tables(CATALOGUE, wanted()):
-        if Path(path).exists():
-            print(f"\n{path}\n\n{Path(path).read_text('utf-8')}", file=sys.stderr)
-
-
-def link_by_method():
-    """Make the links to the targets' runs, by method and seed, at the end of a run."""
-    explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())

@@ -235,7 +235,7 @@ def socket_path() -> str:
         for number in range(NAMES):
             folder = f"{base}/fedstage-{os.getuid()}" + (f"-{number}" if number else "")
             path = f"{folder}/{owner}.sock"
-            if len(os.fsencode(path)) > LONGEST or not make_folder(base, folder):
+            if len(os.fsencode(path)) > LONGEST or not make_folder(folder):
                 break
             if is_own(folder):
                 return path
@@ -246,16 +246,12 @@ def socket_path() -> str:
     )
 
 
-def make_folder(base: str, folder: str) -> bool:
-    """Make a folder in `base`, unless there is something of its name; return whether there is."""
-    if not os.path.isdir(base):
-        return False
+def make_folder(folder: str) -> bool:
+    """Make a folder, unless there is something of its name; return whether there is."""
     try:
         os.mkdir(folder, 0o700)
-    except FileExistsError:
-        return True
     except OSError:
-        return False
+        return os.path.lexists(folder)
     return True
 
 

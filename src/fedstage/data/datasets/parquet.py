@@ -172,12 +172,7 @@ def _class_names(files: Sequence[_File], label: str) -> tuple[str, ...]:
         if _stated_names(file, label) != stated:
             raise FedstageError(f"{file.path}: class names differ from those of {files[0].path}")
     highest = max(int(file.labels.max()) for file in files)
-    if stated is None and highest >= _MOST_CLASSES:
-        raise FedstageError(
-            f"{files[0].path.parent}: {label} = {highest}: classes are counted from 0 to the "
-            f"highest label, at most {_MOST_CLASSES - 1}; number them anew"
-        )
-    names = stated or tuple(str(index) for index in range(highest + 1))
+    names = stated or tuple(str(index) for index in range(min(highest + 1, _MOST_CLASSES)))
     for file in files:
         wrong = (file.labels < 0) | (file.labels >= len(names))
         if wrong.any():

@@ -154,7 +154,7 @@ BAD = {
     "no labels of images": pictures("data.label = 'label': no such column", images(label="y")),
     "a negative label": pictures("row 1: label = -1: must be 0..1", images((0, -1, 1, 1))),
     "an enormous label": pictures(
-        "label = 4611686018427387904: classes are", images((0, 2**62, 1, 1))
+        "row 1: label = 4611686018427387904: must be", images((0, 2**62, 1, 1))
     ),
     "labels of images that are fractions": pictures(
         "must be integer", images((0.0, 1.0, 0.5, 1.0))

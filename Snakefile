@@ -5,9 +5,18 @@ snakemake --cores all EXPERIMENT/SCALE                    any experiment
 snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
 """
 
+from pathlib import Path
+
 from snakemake.utils import min_version
 
+from fedstage.execution.faults import explained
+from fedstage.storage.yaml_files import load_yaml
+
 min_version("9.0")
+
+# Snakemake does not say where in it a fault is.
+if Path("config.yaml").is_file():
+    explained(load_yaml, Path("config.yaml"))
 
 
 configfile: "config.yaml"

@@ -17,6 +17,17 @@ def test_a_bad_setting_is_one_line(project):
     assert "common.smk" not in run.output
 
 
+def test_broken_yaml_is_told_with_its_place(project):
+    project.configure(clients=4)
+    with (project.path / "config.yaml").open("a") as file:
+        file.write("more: [1, 2\n")
+    run = project.call("--dry-run")
+    assert run.code == 1
+    line = run.output.splitlines()[-1]
+    assert line.startswith("fedstage: config.yaml: not valid YAML: ")
+    assert " line " in line
+
+
 WEIGHTS = {"file": "b.pth", "sha256": "0123456789abcdef"}
 
 

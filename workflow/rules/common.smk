@@ -10,9 +10,9 @@ from itertools import filterfalse
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
-from fedstage.errors import FedstageError
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
+from fedstage.execution.faults import explained
 from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
@@ -40,17 +40,6 @@ sys.setrecursionlimit(20000)
 logging.raiseExceptions = False
 # Nor is there much to collect among the objects of a graph, where Python would look for it often.
 gc.set_threshold(200_000, 50, 100)
-
-
-def explained(function, *arguments):
-    """Return what a function returns, or end with the one line of its error.
-
-    An exception of Snakemake's would stand between its place in this file and the way there.
-    """
-    try:
-        return function(*arguments)
-    except FedstageError as error:
-        sys.exit(f"fedstage: {error}")
 
 
 # What a command line names determines which experiments are read and how segments are cut. So jobs,

@@ -48,7 +48,7 @@ def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[
     if settings.division is not None:
         return train, test
     hint = "; put one there, or set data.test_fraction"
-    return _some(place, "train", train), _some(place, "test", test, hint)
+    return _some(place, "train", train, hint), _some(place, "test", test, hint)
 
 
 def _find(place: Path, prefix: str) -> list[Path]:

@@ -1,11 +1,26 @@
-"""The lines with which failed jobs end, so that they may stand last, below Snakemake's own."""
+"""One line for a fault: of the Snakefile, or of failed jobs, last and below Snakemake's own."""
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+from fedstage.errors import FedstageError
 
 _FAULT = re.compile(r"fedstage \w+: ")
 _MOST = 5
+
+
+def explained(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns, or end the process with the one line of its error.
+
+    An exception of Snakemake's would stand between its place in the Snakefile and the way there.
+    """
+    try:
+        return function(*arguments)
+    except FedstageError as error:
+        sys.exit(f"fedstage: {error}")
 
 
 def faults(failed: Iterable[tuple[str, Path | None]], since: float) -> list[str]:

@@ -45,6 +45,8 @@ from fedstage.storage.yaml_files import load_yaml
 
 T = TypeVar("T")
 
+#: How many names a fault lists.
+_FEW = 12
 #: Options of snakemake whose value may be the name of a folder.
 _OF_FOLDERS = ("-d", "--directory", "--profile", "--workflow-profile")
 
@@ -92,8 +94,6 @@ def load_catalogue(
     every = experiment_names(checked, folder)
     arguments = with_scales(arguments, every)
     names = named_experiments(checked, every, arguments)
-    if names is None:
-        return _resolve_sound(checked, folder, every, set())
     catalogue = resolve_all(checked, folder, names)
     known = {*names, *(name for kind in FOLDERS for name in getattr(catalogue, kind))}
     if set(re.findall(r"\bresults/\w+/([^/\s'\"]+)", arguments)) <= known:
@@ -124,11 +124,15 @@ def resolve_alone(config: Config, folder: Path, name: str) -> Catalogue:
     return resolve_all(config.model_copy(update={"targets": [f"{name}/*"]}), folder, [name])
 
 
-def named_experiments(config: Config, known: Collection[str], arguments: str) -> set[str] | None:
-    """Return the experiments that a target or an argument names, None if a target names none."""
+def named_experiments(config: Config, known: Collection[str], arguments: str) -> set[str]:
+    """Return the experiments that a target or an argument names.
+
+    FedstageError if a target names none, before any is resolved.
+    """
     targets = [fnmatch.filter(known, split_target(target)[0]) for target in config.targets]
-    if not all(targets):
-        return None
+    for target, found in zip(config.targets, targets, strict=True):
+        if not found:
+            raise _unknown(target, known, split_target(target)[0])
     asked = {name for name in known if re.search(rf"\b{name}/|experiment={name},", arguments)}
     return asked.union(*targets)
 
@@ -251,9 +255,17 @@ def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     known = {"/".join(key): "/".join(key).removesuffix("/default") for key in runs}
     found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
     if not found:
-        listed = ", ".join(sorted(known.values()))
-        raise FedstageError(
-            f"config.yaml: targets = {target!r}: unknown; use one of {listed}"
-            f"{suggest(target, known.values())}"
-        )
+        name = split_target(target)[0]
+        scales = [shown for (one, _), shown in zip(runs, known.values(), strict=True)
+                  if one == name]  # fmt: skip
+        raise _unknown(target, scales or known.values(), target)
     return found
+
+
+def _unknown(target: str, known: Collection[str], nearest: str) -> FedstageError:
+    """Return the fault of a target, with what it may be, or where that stands if it is much."""
+    few = len(known) <= _FEW
+    listed = f"use one of {', '.join(sorted(known))}" if few else "see `fedstage list experiments`"
+    return FedstageError(
+        f"config.yaml: targets = {target!r}: unknown; {listed}{suggest(nearest, known)}"
+    )

@@ -99,6 +99,8 @@ def _bytes_of(tensor: "torch.Tensor") -> memoryview:
     import torch
 
     flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if not len(flat):
+        return memoryview(b"")  # an empty array may have a stride of 0, which has no other view
     return flat.view(torch.uint8).numpy().data
 
 

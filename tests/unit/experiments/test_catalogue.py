@@ -207,6 +207,26 @@ def test_unknown_target_lists_the_known_ones(tmp_path):
     )
 
 
+def test_many_targets_are_not_listed():
+    with pytest.raises(FedstageError) as caught:
+        load_catalogue({"targets": ["fedsdd_tabel5"]}, WORKFLOW, "")
+    assert str(caught.value) == (
+        "config.yaml: targets = 'fedsdd_tabel5': unknown; see `fedstage list experiments`; "
+        "did you mean 'fedsdd_table5'?"
+    )
+
+
+def test_of_a_known_experiment_the_scales_are_listed():
+    told = r"'fedsdd_table5/tiny': unknown; use one of (fedsdd_table5/\w+(, )?){3}"
+    with pytest.raises(FedstageError, match=told):
+        load_catalogue({"targets": ["fedsdd_table5/tiny"]}, WORKFLOW, "")
+
+
+def test_an_unknown_target_is_found_before_experiments_are_resolved(tmp_path):
+    with pytest.raises(FedstageError, match="targets = 'nonsuch': unknown"):
+        loaded(tmp_path, "", ["broken", "nonsuch"])
+
+
 def test_targets_may_be_files_of_the_folder(tmp_path):
     catalogue = load(tmp_path, {"b": experiment()}, targets=["b/mini", "a"])
     assert catalogue.config.targets == ["b/mini", "a"]
@@ -373,7 +393,7 @@ def test_targets_can_be_patterns(targets, found):
 
 
 def test_a_pattern_names_something():
-    told = r"targets = 'fedsdd_t\*/nonsuch': unknown; use one of "
+    told = r"targets = 'fedsdd_t\*/nonsuch': unknown; see `fedstage list experiments`"
     with pytest.raises(FedstageError, match=told):
         load_catalogue({"targets": ["fedsdd_t*/nonsuch"]}, WORKFLOW, "")
 

@@ -383,3 +383,10 @@ def test_reading_a_table_imports_neither_torch_nor_pandas(table_file):
         [sys.executable, "-c", code, str(table_file)], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_an_empty_array_of_any_stride_is_written(tmp_path):
+    labels = torch.zeros(3, dtype=torch.int64).as_strided((0,), (0,))
+    save_tensors(tmp_path / "a.safetensors", {"labels": labels})
+    loaded, _ = load_tensors(tmp_path / "a.safetensors")
+    assert loaded["labels"].shape == (0,)

@@ -118,7 +118,7 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
     Raises
     ------
     FedstageError
-        If its type is another, or differs between files.
+        If its type is another, or differs between files, or if texts stand among numbers.
     """
     kinds = {}
     for path, table in files:
@@ -137,8 +137,32 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
     columns = [table.column(name) for _, table in files]
     order = np.arange(sum(rows for _, rows in places))
     if categorical or kinds.keys() & {"text", "boolean"}:
-        return Column(name, [text for one in columns for text in _texts(one)], places, order)
+        texts = [text for one in columns for text in _texts(one)]
+        column = Column(name, texts, places, order)
+        if not categorical:
+            _check_strays(column, texts)
+        return column
     return Column(name, np.concatenate([_numbers(one) for one in columns]), places, order)
+
+
+def _check_strays(column: Column, texts: Sequence[str | None]) -> None:
+    """Refuse a text among numbers, which would make a category of each number."""
+    strays = [row for row, text in enumerate(texts) if text is not None and not _is_number(text)]
+    numbers = sum(text is not None for text in texts) - len(strays)
+    if strays and numbers >= len(strays):
+        row = strays[0]
+        raise FedstageError(
+            f"{column.where(row)}: {column.name} = {texts[row]!r}: a text among numbers; give a "
+            "number, or name the column in data.categorical"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def kind_of(kind: pa.DataType) -> str | None:

@@ -254,4 +254,5 @@ def _decode_row(file: _File, encoded: pa.ChunkedArray, size: int | None, row: in
     try:
         return decode(image, size)
     except UNDECODABLE as error:
-        raise FedstageError(f"{file.path}: row {row}: cannot decode the image ({error})") from None
+        told = str(error).partition(" <_io")[0]  # an address in memory
+        raise FedstageError(f"{file.path}: row {row}: cannot decode the image ({told})") from None

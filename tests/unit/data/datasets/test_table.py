@@ -368,6 +368,27 @@ def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
     table[3][0] = "about 3"
     for part in ("train", "test"):
         write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
+    told = "mine/train.csv: row 3: age = 'about 3': a text among numbers; give a number, or name"
+    assert told in refused(tmp_path)
+    write(tmp_path / "mine/train.csv", table[:3], ["age", "outcome", "centre"])
+    write(tmp_path / "mine/test.csv", table[:5], ["age", "outcome", "centre"])
+    assert "must be of one type" in refused(tmp_path)
+    write(tmp_path / "mine/train.csv", table[:5], ["age", "outcome", "centre"])
+    assert "train.csv: row 3: age = 'about 3': a text among numbers" in refused(tmp_path)
+    assert len(load(tmp_path, categorical=["age"]).feature_names) == 5
+
+
+def test_numbers_among_texts_are_categories(tmp_path):
+    for part in ("train", "test"):
+        table = [["0", "ill", "a"], ["I", "well", "a"], ["II", "ill", "a"]]
+        write(tmp_path / f"mine/{part}.csv", table, ["grade", "outcome", "centre"])
+    assert load(tmp_path).feature_names == ("grade=0", "grade=I", "grade=II")
+
+
+def test_a_text_in_each_row_is_refused(tmp_path):
+    table = [[f"n{n}", "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
+    for part in ("train", "test"):
+        write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
     assert f"column 'age': {MOST_CATEGORIES + 1} categories" in refused(tmp_path)
 
 
@@ -377,7 +398,7 @@ def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
         write(tmp_path / f"mine/{part}.csv", [], ["x", "outcome"])
         with (tmp_path / f"mine/{part}.csv").open("a") as file:
             file.write(f"{lines}\nfew,a\n")
-    assert "column 'x': 200001 categories" in refused(tmp_path, client_column=None)
+    assert "row 200000: x = 'few': a text among numbers" in refused(tmp_path, client_column=None)
 
 
 def test_constant_features_only(folder):
@@ -389,7 +410,8 @@ def test_constant_features_only(folder):
 def test_missing_folder_and_files(tmp_path):
     assert "mine: no such folder; data.folder is below the data folder" in refused(tmp_path)
     (tmp_path / "mine").mkdir()
-    assert refused(tmp_path).endswith("has no train*.csv or train*.parquet")
+    hint = "has no train*.csv or train*.parquet; put one there, or set data.test_fraction"
+    assert refused(tmp_path).endswith(hint)
     write(tmp_path / "mine/train.csv", TRAIN)
     hint = "has no test*.csv or test*.parquet; put one there, or set data.test_fraction"
     assert refused(tmp_path).endswith(hint)

@@ -137,6 +137,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
             *judged,
         ],
         "clients": files("clients"),
+        "report": files("report", ("html",)),
         "round_times": [*files("round_times"), *judged],
     }
     return list(dict.fromkeys(path for result in definition.results for path in every[result]))

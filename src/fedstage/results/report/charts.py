@@ -6,10 +6,11 @@ from typing import Any
 import pandas as pd
 
 from fedstage.results.figures.accuracy import line_axis, varying_axes
+from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.names import Names, name_of
 from fedstage.results.figures.partition import legend_samples
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import METRICS, join_labels, show_value
+from fedstage.results.tables.labels import METRICS, name_points, show_value
 from fedstage.results.tables.runs import RUN, last_rounds
 from fedstage.settings.scores import Metric
 
@@ -18,9 +19,6 @@ Spec = dict[str, Any]
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _MOST_SEEDS = 6000  # values; with more, only means are drawn
 _FACETS_A_ROW = 3
-#: For colour-blind readers: Okabe and Ito's, without the yellow, which is too light for lines.
-_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"]
-_MANY_COLOURS = {"scheme": "tableau20"}
 _CONFIG = {
     "font": "system-ui, sans-serif",
     "axis": {
@@ -74,7 +72,7 @@ def curves_spec(
         "y": _measured(metric),
         "color": _by_line(frame, "color"),
     }
-    return _faceted(frame, values, {"layer": layers, "encoding": shared, **_size(frame, 520, 320)})
+    return _faceted(frame, values, {"layer": layers, "encoding": shared, **_size(frame)})
 
 
 def last_spec(
@@ -99,10 +97,9 @@ def last_spec(
     shared = {
         "x": _measured(metric),
         "y": {"field": "line", "type": "nominal", "sort": order, "title": None},
-        "color": {"value": _COLOURS[0]},
+        "color": {"value": COLOURS[0]},
     }
-    width = _size(frame, 520, 0)["width"]
-    size = {"width": width, "height": {"step": 24}}
+    size = _size(frame) | {"height": {"step": 24}}
     return _faceted(frame, values, {"layer": layers, "encoding": shared, **size})
 
 
@@ -116,7 +113,7 @@ def partition_spec(histograms: Mapping[str, pd.DataFrame], names: Names) -> Spec
     clients, classes = (1 + max(int(row[key]) for row in values) for key in ("client", "class"))
     across, down = _cell(clients, 900 if len(histograms) == 1 else 300), _cell(classes, 420)
     spec = {
-        "mark": {"type": "circle", "opacity": 0.75, "color": _COLOURS[0]},
+        "mark": {"type": "circle", "opacity": 0.75, "color": COLOURS[0]},
         "width": across * clients,
         "height": down * classes,
         "encoding": {
@@ -158,8 +155,8 @@ def _placed(frame: pd.DataFrame, axes: Sequence[str], lines: Sequence[str]) -> p
     """Add the line and the facet of each row."""
     line = line_axis(lines)
     others = [axis for axis in varying_axes(frame, axes) if axis != line]
-    facets = [join_labels(others, row) for row in frame[others].itertuples(index=False, name=None)]
-    return frame.assign(line=[show_value(value) for value in frame[line]], facet=facets)
+    named = [show_value(value) for value in frame[line]]
+    return frame.assign(line=named, facet=name_points(frame, others))
 
 
 def _means(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
@@ -191,7 +188,7 @@ def _by_line(frame: pd.DataFrame, channel: str) -> Spec:
     lines = list(dict.fromkeys(frame["line"]))
     scale: Spec = {"domain": lines}
     if channel == "color":
-        scale |= {"range": _COLOURS} if len(lines) <= len(_COLOURS) else _MANY_COLOURS
+        scale["range"] = list(COLOURS)
     return {"field": "line", "type": "nominal", "scale": scale, "legend": {"title": None}}
 
 
@@ -228,9 +225,11 @@ def _cell(count: int, most: int) -> float:
     return min(26.0, max(2.0, most / count))
 
 
-def _size(frame: pd.DataFrame, width: int, height: int) -> Spec:
-    alone = frame["facet"].nunique() == 1
-    return {"width": width if alone else 230, "height": height if alone else 170}
+def _size(frame: pd.DataFrame) -> Spec:
+    """Return the pixels of a facet, of which up to three stand side by side."""
+    facets = frame["facet"].nunique()
+    width = {1: 640, 2: 380}.get(facets, 250)
+    return {"width": width, "height": round(width * (0.5 if facets == 1 else 0.65))}
 
 
 def _faceted(frame: pd.DataFrame, values: list[dict[str, Any]], spec: Spec) -> Spec:

@@ -12,7 +12,7 @@ nav ul { columns: 2; padding-left: 1.2em; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15em 1.2em; margin: .6em 0; }
 dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
 code, pre { font: 13px/1.45 ui-monospace, monospace; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f6f6f6; padding: .6em .8em;
+pre { overflow-x: auto; background: #f6f6f6; padding: .6em .8em;
   margin: .4em 0; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .8em 0; font-variant-numeric: tabular-nums; }
@@ -35,7 +35,7 @@ summary { cursor: pointer; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
   th.sorts::after, .vega-embed details { display: none !important; content: none; }
-  .wide { overflow: visible; }
+  .wide { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   h2 { break-after: avoid; } .chart, tr, dl { break-inside: avoid; }
 }
 """

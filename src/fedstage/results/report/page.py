@@ -30,6 +30,7 @@ def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) ->
     contents = "".join(
         f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections
     )
+    library = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]  # its default
     body = [
         part
         for one in sections
@@ -46,7 +47,7 @@ def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) ->
             f'<nav aria-label="Contents"><ul>{contents}</ul></nav>',
             *body,
             f"<script>{SORTING}</script>",
-            f'<script type="module">{vl_convert.javascript_bundle(None)}</script>',
+            f'<script type="module">{library}</script>',
             f'<script type="module">{DRAWING}</script>',
             "</body></html>",
             "",

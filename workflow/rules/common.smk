@@ -16,7 +16,7 @@ from fedstage.execution.faults import explained
 from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, state_rounds, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
-from fedstage.experiments.descriptions import clients_of, dropping_of, files_of
+from fedstage.experiments.descriptions import claims_on, clients_of, dropping_of, files_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
 from fedstage.experiments.targets import named_targets, results_of
@@ -221,6 +221,13 @@ def measurements(wildcards):
     return [
         "results/{}/{experiment}/{scale}.runs.parquet".format(kind, **wildcards) for kind in kinds
     ]
+
+
+def claims_of(wildcards):
+    """Return the description of the claims on an experiment, if there are any."""
+    if not claims_on(CATALOGUE, wildcards.experiment):
+        return []
+    return "results/descriptions/{experiment}/{scale}.claims.json".format(**wildcards)
 
 
 def timed_metrics(wildcards):

@@ -124,6 +124,29 @@ rule claims:
         " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
 
 
+# The records that it shows are those of the jobs that made the metrics.
+rule report:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics", "over_rounds"),
+        partitions=of_runs("partition"),
+        infos=of_runs("info"),
+        participants=lambda w: dropping_of(CATALOGUE, w.experiment, w.scale),
+        definitions=claims_of,
+        measurements=lambda w: measurements(w) if claims_of(w) else [],
+    output:
+        f"results/report/{AT}.html",
+    log:
+        f"results/logs/report/{AT}.log",
+    params:
+        source=stage_fingerprint("report"),
+    message:
+        "report on {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage report --log {log} --fingerprint {params.source} --runs {input.runs}"
+        " --definitions {input.definitions} --measurements {input.measurements} --output {output}"
+
+
 rule communication:
     input:
         runs=f"results/descriptions/{AT}.runs.json",

@@ -1,7 +1,8 @@
-"""Commands about what there is and what was made: list, compare, completion."""
+"""Commands about what there is, what was made and what runs: list, compare, watch, completion."""
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -46,6 +47,21 @@ def compare_rows(arguments: Sequence[str]) -> str:
     return write(compare(given.target, given.rows, metric=given.metric))
 
 
+def watch_run(arguments: Sequence[str]) -> str:
+    """Show ``fedstage watch`` until the run ends; return the last look."""
+    from fedstage.execution.watch import watch
+
+    about = "Show what runs in a working folder, what is left, how long it takes, and the losses."
+    parser = argparse.ArgumentParser(prog="fedstage watch", description=about)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="by default this one")
+    parser.add_argument("--every", type=float, default=2.0, help="seconds between two looks")
+    parser.add_argument("--once", action="store_true", help="look once, and end")
+    given = parser.parse_args(arguments)
+    with suppress(KeyboardInterrupt):
+        return watch(given.folder, given.every, given.once)
+    return ""
+
+
 def completion(arguments: Sequence[str]) -> str:
     """Return the script of ``fedstage completion bash``."""
     parser = argparse.ArgumentParser(
@@ -64,5 +80,6 @@ def completion(arguments: Sequence[str]) -> str:
 COMMANDS: dict[str, Callable[[Sequence[str]], str]] = {
     "list": list_what_there_is,
     "compare": compare_rows,
+    "watch": watch_run,
     "completion": completion,
 }

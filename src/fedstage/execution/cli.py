@@ -58,11 +58,10 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     timings = Timings(startup=time.perf_counter() - started)
     try:
         with (
-            noticing(name) as notices,
+            noticing(name, sys.stderr) as notices,
             explain_out_of_memory(name, options.get("line"), options.get("slots")),
         ):
             stage(**options)
-        sys.stderr.write(notices.getvalue())
         if log is not None:
             command = f"fedstage {name} {' '.join(arguments)}"
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
@@ -229,6 +228,7 @@ def _usage(command: str) -> int:
     print("fedstage verify [TARGET]: whether files of finished jobs are what they say")
     print(f"fedstage list {'|'.join(at_hand.KINDS)} [TARGET]: what there is")
     print("fedstage compare TARGET [--rows ROW ...]: which rows of a table differ")
+    print("fedstage watch [FOLDER]: what runs, what is left, and how training goes")
     print("fedstage completion bash: what completes these commands in a shell")
     return 0 if command in ("--help", "-h") else 2
 

@@ -1,20 +1,31 @@
-"""What a stage warns of while it succeeds: on the terminal, and in the job's log."""
+"""What a stage tells while it runs: on the terminal at once, and in the job's log.
+
+Warnings, and how training goes: losses of rounds, accuracies on validation samples.
+"""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
+from typing import TextIO
 
 
 @contextmanager
-def noticing(command: str) -> Iterator[StringIO]:
-    """Give a text to which every warning of the package's loggers is added, a line each."""
+def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
+    """Give a text to which every notice of the package's loggers is added, a line each.
+
+    With a `stream` each stands there as soon as it is told.
+    """
     text, logger = StringIO(), logging.getLogger("fedstage")
-    handler = logging.StreamHandler(text)
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter(f"fedstage {command}: %(message)s"))
-    logger.addHandler(handler)
+    handlers = [logging.StreamHandler(one) for one in (text, stream) if one is not None]
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter(f"fedstage {command}: %(message)s"))
+        logger.addHandler(handler)
     try:
         yield text
     finally:
-        logger.removeHandler(handler)
+        logger.setLevel(level)
+        for handler in handlers:
+            logger.removeHandler(handler)

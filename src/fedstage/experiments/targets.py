@@ -10,8 +10,8 @@ from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
 from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.experiments.library import experiment_names
-from fedstage.plan.identity import aggregator_id, line_id, local_id, student_id
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.identity import line_id
+from fedstage.plan.line_ids import line_ids
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.sharing import normalised, undistilled
@@ -96,7 +96,7 @@ def cohorts_of(
 
 def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
     """Whether a run's experiment and scale, or the id of one of its lines, stands in a text."""
-    ids = (name for part in run.chain() for name in _ids(part.line))
+    ids = (name for part in run.chain() for name in line_ids(part.line))
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
 
@@ -104,15 +104,6 @@ def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
 def _shared(line: Line | LocalLine | OneShotLine) -> Line | LocalLine | OneShotLine:
     """Return the line whose rounds other runs may share."""
     return undistilled(line) if isinstance(line, Line) else line
-
-
-def _ids(line: Line | LocalLine | OneShotLine) -> list[str]:
-    if isinstance(line, LocalLine):
-        return [local_id(line)]
-    if isinstance(line, OneShotLine):
-        taught = [student_id(line)] if line.distillation is not None else []
-        return [*taught, aggregator_id(line), local_id(local_line(line))]
-    return [line_id(line), line_id(undistilled(line))]
 
 
 def results_of(catalogue: Catalogue, target: str) -> list[str]:
@@ -146,6 +137,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
             *judged,
         ],
         "clients": files("clients"),
+        "report": files("report", ("html",)),
         "round_times": [*files("round_times"), *judged],
     }
     return list(dict.fromkeys(path for result in definition.results for path in every[result]))

@@ -136,6 +136,9 @@ STAGES: dict[str, Stage] = {
     "clients": _result(
         "put the accuracies of clients and classes into a table", ("csv", "markdown")
     ),
+    "report": _result(
+        "show table, curves, partition, claims and their origin in one HTML file", ("output",)
+    ),
     "forgetting": _result(
         "list what still contains clients that aggregators have forgotten", ("markdown", "csv")
     ),

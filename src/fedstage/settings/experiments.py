@@ -53,12 +53,13 @@ Result = Literal[
     "round_times",
     "retention",
     "clients",
+    "report",
 ]
 MEASURED: frozenset[Result] = frozenset(
-    {"table", "figures", "communication", "round_times", "retention", "clients"}
+    {"table", "figures", "communication", "round_times", "retention", "clients", "report"}
 )
 #: What can be made of runs of any kind; the other results need rounds.
-OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication"})
+OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication", "report"})
 
 
 #: What a paper may report of communication: the memory that predictions need, and the parameters
@@ -187,5 +188,5 @@ class Experiment(Settings):
         ):
             yield (
                 f"table.metric = {self.table.metric!r}: needs results = [round_times], and neither "
-                "table nor figures, nor communication, which are of accuracies"
+                "table nor figures, nor communication or report, which are of accuracies"
             )

@@ -116,12 +116,24 @@ def aggregation(
         weights = state_of(model)
     metadata["samples"] = sum(update.metadata["samples"] for update in group_round.answered)
     save_tensors(output, weights, metadata)
+    _tell_loss(group_round.answered, metadata, line.parent.name)
     _tell_dropped(received, metadata)
     columns = _columns(received) | traffic(group_round)
     columns["distance"] = relative_distances([one.weights for one in received], parameters)
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, together(next_client_state(group_round), memory), metadata)
+
+
+def _tell_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> None:
+    """Tell the training loss of a round, the mean over its participants' samples."""
+    samples = sum(update.metadata["samples"] for update in answered)
+    if samples:
+        losses = (update.metadata["loss"] * update.metadata["samples"] for update in answered)
+        _LOGGER.info(
+            "round %d, group %d: training loss %.4f, %d participants (%s)",
+            place["round"], place["group"], sum(losses) / samples, len(answered), line,
+        )  # fmt: skip
 
 
 def _tell_dropped(received: Sequence[Update], place: dict[str, int]) -> None:

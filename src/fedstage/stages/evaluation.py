@@ -1,5 +1,6 @@
 """Stage `evaluation`: score a line's global models, or an ensemble, in all its rounds at once."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterator
 from operator import itemgetter
@@ -23,6 +24,8 @@ from fedstage.stages.inputs import begin, read_evaluated
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
+
+_LOGGER = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 RoundLogits = Iterator[tuple[int, torch.Tensor]]
@@ -78,6 +81,12 @@ def evaluation(
         for round, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
+    if role == "validation":  # what is measured on test samples is for the end
+        for row in rows:
+            _LOGGER.info(
+                "round %d: accuracy on validation samples %.2f %%, loss %.4f (%s)",
+                row["round"], row["top1_accuracy"], row["loss"], line.parent.name,
+            )  # fmt: skip
 
 
 def _global_models(

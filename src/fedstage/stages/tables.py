@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fedstage.results.tables.dropped import DROPPED, count_dropped, note_dropped
+from fedstage.results.tables.dropped import DROPPED, count_dropped
 from fedstage.results.tables.html import render_html
-from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.latex import render_latex
-from fedstage.results.tables.layout import FEDERATED, describe_source, lay_out
 from fedstage.results.tables.markdown import render
 from fedstage.results.tables.plain import frame_as_csv
-from fedstage.results.tables.runs import last_rounds, read_scores
+from fedstage.results.tables.presented import present
+from fedstage.results.tables.runs import read_scores
 from fedstage.results.tables.summary import summarise, table_schema
 from fedstage.storage.files import save_text
 from fedstage.storage.tables import save_table
@@ -36,11 +35,7 @@ def tables(
         dropped, updates = zip(*counts, strict=True)
         table = table.assign(dropped=dropped, updates=updates)
         schema = pa.schema([*schema, *DROPPED])
-    people, shown = for_people(experiment), frame_for_people(table, experiment)
-    shown = shown.assign(**{FEDERATED: experiment.federated()})
-    source = describe_source(experiment.experiment, experiment.scale, last_rounds(frame), metric)
-    notes = [*note_dropped(experiment, counts), *experiment.notes]
-    layout = lay_out(shown, people.rows, people.columns, experiment.published, notes)
+    layout, source = present(experiment, frame, table, counts)
     label = f"{experiment.experiment}-{experiment.scale}"
     save_text(csv, frame_as_csv(table))
     save_table(

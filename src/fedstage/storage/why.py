@@ -52,11 +52,11 @@ def why(path: Path, folder: Path | None = None) -> str:
     options = {name: v for name, v in artefact.job["options"].items() if name != "settings"}
     lines = [
         artefact.name,
-        *_table(_facts(artefact)),
-        *_section("settings", _settings(artefact)),
+        *_table(facts_of(artefact)),
+        *_section("settings", settings_of(artefact)),
         *_section("options", options),
         "inputs",
-        *_inputs(artefact),
+        *files_read(artefact),
         *_raw_files(artefact, folder),
         *_damaged(artefact),
     ]
@@ -81,7 +81,8 @@ def _fingerprint(artefact: Artefact) -> str:
     return source_of(validate(_OPTIONS[stage], content, "--settings"), stage)
 
 
-def _facts(artefact: Artefact) -> Iterator[tuple[str, str]]:
+def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
+    """Yield what the record says of the job, and what has changed since: names and texts."""
     job = artefact.job
     origin = find_origin(artefact.name)
     within = f", for {origin.stage}" if origin and origin.stage != job["stage"] else ""
@@ -117,7 +118,7 @@ def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) 
     return f"{now}{UNCHANGED}" if now == then else f"{now or 'gone'}, was {then}"
 
 
-def _settings(artefact: Artefact) -> Mapping[str, Any]:
+def settings_of(artefact: Artefact) -> Mapping[str, Any]:
     """Return the settings in the job's line, or else in its options."""
     for line in artefact.job["inputs"].get("line", ()):
         path = artefact.root / line
@@ -126,7 +127,7 @@ def _settings(artefact: Artefact) -> Mapping[str, Any]:
     return settings
 
 
-def _inputs(artefact: Artefact) -> Iterator[str]:
+def files_read(artefact: Artefact) -> Iterator[str]:
     """Yield the input files of each option, of the unchanged ones only the first."""
     recorded = by_path(artefact.job["inputs"])
     for option, files in _read(artefact).items():

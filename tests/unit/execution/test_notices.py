@@ -1,17 +1,26 @@
 import logging
+from io import StringIO
 
 from fedstage.execution import cli
 from fedstage.execution.notices import noticing
 
 
-def test_warnings_of_the_package_are_collected_and_only_within():
+def test_notices_of_the_package_are_collected_and_only_within():
     logger = logging.getLogger("fedstage.stages.nonsuch")
     with noticing("aggregation") as notices:
         logger.warning("%d of %d", 3, 4)
-        logger.info("nothing")
+        logger.info("round 1")
+        logger.debug("nothing")
         logging.getLogger("other").warning("nothing")
     logger.warning("after")
-    assert notices.getvalue() == "fedstage aggregation: 3 of 4\n"
+    assert notices.getvalue() == "fedstage aggregation: 3 of 4\nfedstage aggregation: round 1\n"
+
+
+def test_notices_stand_on_a_stream_at_once():
+    stream = StringIO()
+    with noticing("segment", stream):
+        logging.getLogger("fedstage.stages").info("round 1")
+        assert stream.getvalue() == "fedstage segment: round 1\n"
 
 
 def test_a_stages_warnings_stand_on_the_terminal_and_in_its_log(monkeypatch, tmp_path, capsys):

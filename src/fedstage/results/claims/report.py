@@ -38,20 +38,28 @@ def render_report(
     writer: ModuleType = markdown,
 ) -> str:
     """Return the report as a document of `writer`, one of the modules `markdown` and `html`."""
+    parts = report_parts(judgements, source, notes, writer)
+    text: str = writer.page(title, parts)
+    return text
+
+
+def report_parts(
+    judgements: Sequence[Judgement],
+    source: str,
+    notes: Sequence[str],
+    writer: ModuleType = markdown,
+) -> list[str]:
+    """Return the parts of the report below its title, written by `writer`."""
     summary = [_summary(one) for one in judgements]
     comparisons = [_line(one, effect) for one in judgements for effect in one.effects]
-    text: str = writer.page(
-        title,
-        [
-            writer.paragraph(source),
-            writer.grid(_SUMMARY, summary, len(_SUMMARY)),
-            writer.items([f"**{one.claim.id}**: {one.claim.text}" for one in judgements]),
-            writer.heading("Comparisons"),
-            writer.grid(_COMPARISONS, comparisons, 2),
-            writer.items([*_LEGEND, *notes]),
-        ],
-    )
-    return text
+    return [
+        writer.paragraph(source),
+        writer.grid(_SUMMARY, summary, len(_SUMMARY)),
+        writer.items([f"**{one.claim.id}**: {one.claim.text}" for one in judgements]),
+        writer.heading("Comparisons"),
+        writer.grid(_COMPARISONS, comparisons, 2),
+        writer.items([*_LEGEND, *notes]),
+    ]
 
 
 def _summary(one: Judgement) -> list[str]:

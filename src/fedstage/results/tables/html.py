@@ -24,8 +24,8 @@ def render_html(layout: "Layout", title: str, source: str) -> str:
     """Return a result table as an HTML document; `source` is a sentence about its numbers."""
     left = len(layout.rows)
     heads = [*layout.rows, *(column.head for column in layout.columns)]
-    table = grid(heads, layout.lines, left, above=_groups(layout.columns, left))
-    return page(title, [paragraph(source), table, items(layout.legend)])
+    cells = grid(heads, layout.lines, left, above=groups(layout.columns, left))
+    return page(title, [paragraph(source), cells, items(layout.legend)])
 
 
 def page(title: str, parts: Sequence[str]) -> str:
@@ -63,9 +63,13 @@ def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int, above:
 
     `above` is a row of HTML over the heads.
     """
-    body = [f"<tr>{_cells('td', line, left)}</tr>" for line in lines]
+    return table(heads, [_cells("td", line, left) for line in lines], left, above)
+
+
+def table(heads: Sequence[str], lines: Sequence[str], left: int, above: str = "") -> str:
+    """Return a table as `grid` does, whose lines are the HTML of their cells."""
     head = f"<table><thead>{above}<tr>{_cells('th', heads, left)}</tr></thead><tbody>"
-    return "\n".join([head, *body, "</tbody></table>"])
+    return "\n".join([head, *(f"<tr>{line}</tr>" for line in lines), "</tbody></table>"])
 
 
 def inline(text: str) -> str:
@@ -74,13 +78,13 @@ def inline(text: str) -> str:
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
-def _groups(columns: Sequence["Column"], left: int) -> str:
+def groups(columns: Sequence["Column"], left: int) -> str:
     """Return the row of heads that span several columns, if there are any."""
     if not any(column.group for column in columns):
         return ""
-    groups = groupby(column.group for column in columns)
+    spans = groupby(column.group for column in columns)
     cells = "".join(
-        f'<th colspan="{len(list(group))}">{escape(name)}</th>' for name, group in groups
+        f'<th colspan="{len(list(group))}">{escape(name)}</th>' for name, group in spans
     )
     return f'<tr><th class="key" colspan="{left}"></th>{cells}</tr>'
 

@@ -1,7 +1,7 @@
 """The cells of a result table as texts, which Markdown, HTML and LaTeX draw."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Any, NamedTuple
 
@@ -80,6 +80,7 @@ class Column:
     texts: list[str]
     group: str = ""  # a second head above, shared with its neighbours
     means: Sequence[Mean] = ()  # what ranks its cells
+    places: Sequence[int | None] = ()  # of its cells among the rows of the table, where measured
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...
             head_of(metric),
             _pairs(table, metric, "std"),
             means=_means(table, metric, "std", "seeds"),
+            places=range(len(table)),
         ),
         *_further_columns(table, _PUBLISHED, _DIFFERENCE),
         Column("Seeds", list(table["seeds"].astype(str))),
@@ -190,13 +192,14 @@ def _pivot(
         "measured",
         _measured(table, [*rows, *columns]),
         means=_means(table, metric_of(table), "std", "seeds"),
+        places=range(len(table)),
     )
     every = [cells, *_further_columns(table, "published", "difference")]
     placed = []
     for head in dict.fromkeys(heads):
         at = {key: i for i, key in enumerate(keys) if heads[i] == head}
         group = [_under(head, column, [at.get(line) for line in lines]) for column in every]
-        placed += group if len(every) > 1 else [Column(head, group[0].texts, means=group[0].means)]
+        placed += group if len(every) > 1 else [replace(group[0], head=head, group="")]
     return lines, placed
 
 
@@ -204,7 +207,7 @@ def _under(group: str, column: Column, places: Sequence[int | None]) -> Column:
     """Return the cells of a column in one group: for each line its place in the table, if any."""
     texts = [NOTHING if place is None else column.texts[place] for place in places]
     means = [Mean() if place is None else column.means[place] for place in places if column.means]
-    return Column(column.head, texts, group, means)
+    return Column(column.head, texts, group, means, list(places) if column.places else ())
 
 
 def _measured(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:

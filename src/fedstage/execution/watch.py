@@ -1,0 +1,172 @@
+"""``fedstage watch``: what runs, what is next, how long it takes, and how training goes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+
+from fedstage.errors import FedstageError
+from fedstage.execution.snakemake_log import Progress, latest_log, read_progress
+from fedstage.plan.results import RESULTS
+from fedstage.plan.stages import STAGES
+from fedstage.storage.records import load_record
+from fedstage.storage.tables import load_table
+
+_SHOWN = 12  # lines of each part
+_RECORDS = 30  # of a stage, which its seconds are the mean of
+_WIDTH = 30  # characters of the bar
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def watch(folder: Path, every: float, once: bool) -> str:
+    """Print what the run in a working folder does; return how it ended.
+
+    Parameters
+    ----------
+    every : float
+        Seconds between two looks.
+    once : bool
+        Whether to look once only.
+
+    Raises
+    ------
+    FedstageError
+        If no run has a log in the folder.
+    """
+    known: dict[str, float | None] = {}
+    while True:
+        progress, text = look(folder, known)
+        if once or progress.ended:
+            return text
+        print(f"{_CLEAR}{text}", flush=True)
+        time.sleep(every)
+
+
+def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
+    """Return the progress of the last run in a folder, and what there is to say of it."""
+    with latest_log(folder).open(encoding="utf-8", errors="replace") as lines:
+        progress = read_progress(lines)
+    progress.ended |= not any((folder / ".snakemake/locks").glob("*"))  # also where it was killed
+    text = describe(progress, datetime.now(), seconds_of(progress, folder, known))
+    started = progress.started.timestamp() if progress.started else time.time()
+    return progress, "\n".join([text, *_part("training", last_rounds(folder, started))])
+
+
+def describe(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
+    """Return the text: progress, what runs, what is left; `seconds` are those of a rule's job."""
+    total = sum(progress.planned.values())
+    bar = "#" * (_WIDTH * progress.done // max(1, total))
+    head = f"[{bar:.<{_WIDTH}}] {progress.done} of {total} jobs, {_state(progress, now, seconds)}"
+    running = [
+        f"{_time((now - begun).total_seconds()):>8}  {message}"
+        for begun, message in progress.running.values()
+    ]
+    left = [
+        f"{count:>8}  {rule}{_each(seconds.get(rule))}" for rule, count in progress.left.items()
+    ]
+    failed = [f"{'':>8}  {rule}" for rule in dict.fromkeys(progress.failed)]
+    parts = (("running", [] if progress.ended else running), ("left", left), ("failed", failed))
+    return "\n".join([head, *(line for title, rows in parts for line in _part(title, rows))])
+
+
+def seconds_left(
+    progress: Progress, now: datetime, seconds: Mapping[str, float | None]
+) -> tuple[float, int]:
+    """Return the seconds that a run still takes, and how many jobs nothing is known of.
+
+    As many jobs run side by side as did so far: a chain of rounds keeps no more cores busy.
+    """
+    begun = [(now - one).total_seconds() for one, _ in progress.running.values()]
+    busy = sum(sum(one) for one in progress.finished.values()) + sum(begun)
+    elapsed = (now - progress.started).total_seconds() if progress.started else 0.0
+    side_by_side = min(progress.cores, max(1.0, busy / elapsed if elapsed else progress.cores))
+    work = sum(count * (seconds.get(rule) or 0.0) for rule, count in progress.left.items())
+    unknown = sum(count for rule, count in progress.left.items() if seconds.get(rule) is None)
+    return max(0.0, work - sum(begun)) / side_by_side, unknown
+
+
+def seconds_of(
+    progress: Progress, folder: Path, known: dict[str, float | None]
+) -> dict[str, float | None]:
+    """Return the mean seconds of a job of each rule that has any left.
+
+    Measured in this run, or else in the records of earlier jobs, which `known` remembers.
+    """
+    for rule in progress.left:
+        if rule not in known:
+            known[rule] = _recorded(folder, rule)
+    measured = {rule: fmean(one) for rule, one in progress.finished.items()}
+    return {rule: measured.get(rule, known[rule]) for rule in progress.left}
+
+
+def last_rounds(folder: Path, started: float) -> list[str]:
+    """Return a line for each training line that got on since a time: round and training loss."""
+    lines = []
+    for place in sorted((folder / RESULTS / "training").glob("*")):
+        tables = sorted(place.glob("round_*/group_0/participants.parquet"))
+        if tables and tables[-1].stat().st_mtime >= started:
+            lines.append(f"  {place.name}: {_loss(tables[-1])}")
+    return lines
+
+
+def _loss(table: Path) -> str:
+    """Write the round and the training loss of a table of participants."""
+    round = int(table.parent.parent.name.removeprefix("round_"))
+    try:
+        rows = load_table(table, ["loss", "samples"]).to_pylist()
+    except FedstageError as error:  # it may be written or deleted at this moment
+        return f"round {round}, {error}"
+    counted = [row for row in rows if row["loss"] is not None]
+    samples = sum(row["samples"] for row in counted)
+    if not samples:
+        return f"round {round}, nobody took part"
+    loss = sum(row["loss"] * row["samples"] for row in counted) / samples
+    return f"round {round}, training loss {loss:.4f}"
+
+
+def _recorded(folder: Path, rule: str) -> float | None:
+    """Return the mean seconds of recorded jobs of a rule, whose name begins with its stage's."""
+    stages = [name for name in STAGES if rule == name or rule.startswith(f"{name}_")]
+    if not stages:
+        return 0.0  # `all` and descriptions
+    seconds = list(_recorded_seconds(folder, max(stages, key=len)))
+    return fmean(seconds) if seconds else None
+
+
+def _recorded_seconds(folder: Path, stage: str) -> Iterator[float]:
+    records = (folder / RESULTS / "logs" / stage).rglob("*.record.json")
+    for path in islice(records, _RECORDS):
+        try:
+            yield float(load_record(path)["compute_s"])
+        except FedstageError:
+            continue  # it is told by `fedstage verify`
+
+
+def _state(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
+    if progress.ended:
+        return "ended"
+    if not progress.planned:
+        return "planning"
+    left, unknown = seconds_left(progress, now, seconds)
+    known = [f"about {_time(left)} left"] if left or not unknown else []
+    return ", ".join([*known, *([f"{unknown} jobs of no known length"] if unknown else [])])
+
+
+def _part(title: str, rows: list[str]) -> list[str]:
+    more = [f"{'':>8}  and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+    return [title, *rows[:_SHOWN], *more] if rows else []
+
+
+def _each(seconds: float | None) -> str:
+    return "" if seconds is None else f", {seconds:.1f} s each"
+
+
+def _time(seconds: float) -> str:
+    """Write seconds: ``45 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"

@@ -1,0 +1,88 @@
+"""All claims of an experiment, judged together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.results.claims.table import claim_rows
+from fedstage.results.claims.verdicts import Judgement, correct, judge
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.results.tables.labels import settings_for_people
+from fedstage.results.tables.layout import describe_source
+from fedstage.results.tables.runs import last_rounds, read_runs
+from fedstage.settings.claims import Claim, ClaimsToJudge
+from fedstage.settings.scores import SECONDS
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json
+from fedstage.storage.tables import load_frame
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgements on an experiment's claims, and a sentence about the measured numbers."""
+
+    experiment: ExperimentRuns
+    judgements: Sequence[Judgement]
+    source: str
+
+
+def judge_claims(runs: Path, definitions: Path, measurements: Sequence[Path] = ()) -> Judged:
+    """Judge claims by the last evaluated round of each run, or by other measurements of the runs.
+
+    Parameters
+    ----------
+    runs, definitions : Path
+        The runs file, and the claims with the number of comparisons that each is about.
+    measurements : sequence of Path
+        Tables with further metrics of the runs, as for the stage `claims`.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, or a claim is about what is not measured.
+    """
+    experiment, frame = read_runs(runs)
+    listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
+    tables = [load_frame(path) for path in measurements]
+    judged = correct(
+        [
+            _judge(claim, listed.comparisons.get(claim.id), experiment, frame, tables)
+            for claim in listed.claims
+        ]
+    )
+    metrics = {row["metric"] for row in claim_rows(judged, experiment.metric)}
+    return Judged(experiment, judged, _source(experiment, frame, tables, metrics))
+
+
+def _source(
+    experiment: ExperimentRuns, frame: pd.DataFrame, tables: list[pd.DataFrame], metrics: set[str]
+) -> str:
+    """Describe the measured numbers: accuracies of a round, columns of tables, or both."""
+    others = sorted(metric for metric in metrics if any(metric in table for table in tables))
+    names = ", ".join(f"`{metric}`" for metric in others)
+    name, scale = experiment.experiment, experiment.scale
+    if experiment.metric in SECONDS or (metrics and metrics == set(others)):
+        return f"Experiment `{name}` at scale `{scale}`: {names} of each run."
+    accuracies = describe_source(name, scale, last_rounds(frame), experiment.metric)
+    return f"{accuracies} Some claims are about {names} of each run." if others else accuracies
+
+
+def _judge(
+    claim: Claim,
+    claimed: int | None,
+    experiment: ExperimentRuns,
+    frame: pd.DataFrame,
+    tables: list[pd.DataFrame],
+) -> Judgement:
+    """Judge a claim by its metric; only the metric of the table has published numbers."""
+    metric = claim.metric or experiment.metric
+    table = next((one for one in tables if metric in one), None)
+    if table is not None:
+        values = values_of_table(table, experiment, metric)
+    else:
+        values = values_of_runs(frame, metric)
+    cells = cells_of(experiment, values, published=metric == experiment.metric)
+    return judge(claim, cells, lambda point: settings_for_people(point, experiment), claimed)

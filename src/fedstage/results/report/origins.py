@@ -1,0 +1,96 @@
+"""Where the numbers of each run come from: what `fedstage why` knows of its metrics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.plan.line_ids import line_ids
+from fedstage.results.runs_file import ExperimentRun
+from fedstage.storage.records import find_artefact, records_of
+from fedstage.storage.why import facts_of, files_read, settings_of
+
+#: What a line's jobs are: their number and their seconds, by the id of the line.
+Jobs = dict[str, tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of a run's metrics; a `fault` says why nothing is."""
+
+    file: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)  # key with dots -> value
+    files: Sequence[str] = ()  # that were read, a line each
+    machine: str = ""
+    versions: str = ""
+    fault: str = ""
+
+
+def origins_of(runs: Sequence[ExperimentRun], root: Path) -> list[Origin]:
+    """Return where the metrics of each run come from, with `results` in the folder `root`."""
+    jobs: Jobs = {}
+    return [_origin(run, root, jobs) for run in runs]
+
+
+def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
+    try:
+        artefact = find_artefact(root / run.metrics)
+        facts = dict(facts_of(artefact))
+        versions = facts.pop("versions")
+        facts["jobs"] = _spent(run, root, jobs)
+        return Origin(
+            run.metrics,
+            facts,
+            flatten(settings_of(artefact)),
+            [line.removeprefix("  ") for line in files_read(artefact)],
+            describe_machine(artefact.job.get("machine", {})),
+            versions,
+        )
+    except FedstageError as error:
+        return Origin(run.metrics, fault=str(error))
+
+
+def _spent(run: ExperimentRun, root: Path, jobs: Jobs) -> str:
+    """Write how many jobs a run's lines have had, and how long these took."""
+    parts = run.candidates[run.which()].parts
+    ids = dict.fromkeys(name for part in parts for name in line_ids(part.line))
+    for name in ids:
+        if name not in jobs:
+            seconds = [float(job["compute_s"]) for _, job in records_of(root, name)]
+            jobs[name] = len(seconds), sum(seconds)
+    count, seconds = (sum(figures) for figures in zip(*(jobs[name] for name in ids), strict=True))
+    return f"{count}, {seconds:.1f} s in all, of this line and those that it shares files with"
+
+
+def describe_machine(machine: Mapping[str, Any]) -> str:
+    """Write a machine as a record has it: ``AMD EPYC, 2 cores, no GPU``."""
+    if not machine:
+        return "not recorded"
+    gpu = machine.get("gpu") or "no GPU used"
+    return f"{machine.get('processor', 'unknown')}, {machine.get('cores', '?')} cores, {gpu}"
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return nested settings with dots in their keys, and their values as texts."""
+    flat: dict[str, str] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = str(value)
+    return flat
+
+
+def shared_settings(origins: Sequence[Origin]) -> dict[str, str]:
+    """Return the settings that all runs have in common."""
+    known = [one.settings for one in origins if not one.fault]
+    if not known:
+        return {}
+    first, *others = known
+    return {
+        key: value
+        for key, value in first.items()
+        if all(other.get(key) == value for other in others)
+    }

@@ -1,0 +1,114 @@
+"""The parts of the report in HTML, and the page around them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import vl_convert
+
+from fedstage.results.report.look import DRAWING, SORTING, STYLE
+from fedstage.results.tables import html
+from fedstage.results.tables.layout import Column, Layout
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that the table of contents names; its parts are HTML."""
+
+    name: str  # of its anchor
+    title: str
+    parts: Sequence[str]
+
+
+def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return one document that needs no other file; the drawing library is in it once.
+
+    `lead` are parts of HTML that stand before the table of contents.
+    """
+    contents = "".join(
+        f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections
+    )
+    library = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]  # its default
+    body = [
+        part
+        for one in sections
+        for part in (f'<h2 id="{one.name}">{escape(one.title)}</h2>', *one.parts)
+    ]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            *lead,
+            f'<nav aria-label="Contents"><ul>{contents}</ul></nav>',
+            *body,
+            f"<script>{SORTING}</script>",
+            f'<script type="module">{library}</script>',
+            f'<script type="module">{DRAWING}</script>',
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def chart(spec: Mapping[str, Any], caption: str) -> str:
+    """Return a chart of a Vega-Lite specification, with its caption."""
+    text = json.dumps(spec, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # What would end the script, or open a comment, inside of it.
+    text = text.replace("<", "\\u003c")
+    data = f'<script class="spec" type="application/json">{text}</script>'
+    return f'<div class="chart wide"></div>{data}\n{html.paragraph(caption)}'
+
+
+def facts(pairs: Mapping[str, str]) -> str:
+    """Return names and what is said of them."""
+    return f"<dl>{''.join(_fact(name, text) for name, text in pairs.items())}</dl>"
+
+
+def folded(name: str, title: str, parts: Sequence[str]) -> str:
+    """Return parts that a click on their title unfolds; `name` is their anchor."""
+    body = "\n".join(parts)
+    return (
+        f'<details class="folded" id="{name}"><summary>{escape(title)}</summary>\n{body}</details>'
+    )
+
+
+def preformatted(lines: Sequence[str]) -> str:
+    """Return lines as they are."""
+    text = escape("\n".join(lines))
+    return f"<pre>{text}</pre>"
+
+
+def wide(table: str) -> str:
+    """Return a table that is scrolled where it is wider than the page."""
+    return f'<div class="wide">{table}</div>'
+
+
+def result_table(layout: Layout, anchor: str) -> str:
+    """Return a result table whose measured cells lead to the anchor of their place, by number."""
+    left = len(layout.rows)
+    heads = [*layout.rows, *(column.head for column in layout.columns)]
+    cells = zip(*(_cells(column, anchor) for column in layout.columns), strict=True)
+    lines = [
+        "".join(f'<td class="key">{escape(text)}</td>' for text in key) + "".join(line)
+        for key, line in zip(layout.keys, cells, strict=True)
+    ]
+    return wide(html.table(heads, lines, left, above=html.groups(layout.columns, left)))
+
+
+def _cells(column: Column, anchor: str) -> list[str]:
+    places = column.places or [None] * len(column.texts)
+    return [
+        f"<td>{escape(text)}</td>"
+        if place is None
+        else f'<td><a href="#{anchor}-{place}">{escape(text)}</a></td>'
+        for text, place in zip(column.texts, places, strict=True)
+    ]
+
+
+def _fact(name: str, text: str) -> str:
+    return f"<dt>{escape(name)}</dt><dd>{html.inline(text)}</dd>"

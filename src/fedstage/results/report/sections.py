@@ -1,0 +1,137 @@
+"""The sections of the report, in their order."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from fedstage.results.claims.judging import Judged
+from fedstage.results.claims.report import report_parts
+from fedstage.results.figures.names import read_names
+from fedstage.results.figures.partition import MOST_PARTITIONS, find_partitions, read_histogram
+from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+from fedstage.results.report.origins import Origin, shared_settings
+from fedstage.results.report.page import (
+    Section,
+    chart,
+    facts,
+    folded,
+    preformatted,
+    result_table,
+    wide,
+)
+from fedstage.results.runs_file import SEED, ExperimentRuns
+from fedstage.results.tables import html
+from fedstage.results.tables.labels import (
+    for_people,
+    frame_for_people,
+    head_of,
+    place_for_people,
+)
+from fedstage.results.tables.layout import Layout
+from fedstage.results.tables.runs import RUN, last_rounds
+
+#: The anchor of what is known of a cell of the table, before its place.
+CELL = "cell"
+
+
+def table_section(layout: Layout, source: str) -> Section:
+    """Return the table, whose cells lead to the runs behind them."""
+    hint = "A number leads to the runs behind it; a head sorts the table."
+    parts = [html.paragraph(f"{source} {hint}"), result_table(layout, CELL), _notes(layout.legend)]
+    return Section("table", "Table", parts)
+
+
+def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
+    """Return accuracy over rounds, where runs have a course, and after the last round."""
+    people, shown = for_people(experiment), frame_for_people(frame, experiment)
+    shown = shown.assign(**{SEED: frame[SEED]})
+    what = (shown, people.axes, people.metric, people.rows)
+    curves, parts = curves_spec(*what), []
+    if curves is not None:
+        parts.append(
+            chart(
+                curves,
+                "Over rounds: the mean over seeds, thin lines are single seeds. A click on the "
+                "legend shows one method (with shift: several).",
+            )
+        )
+    parts.append(
+        chart(last_spec(*what), "Last evaluated round: a circle a seed, a bar their mean.")
+    )
+    return Section("curves", "Curves", parts)
+
+
+def partition_section(experiment: ExperimentRuns) -> Section:
+    """Return which samples the clients have, for the first seed."""
+    files = find_partitions(for_people(experiment).runs)
+    shown = dict(list(files.items())[:MOST_PARTITIONS])
+    spec = partition_spec(
+        {label: read_histogram(file) for label, file in shown.items()}, read_names(experiment.runs)
+    )
+    seed = experiment.runs[0].settings[SEED]
+    caption = f"Training and validation samples of each client and class, for seed {seed}."
+    if len(shown) < len(files):
+        caption += f" {len(shown)} of {len(files)} partitions are shown."
+    return Section("partition", "Partition", [chart(spec, caption)])
+
+
+def claims_section(judged: Judged) -> Section:
+    """Return the claims with their verdicts."""
+    parts = report_parts(judged.judgements, judged.source, judged.experiment.notes, html)
+    every = [wide(part) if part.startswith("<table") else part for part in parts]
+    return Section("claims", "Claims", every)
+
+
+def runs_section(
+    experiment: ExperimentRuns, frame: pd.DataFrame, origins: Sequence[Origin]
+) -> Section:
+    """Return for each cell of the table what `fedstage why` knows of its runs."""
+    last = last_rounds(frame).set_index(RUN)[experiment.metric]
+    shared, parts = shared_settings(origins), []
+    numbers = {id(run): number for number, run in enumerate(experiment.runs)}
+    for place, runs in enumerate(experiment.places().values()):
+        inside = [
+            part
+            for run in runs
+            for part in _run(
+                run.settings, last[numbers[id(run)]], origins[numbers[id(run)]], shared
+            )
+        ]
+        where = place_for_people(runs[0].settings, experiment)
+        title = ", ".join(f"{axis} = {value}" for axis, value in where.items())
+        parts.append(folded(f"{CELL}-{place}", title, inside))
+    intro = (
+        f"For each cell of the table its runs ({head_of(experiment.metric)}): where the metrics "
+    )
+    intro += "are, what made them when and from which files, and what it took."
+    return Section("runs", "Where the numbers come from", [html.paragraph(intro), *parts])
+
+
+def settings_section(origins: Sequence[Origin]) -> Section:
+    """Return the settings that all runs share."""
+    shared = shared_settings(origins)
+    lines = [f"{key}: {value}" for key, value in shared.items()]
+    body = preformatted(lines) if lines else html.paragraph("None.")
+    return Section("settings", "Settings that all runs share", [body])
+
+
+def _run(
+    settings: Mapping[str, object], value: float, origin: Origin, shared: Mapping[str, str]
+) -> list[str]:
+    """Return what is known of a run."""
+    head = html.heading(f"seed {settings[SEED]}: {value:.2f}")
+    if origin.fault:
+        return [head, html.paragraph(origin.fault)]
+    own = [f"{key}: {one}" for key, one in origin.settings.items() if key not in shared]
+    return [
+        head,
+        facts({"metrics": f"`{origin.file}`", **origin.facts}),
+        html.paragraph("Its own settings:"),
+        preformatted(own or ["none"]),
+        html.paragraph("It was made from:"),
+        preformatted(origin.files),
+    ]
+
+
+def _notes(lines: Sequence[str]) -> str:
+    return html.items(lines).replace("<ul>", '<ul class="notes">', 1)

@@ -1,0 +1,30 @@
+"""The table of an experiment for people: labels, notes, and what it is a table of."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.results.tables.dropped import note_dropped
+from fedstage.results.tables.labels import for_people, frame_for_people
+from fedstage.results.tables.layout import FEDERATED, Layout, describe_source, lay_out
+from fedstage.results.tables.runs import last_rounds
+
+
+def present(
+    experiment: ExperimentRuns,
+    frame: pd.DataFrame,
+    table: pd.DataFrame,
+    counts: Sequence[tuple[int, int]],
+) -> tuple[Layout, str]:
+    """Return the layout of an experiment's table, and a sentence about its numbers.
+
+    `frame` are its runs, as `read_scores` returns them, `table` what `summarise` makes of them, and
+    `counts` the updates that `count_dropped` counts.
+    """
+    people, shown = for_people(experiment), frame_for_people(table, experiment)
+    shown = shown.assign(**{FEDERATED: experiment.federated()})
+    notes = [*note_dropped(experiment, counts), *experiment.notes]
+    layout = lay_out(shown, people.rows, people.columns, experiment.published, notes)
+    last = last_rounds(frame)
+    return layout, describe_source(experiment.experiment, experiment.scale, last, experiment.metric)

@@ -1,0 +1,55 @@
+"""Stage `report`: one HTML file with all that is known of an experiment at a scale."""
+
+from pathlib import Path
+
+from fedstage.results.claims.judging import judge_claims
+from fedstage.results.report.circumstances import circumstances
+from fedstage.results.report.origins import origins_of
+from fedstage.results.report.page import facts, render_page
+from fedstage.results.report.sections import (
+    charts_section,
+    claims_section,
+    partition_section,
+    runs_section,
+    settings_section,
+    table_section,
+)
+from fedstage.results.tables.dropped import count_dropped
+from fedstage.results.tables.presented import present
+from fedstage.results.tables.runs import read_scores
+from fedstage.results.tables.summary import summarise
+from fedstage.storage.files import save_text
+
+
+def report(
+    *,
+    runs: Path,
+    definitions: Path | None = None,
+    measurements: list[Path] | None = None,
+    output: Path,
+) -> None:
+    """Write the report: table, curves, partition, claims, and where each number comes from.
+
+    It needs no network and no other file. Seconds, machines and versions are those of the records
+    beside the logs, so that two reports of the same results may differ.
+
+    Parameters
+    ----------
+    definitions, measurements : Path, list of Path, optional
+        The claims on the experiment, and tables with further metrics that they are about.
+    """
+    experiment, frame = read_scores(runs)
+    table = summarise(frame, experiment.axes, experiment.metric)
+    layout, source = present(experiment, frame, table, count_dropped(experiment))
+    origins = origins_of(experiment.runs, Path())
+    judged = judge_claims(runs, definitions, measurements or []) if definitions else None
+    sections = [
+        table_section(layout, source),
+        charts_section(experiment, frame),
+        partition_section(experiment),
+        *([claims_section(judged)] if judged else []),
+        runs_section(experiment, frame, origins),
+        settings_section(origins),
+    ]
+    about = circumstances(experiment.experiment, experiment.scale, output, origins)
+    save_text(output, render_page(experiment.title, [facts(about)], sections))

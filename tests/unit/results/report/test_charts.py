@@ -1,0 +1,115 @@
+import json
+
+import pandas as pd
+import pytest
+import vl_convert
+
+from fedstage.results.figures.names import NUMBERS, Names
+from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+
+ROUNDS = 3
+
+
+def runs(methods=("FedAvg", "FedDF"), seeds=(0, 1), alphas=(0.1,), once=()):
+    rows = [
+        {
+            "run": (method, seed, alpha), "Method": method, "seed": seed, "α": alpha,
+            "role": "test", "round": at, "top1_accuracy": 10.0 * at + seed + alpha,
+        }
+        for method in methods
+        for alpha in alphas
+        for seed in seeds
+        for at in ([ROUNDS] if method in once else range(1, ROUNDS + 1))
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def curves(frame):
+    return curves_spec(frame, ["Method", "α"], "top1_accuracy", ["Method"])
+
+
+def last(frame):
+    return last_spec(frame, ["Method", "α"], "top1_accuracy", ["Method"])
+
+
+def values(spec, **wanted):
+    rows = spec["data"]["values"]
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def drawn(spec):
+    """The chart as SVG: a specification that Vega-Lite cannot read raises an error."""
+    json.dumps(spec, allow_nan=False)
+    return vl_convert.vegalite_to_svg(spec)
+
+
+def test_lines_are_means_over_seeds_and_every_seed_is_there():
+    spec = curves(runs())
+    (mean,) = values(spec, line="FedDF", round=2, seed=None)
+    assert (mean["value"], mean["seeds"]) == (20.6, 2)
+    assert mean["std"] == 0.71
+    assert [row["value"] for row in values(spec, line="FedDF", round=2)[1:]] == [20.1, 21.1]
+    text = drawn(spec)
+    assert "FedAvg" in text
+    assert "top-1 accuracy (%)" in text
+
+
+def test_a_point_says_on_hover_what_it_is():
+    tooltip = curves(runs())["layer"][-1]["encoding"]["tooltip"]
+    assert [one["field"] for one in tooltip] == ["line", "facet", "value", "round", "std", "seeds"]
+
+
+def test_a_single_seed_has_no_deviation_and_no_thin_lines():
+    spec = curves(runs(seeds=(0,)))
+    assert {row["std"] for row in values(spec)} == {None}
+    assert len(spec["layer"]) == len(curves(runs())["layer"]) - 1
+
+
+def test_runs_that_are_evaluated_once_have_no_curve_but_a_dot():
+    frame = runs(once=("FedDF",))
+    assert {row["line"] for row in values(curves(frame))} == {"FedAvg"}
+    assert {row["line"] for row in values(last(frame))} == {"FedAvg", "FedDF"}
+    assert curves(runs(once=("FedAvg", "FedDF"))) is None
+
+
+def test_the_last_round_has_a_dot_a_seed_and_a_bar_at_the_mean():
+    spec = last(runs())
+    assert {row["round"] for row in values(spec)} == {ROUNDS}
+    assert [row["value"] for row in values(spec, line="FedAvg")] == [30.6, 30.1, 31.1]
+    drawn(spec)
+
+
+def test_a_facet_for_each_value_of_another_axis():
+    spec = curves(runs(alphas=(0.1, 1.0)))
+    assert spec["facet"]["sort"] == ["α = 0.1", "α = 1"]
+    assert "α = 1" in drawn(spec)
+    assert "facet" not in curves(runs())
+
+
+@pytest.mark.parametrize(("rounds", "most"), [(8, 12), (500, 12)])
+def test_rounds_have_whole_numbers_as_ticks(rounds, most):
+    frame = pd.concat([runs(seeds=(0,)).assign(round=at) for at in range(1, rounds + 1)])
+    ticks = curves(frame)["encoding"]["x"]["axis"]["values"]
+    assert ticks[0] == rounds
+    assert 2 <= len(ticks) <= most
+    assert all(type(tick) is int for tick in ticks)
+
+
+def histogram(clients=2):
+    rows = [(client, kind, 1 + client + 5 * kind) for client in range(clients) for kind in (0, 1)]
+    return pd.DataFrame(rows, columns=["client", "label", "samples"])
+
+
+def test_a_bubble_of_the_partition_has_client_class_and_samples():
+    spec = partition_spec({"": histogram()}, Names(("Paris", "Rome"), ("cat", "dog")))
+    (row,) = values(spec, client=1, **{"class": 0})
+    assert (row["client_name"], row["class_name"], row["samples"]) == ("Rome", "cat", 2)
+    assert "Client" in drawn(spec)
+
+
+def test_many_clients_fit_the_page():
+    spec = partition_spec({"": histogram(300)}, NUMBERS)
+    assert spec["width"] <= 900
+    several = partition_spec({"a": histogram(300), "b": histogram(300)}, NUMBERS)
+    assert several["spec"]["width"] * 2 <= 1200
+    drawn(several)

@@ -1,0 +1,120 @@
+import re
+import shutil
+import subprocess
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+
+from fedstage.results.report.page import (
+    Section,
+    chart,
+    facts,
+    folded,
+    preformatted,
+    render_page,
+    result_table,
+)
+from fedstage.results.tables.layout import Column, Layout
+
+LAYOUT = Layout(
+    ["Method"],
+    [("FedAvg",), ("Fed<DF>",), ("Alone",)],
+    [
+        Column("Measured", ["9.50 ± 1.00", "10.25", "–"], places=[0, 1, None]),
+        Column("Upload", ["1.2 MB", "37.5 kB", "0 B"]),
+    ],
+    [],
+)
+SPEC = {
+    "data": {"values": [{"x": 1, "y": "</script><b>"}]},
+    "mark": "point",
+    "encoding": {"x": {"field": "x", "type": "quantitative"}, "y": {"field": "y"}},
+}
+
+
+class Parsed(HTMLParser):
+    """What a page links to and loads, its anchors, and how its elements close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors, self.loaded, self.open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.links += [found["href"]] if tag == "a" else []
+        self.anchors += [found["id"]] if "id" in found else []
+        self.loaded += [found[key] for key in ("src",) if key in found]
+        self.loaded += [found["href"]] if tag == "link" else []
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def page():
+    cells = [folded(f"cell-{place}", "A <cell>", [preformatted(["<a>"])]) for place in (0, 1)]
+    sections = [
+        Section("table", "Table", [result_table(LAYOUT, "cell")]),
+        Section("curves", "Curves", [chart(SPEC, "**What** it shows.")]),
+        Section("runs", "Runs", cells),
+    ]
+    return render_page("A & B", [facts({"Commit": "`abc`"})], sections)
+
+
+def test_the_page_needs_no_other_file(page):
+    parsed = Parsed(page)
+    assert parsed.loaded == []
+    assert not re.search(r"@import|url\(", page.partition("</style>")[0])
+    assert page.count("window.vegaEmbed=") == 1
+    assert len(page.encode()) < 2e6
+    assert parsed.open == []
+
+
+def test_every_link_leads_to_a_place_on_the_page(page):
+    parsed = Parsed(page)
+    assert {link.removeprefix("#") for link in parsed.links} <= set(parsed.anchors)
+    assert parsed.links[:3] == ["#table", "#curves", "#runs"]
+
+
+def test_measured_cells_lead_to_their_runs(page):
+    assert '<td><a href="#cell-0">9.50 ± 1.00</a></td>' in page
+    assert "<td>–</td>" in page
+    assert "<td>37.5 kB</td>" in page
+    assert "Fed&lt;DF&gt;" in page
+
+
+def test_data_cannot_end_a_script(page):
+    assert "</script><b>" not in page
+    assert r"\u003c/script>\u003cb>" in page
+
+
+#: Clicks on the heads of two columns, and notes the order of the lines after each.
+CLICKS = """
+const heads = document.querySelectorAll("th.sorts"), orders = [];
+for (const number of [1, 1, 2]) {
+  heads[number].click();
+  orders.push([...document.querySelectorAll("tbody td.key")].map(cell => cell.textContent).join());
+}
+document.body.dataset.orders = orders.join(" | ");
+"""
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
+def test_a_browser_sorts_by_a_head_and_draws_the_chart(page, tmp_path):
+    path = tmp_path / "page.html"
+    before, body, after = page.rpartition("</body>")  # which the drawing library names, too
+    path.write_text(f'{before}<script type="module">{CLICKS}</script>{body}{after}')
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += ["--virtual-time-budget=20000", f"file://{path}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    (orders,) = re.findall(r'<body data-orders="([^"]*)"', done.stdout)
+    assert unescape(orders).split(" | ") == [
+        "FedAvg,Fed<DF>,Alone",  # by the mean
+        "Fed<DF>,FedAvg,Alone",  # the other way; nothing stays last
+        "Alone,Fed<DF>,FedAvg",  # by bytes
+    ]
+    assert re.search(r'<svg[^>]*class="marks"', done.stdout.partition("<script")[0])

@@ -1,0 +1,23 @@
+"""Kills at seeded moments, and runs that go on to the same bytes: see `kills.py` for the long run.
+
+FEDSTAGE_KILLS is the number of kills in each mode, by default a few in one.
+"""
+
+import os
+
+import pytest
+
+from .kills import campaign, undisturbed
+from .runs import MODES
+
+pytestmark = pytest.mark.workflow
+
+KILLS = int(os.environ.get("FEDSTAGE_KILLS", "0"))
+
+
+@pytest.mark.parametrize("mode", MODES if KILLS else MODES[:1], ids=str)
+def test_killed_runs_go_on_to_the_same_bytes(mode, tmp_path):
+    tally = campaign(mode, KILLS or 6, 18, tmp_path, undisturbed(tmp_path))
+    print(tally)
+    assert tally.faults == []
+    assert tally.kills.total() >= (KILLS or 6)

@@ -106,7 +106,7 @@ def one_run(
     killer.join()
     if log.exists():
         tally.kills.update(f"{when} a rename SIGKILL" for when in log.read_text().split())
-    left = folder.end(60)
+    left = folder.end(LIMIT / 4)
     tally.strays += [f"{tally.mode}: {folder.path.name}: {one} after {what}" for one in left]
     return code
 
@@ -128,7 +128,7 @@ def kill_in(
             if whole and due == 0:
                 time.sleep(draw.random() * 1.5)
                 send(folder, running, target, number, draw, tally)
-            elif not whole and draw.random() < 0.3:
+            elif not whole and draw.random() < 0.4:
                 time.sleep(draw.random() * 0.5)
                 send(folder, running, target, number, draw, tally)
             due -= 1
@@ -168,7 +168,7 @@ def finish(folder: Folder, tally: Tally, expected: dict[str, str]) -> None:
         tally.failed.append(f"{name}: {output[-2000:]}")
         return
     tally.finished += 1
-    tally.strays += [f"{name}: process {one}" for one in folder.end(60)]
+    tally.strays += [f"{name}: process {one}" for one in folder.end(LIMIT / 4)]
     verified = folder.verify(LIMIT)
     if verified.returncode:
         tally.failed.append(f"{name}: {verified.stdout}{verified.stderr}")
@@ -189,7 +189,7 @@ def undisturbed(within: Path) -> dict[str, str]:
     output, _ = running.communicate(timeout=LIMIT)
     if running.returncode:
         raise RuntimeError(output)
-    folder.end(60)
+    folder.end(LIMIT / 4)
     return folder.digests()
 
 

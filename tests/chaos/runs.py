@@ -111,7 +111,7 @@ class Folder:
 
     def processes(self) -> dict[int, str]:
         """Return the running processes of this folder, and what each is."""
-        found = {pid: text for pid, text in marked(self.mark)}
+        found = dict(marked(self.mark))
         pools = {pid for pid, text in found.items() if "fedstage.execution.pool" in text}
         return {pid: kind(pid, text, pools) for pid, text in found.items()}
 

@@ -34,7 +34,7 @@ SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 #: Seconds after which a process is taken for hung.
 LIMIT = float(os.environ.get("FEDSTAGE_CHAOS_LIMIT", "240"))
 #: Of jobs that fail, such as those whose worker was killed: one run has many of them.
-ON = ("--keep-going", "--retries", "3")
+ON = ("--keep-going", "--retries", "6")
 
 
 @dataclass
@@ -70,16 +70,15 @@ def campaign(mode: Mode, kills: int, seed: int, within: Path, expected: dict[str
         folder = Folder(within / f"{mode.granularity[0]}{int(mode.warm)}-{number}", mode)
         disturb(folder, draw, kills, tally)
         finish(folder, tally, expected)
+        print(tally, file=sys.stderr, flush=True)
     return tally
 
 
 def disturb(folder: Folder, draw: random.Random, kills: int, tally: Tally) -> None:
-    """Start runs of a folder and kill in them, until one has come to its end undisturbed."""
+    """Start runs of a folder and kill in them, until one has come to its end all the same."""
     while tally.kills.total() < kills:
         target, number = draw.choice(TARGETS[folder.mode.warm]), draw.choice(SIGNALS)
-        before = tally.kills.total()
-        code = one_run(folder, draw, target, number, tally)
-        if code == 0 and tally.kills.total() == before:
+        if one_run(folder, draw, target, number, tally) == 0:
             return
 
 
@@ -90,7 +89,7 @@ def one_run(
     log, variables = folder.path / "renames", {}
     log.unlink(missing_ok=True)
     if target == "rename":
-        variables = {"FEDSTAGE_CHAOS_RENAMES": "0.12", "FEDSTAGE_CHAOS_LOG": str(log),
+        variables = {"FEDSTAGE_CHAOS_RENAMES": "0.2", "FEDSTAGE_CHAOS_LOG": str(log),
                      "FEDSTAGE_CHAOS_SEED": str(draw.random())}  # fmt: skip
     running = folder.start(*ON, **variables)
     tally.runs += 1
@@ -128,7 +127,7 @@ def kill_in(
             if whole and due == 0:
                 time.sleep(draw.random() * 1.5)
                 send(folder, running, target, number, draw, tally)
-            elif not whole and draw.random() < 0.4:
+            elif not whole and draw.random() < 0.7:
                 time.sleep(draw.random() * 0.5)
                 send(folder, running, target, number, draw, tally)
             due -= 1

@@ -21,7 +21,13 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    chdir,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,11 +138,14 @@ def bytes_of(names: tuple[str, ...]) -> dict[str, bytes]:
     return {name: Path(name).read_bytes() for name in names if Path(name).is_file()}
 
 
-def outcome(job: Job, right: dict[str, bytes]) -> str:
+def outcome(
+    job: Job, right: dict[str, bytes], around: AbstractContextManager[Any] | None = None
+) -> str:
     """Run a job without its outputs; put these back, and return what came of it."""
     for name in job.outputs:
         Path(name).unlink(missing_ok=True)
-    ended = run(job)
+    with around or nullcontext():
+        ended = run(job)
     written = bytes_of(job.outputs)
     for name, content in right.items():
         Path(name).write_bytes(content)

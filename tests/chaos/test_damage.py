@@ -16,9 +16,10 @@ pytestmark = pytest.mark.workflow
 COUNT = os.environ.get("FEDSTAGE_DAMAGES", "100")
 
 
-def test_no_stage_accepts_damaged_inputs_with_another_output():
+def test_no_stage_accepts_damaged_inputs_with_another_output(finished_run):
     """In a process of its own, whose memory is bounded."""
-    command = [sys.executable, "-m", "tests.chaos.damage", "--count", COUNT]
+    command = [sys.executable, "-m", "tests.chaos.damage", "--count", COUNT,
+               "--folder", str(finished_run)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

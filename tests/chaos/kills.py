@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ TARGETS = {
     False: ["snakemake", "group", "stage", "shell", "rename"],
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+Victim = tuple[str, signal.Signals]
 #: Seconds after which a process is taken for hung.
 LIMIT = float(os.environ.get("FEDSTAGE_CHAOS_LIMIT", "240"))
 #: Of jobs that fail, such as those whose worker was killed: one run has many of them.
@@ -61,23 +63,36 @@ class Tally:
         return json.dumps(found | {"killed": self.kills.total()} | lists)
 
 
-def campaign(mode: Mode, kills: int, seed: int, within: Path, expected: dict[str, str]) -> Tally:
-    """Kill so many processes in a mode, in as many runs as it takes."""
+def campaign(
+    mode: Mode, kills: int, seed: int, within: Path, expected: dict[str, str],
+    targets: Sequence[str] = (),
+) -> Tally:  # fmt: skip
+    """Kill so many processes in a mode, of all targets or these, in as many runs as it takes."""
     draw, tally = random.Random(f"{seed}-{mode}"), Tally(str(mode))
+    victims = drawn_victims(targets or TARGETS[mode.warm], seed)
     number = 0
     while tally.kills.total() < kills:
         number += 1
         folder = Folder(within / f"{mode.granularity[0]}{int(mode.warm)}-{number}", mode)
-        disturb(folder, draw, kills, tally)
+        disturb(folder, victims, draw, kills, tally)
         finish(folder, tally, expected)
         print(tally, file=sys.stderr, flush=True)
     return tally
 
 
-def disturb(folder: Folder, draw: random.Random, kills: int, tally: Tally) -> None:
+def drawn_victims(targets: Sequence[str], seed: int) -> Iterator[Victim]:
+    """Yield what is killed in one run after the other."""
+    draw = random.Random(f"{seed}-{targets}")
+    while True:
+        yield draw.choice(targets), draw.choice(SIGNALS)
+
+
+def disturb(
+    folder: Folder, victims: Iterator[Victim], draw: random.Random, kills: int, tally: Tally
+) -> None:
     """Start runs of a folder and kill in them, until one has come to its end all the same."""
     while tally.kills.total() < kills:
-        target, number = draw.choice(TARGETS[folder.mode.warm]), draw.choice(SIGNALS)
+        target, number = next(victims)
         if one_run(folder, draw, target, number, tally) == 0:
             return
 
@@ -199,13 +214,15 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300, help="in each mode")
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--mode", choices=[str(mode) for mode in MODES])
+    parser.add_argument("--targets", nargs="*", default=(), help="by default all of the mode")
     options = parser.parse_args()
     faults = []
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="chaos-") as folder:
         expected = undisturbed(Path(folder))
         for mode in MODES:
             if options.mode in (None, str(mode)):
-                tally = campaign(mode, options.kills, options.seed, Path(folder), expected)
+                given = (options.kills, options.seed, Path(folder), expected, options.targets)
+                tally = campaign(mode, *given)
                 print(tally, flush=True)
                 faults += tally.faults
     return bool(faults)

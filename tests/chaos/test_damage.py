@@ -1,6 +1,6 @@
 """Damaged inputs of a finished run: see `damage.py` for the long run.
 
-FEDSTAGE_DAMAGES is the number of damaged inputs, by default 100.
+FEDSTAGE_DAMAGES is the number of damaged inputs, by default 60.
 """
 
 import json
@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-COUNT = os.environ.get("FEDSTAGE_DAMAGES", "100")
+COUNT = os.environ.get("FEDSTAGE_DAMAGES", "60")
 
 
 def test_no_stage_accepts_damaged_inputs_with_another_output(finished_run):

@@ -1,6 +1,7 @@
 """Damaged inputs: each stage that reads a damaged file refuses it, or writes what it did before.
 
     python -m tests.chaos.damage --count 2000 --seed 18            in a run of its own
+    python -m tests.chaos.damage --count 2000 --one-shot           in another one
     python -m tests.chaos.damage --folder FOLDER                   in a copy of a finished run
 
 Artefacts of a finished run are damaged one at a time, and all jobs that read them run again, by the
@@ -217,11 +218,12 @@ def attack(count: int, seed: int) -> dict[str, Any]:
             "readings": came.total(), "came": came, "faults": faults}  # fmt: skip
 
 
-def make(folder: Path) -> None:
-    """Make the run that is damaged."""
-    from .runs import MODES, Folder
+def make(folder: Path, one_shot: bool = False) -> None:
+    """Make the run that is damaged: of two methods with rounds, or of two one-shot methods."""
+    from .runs import MODES, ONE_SHOT, Folder
 
-    one = Folder(folder, MODES[0], methods=["fedsdd", "scaffold"])
+    methods = list(ONE_SHOT) if one_shot else ["fedsdd", "scaffold"]
+    one = Folder(folder, MODES[0], methods=methods)
     output, _ = (running := one.start()).communicate(timeout=900)
     if running.returncode:
         raise SystemExit(output)
@@ -235,11 +237,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--folder", type=Path, help="a finished run; a copy is damaged")
+    parser.add_argument("--one-shot", action="store_true", help="a run of one-shot methods")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         copy = Path(temporary, "run")
         if options.folder is None:
-            make(copy)
+            make(copy, options.one_shot)
         else:
             shutil.copytree(options.folder, copy)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -20,6 +20,24 @@ TARGET = "results/tables/tiny/default.csv"
 #: The variable by which all processes of a run are found, whoever their parent is.
 MARK = "FEDSTAGE_CHAOS"
 
+_WITHOUT_ROUNDS = {
+    "training": "one_shot",
+    "rounds": 1,
+    "local_fraction": None,
+    "aggregator_fraction": 0.2,
+}
+#: Methods whose clients train once.
+ONE_SHOT = {
+    "one_shot": _WITHOUT_ROUNDS
+    | {
+        "aggregator": {"mlp": {"hidden": 5}},
+        "aggregator_training": {
+            "federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1},
+        },
+    },
+    "one_shot_student": _WITHOUT_ROUNDS | {"aggregator": "weighted", "distillation": "l1"},
+}
+
 #: What makes a worker end itself, with which chance, before or after it renames a file that it has
 #: written. Python runs it at the start of every process.
 AT_A_RENAME = """
@@ -72,6 +90,7 @@ class Folder:
             folder.mkdir(parents=True, exist_ok=True)
         execution = {"granularity": mode.granularity, "segment_rounds": 1}
         config = tiny_config(**{"methods": ["feddf"], "execution": execution} | changes)
+        config["experiments"]["tiny"]["methods"] |= ONE_SHOT
         (path / "config.yaml").write_text(yaml.safe_dump(config))
         (self.python / "sitecustomize.py").write_text(AT_A_RENAME)
 

@@ -202,6 +202,7 @@ def attack(count: int, seed: int) -> dict[str, Any]:
         kinds[kind_of(name)].append(name)
     damaged: Counter[str] = Counter()
     came: Counter[str] = Counter()
+    same: Counter[str] = Counter()
     faults: list[str] = []
     for _ in range(count):
         name, damage, new = draw_damaged(draw, kinds)
@@ -211,11 +212,12 @@ def attack(count: int, seed: int) -> dict[str, Any]:
         for job, right in readers[name]:
             found = outcome(job, right)
             came[found.partition(":")[0]] += 1
+            same[f"{Path(name).suffix} {damage}"] += found == "same"
             if found not in ("same", "refused"):
                 faults.append(f"{name}: {damage}: {job.name}: {found}")
         Path(name).write_bytes(whole)
     return {"damaged": damaged, "inputs": damaged.total(), "kinds": len(kinds),
-            "readings": came.total(), "came": came, "faults": faults}  # fmt: skip
+            "readings": came.total(), "came": came, "same": +same, "faults": faults}  # fmt: skip
 
 
 def make(folder: Path, one_shot: bool = False) -> None:

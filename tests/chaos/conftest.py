@@ -1,4 +1,4 @@
-"""Where a test's pool of warm workers listens, and what it ends with."""
+"""Where a test's pool of warm workers listens, what it ends with, and a run to be attacked."""
 
 import os
 import socket
@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+
+from . import damage
 
 
 @pytest.fixture
@@ -26,3 +28,11 @@ def environment(owner, tmp_path):
         "FEDSTAGE_SOURCE": "this",
         "FEDSTAGE_WORKERS": "2",
     }
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory):
+    """The folder of a finished run; tests attack copies of it."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    damage.make(folder)
+    return folder

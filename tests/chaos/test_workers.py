@@ -24,7 +24,7 @@ def start(environment, *arguments):
     )
 
 
-def finish(client, timeout=120):
+def finish(client, timeout=600):
     output, errors = client.communicate(timeout=timeout)
     return client.returncode, output, errors
 
@@ -95,17 +95,17 @@ def busy_worker(environment):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11])
 
-    deadline = time.monotonic() + 60
+    before = {}  # by worker, when it was first seen: an idle one never gets any further
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
-        before = {pid: ticks(pid) for pid in workers(environment)}
-        time.sleep(0.5)
-        for pid, count in before.items():
-            if alive(pid) and ticks(pid) - count > 20:
+        for pid in workers(environment):
+            if alive(pid) and ticks(pid) - before.setdefault(pid, ticks(pid)) > 20:
                 return pid
+        time.sleep(0.1)
     raise AssertionError("no worker is busy")
 
 
-def wait_until(condition, seconds=30):
+def wait_until(condition, seconds=300):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "timed out"

@@ -1,0 +1,187 @@
+"""Small runs that are to be disturbed: their folders, processes, and what they leave behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from ..same_bytes import digests
+from ..workflow.conftest import REPOSITORY, tiny_config
+
+TARGET = "results/tables/tiny/default.csv"
+#: The variable by which all processes of a run are found, whoever their parent is.
+MARK = "FEDSTAGE_CHAOS"
+
+_WITHOUT_ROUNDS = {
+    "training": "one_shot",
+    "rounds": 1,
+    "local_fraction": None,
+    "aggregator_fraction": 0.2,
+}
+#: Methods whose clients train once.
+ONE_SHOT = {
+    "one_shot": _WITHOUT_ROUNDS
+    | {
+        "aggregator": {"mlp": {"hidden": 5}},
+        "aggregator_training": {
+            "federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1},
+        },
+    },
+    "one_shot_student": _WITHOUT_ROUNDS | {"aggregator": "weighted", "distillation": "l1"},
+}
+
+#: What makes a worker end itself, with which chance, before or after it renames a file that it has
+#: written. Python runs it at the start of every process.
+AT_A_RENAME = """
+import os, random, signal, sys
+
+def _at_a_rename(event, arguments, state={"due": False, "draw": None}):
+    if state["due"]:
+        state["due"] = False  # to end is an event, too
+        _end("after")
+    if event == "os.rename" and str(arguments[0]).endswith(".tmp"):
+        if state["draw"] is None or state["pid"] != os.getpid():
+            seed = f"{os.environ['FEDSTAGE_CHAOS_SEED']}-{os.getpid()}"
+            state.update(draw=random.Random(seed), pid=os.getpid())
+        if state["draw"].random() < float(os.environ["FEDSTAGE_CHAOS_RENAMES"]):
+            if state["draw"].random() < 0.5:
+                _end("before")
+            state["due"] = True
+
+def _end(when):
+    file = os.open(os.environ["FEDSTAGE_CHAOS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, f"{when}\\n".encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if "FEDSTAGE_CHAOS_RENAMES" in os.environ:
+    sys.addaudithook(_at_a_rename)
+"""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How the work is cut into jobs, and whether in warm workers."""
+
+    granularity: str = "participant"
+    warm: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.granularity}, {'warm' if self.warm else 'cold'}"
+
+
+MODES = [Mode(size, warm) for warm in (True, False) for size in ("participant", "segment")]
+
+
+class Folder:
+    """A working folder, its sockets' folder, and the environment of its runs."""
+
+    def __init__(self, path: Path, mode: Mode, **changes: object) -> None:
+        self.path, self.mode, self.mark = path, mode, uuid.uuid4().hex
+        self.sockets, self.python = path / "sockets", path / "python"
+        for folder in (self.path, self.sockets, self.python):
+            folder.mkdir(parents=True, exist_ok=True)
+        execution = {"granularity": mode.granularity, "segment_rounds": 1}
+        config = tiny_config(**{"methods": ["feddf"], "execution": execution} | changes)
+        config["experiments"]["tiny"]["methods"] |= ONE_SHOT
+        (path / "config.yaml").write_text(yaml.safe_dump(config))
+        (self.python / "sitecustomize.py").write_text(AT_A_RENAME)
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return that of a run of this folder: a pool of its own, and the mark."""
+        own = {key: value for key, value in os.environ.items() if key != "FEDSTAGE_OWNER"}
+        scripts = str(Path(sys.executable).parent)
+        before = own.get("PYTHONPATH")
+        return own | {
+            "PATH": scripts + os.pathsep + own["PATH"],
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(self.python), before])),
+            "XDG_RUNTIME_DIR": str(self.sockets),
+            "FEDSTAGE_WARM": "1" if self.mode.warm else "0",
+            MARK: self.mark,
+            **variables,
+        }
+
+    def start(self, *options: str, **variables: str) -> subprocess.Popen[str]:
+        """Start snakemake in a process group of its own, as a terminal would."""
+        shutil.rmtree(self.path / ".snakemake/locks", ignore_errors=True)  # as --unlock does
+        command = [
+            sys.executable, "-m", "snakemake", TARGET, "--snakefile", str(REPOSITORY / "Snakefile"),
+            "--directory", str(self.path), "--cores", "2", "--rerun-incomplete", *options,
+        ]  # fmt: skip
+        return subprocess.Popen(
+            command, text=True, env=self.environment(**variables), process_group=0,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def verify(self, limit: float) -> subprocess.CompletedProcess[str]:
+        """Run ``fedstage verify``."""
+        command = [sys.executable, "-m", "fedstage.execution.cli", "verify", TARGET, "--snakefile",
+                   str(REPOSITORY / "Snakefile"), "--directory", str(self.path)]  # fmt: skip
+        return subprocess.run(
+            command, env=self.environment(), capture_output=True, text=True, timeout=limit
+        )
+
+    def processes(self) -> dict[int, str]:
+        """Return the running processes of this folder, and what each is."""
+        found = dict(marked(self.mark))
+        pools = {pid for pid, text in found.items() if "fedstage.execution.pool" in text}
+        return {pid: kind(pid, text, pools) for pid, text in found.items()}
+
+    def end(self, limit: float) -> list[str]:
+        """Wait until no process is left; end those that still are, and return what they were."""
+        deadline = time.monotonic() + limit
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        return list(left.values())
+
+    def strays(self) -> list[str]:
+        """Return the files that only a running process may have."""
+        found = [*(self.path / "results").rglob(".*.tmp"), *self.sockets.rglob("*.*")]
+        return [str(path.relative_to(self.path)) for path in found]
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of every artefact."""
+        return digests(self.path)
+
+
+def marked(mark: str) -> Iterator[tuple[int, str]]:
+    """Yield the processes with a mark in their environment, and their commands."""
+    wanted = f"{MARK}={mark}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                if wanted in (entry / "environ").read_bytes():
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                    if command:  # a zombie has none
+                        yield int(entry.name), command.decode(errors="replace")
+            except OSError:
+                continue
+
+
+def kind(pid: int, command: str, pools: set[int]) -> str:
+    """Return what a process of a run is."""
+    if pid in pools:
+        return "worker" if parent(pid) in pools else "pool"
+    if command.startswith("/bin/bash"):
+        return "shell"
+    for name, text in {"client": "client.py", "stage": "fedstage.execution.cli"}.items():
+        if text in command:
+            return name
+    return "snakemake" if "snakemake" in command else command
+
+
+def parent(pid: int) -> int | None:
+    """Return the parent of a process, None if it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None

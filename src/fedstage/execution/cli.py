@@ -25,7 +25,6 @@ from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.terminal import at_terminal
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
-from fedstage.settings.suggestions import suggest
 from fedstage.stages import find_stage
 from fedstage.storage.files import save_text
 from fedstage.storage.provenance import write_record
@@ -216,6 +215,8 @@ def _kind(hint: Any) -> dict[str, Any]:
 
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
+        from fedstage.settings.suggestions import suggest
+
         hint = suggest(command, [*STAGES, *COMMANDS])
         print(f"fedstage: {command!r}: no such stage{hint}", file=sys.stderr)
     stages = "\n".join(f"  {name:21}{stage.about}" for name, stage in STAGES.items())

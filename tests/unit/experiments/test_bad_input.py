@@ -18,6 +18,7 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.experiments.catalogue import load_catalogue
+from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
 
 METHODS_FILE = Path(__file__).parents[3] / "workflow/methods.yaml"
@@ -1408,7 +1409,7 @@ def good(tmp_path_factory):
         images = torch.randint(256, (SAMPLES, 1, 4, 4), generator=generator).to(torch.uint8)
         labels = torch.arange(SAMPLES) % 10
         save_tensors("train.safetensors", {"images": images, "labels": labels})
-        Path("info.json").write_text(json.dumps(INFO))
+        save_json("info.json", INFO)
         assert main(["line", "--settings", json.dumps(SETTINGS), "--output", "line.yaml"]) == 0
         run("partition", output="clients.parquet")
         run("participation", output="participation.parquet")

@@ -244,7 +244,7 @@ def test_the_settings_of_an_aggregators_file_name_it():
 
 
 def test_many_forgotten_clients_leave_a_name_that_is_short():
-    line = one_shot(clients=300, forget=list(range(0, 300, 2)))
+    line = one_shot(clients=300, partition="iid", forget=list(range(0, 300, 2)))
     assert "-without_150_clients-" in aggregator_id(line)
     assert len(aggregator_id(line)) < 120
 

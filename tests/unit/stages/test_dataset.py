@@ -227,7 +227,7 @@ def test_invalid_settings_are_one_line_with_key_and_value(tmp_path, settings, me
 
 
 def test_nothing_is_written_after_an_error(tmp_path):
-    with pytest.raises(FedstageError, match=r"data\.test = 5000"):
+    with pytest.raises(FedstageError, match=r"data: test = 5000"):
         run({**DIGITS, "test": 5000}, tmp_path / "out")
 
     assert not (tmp_path / "out").exists()
@@ -242,4 +242,6 @@ def test_command_line_makes_the_files_and_reports_errors_in_one_line(tmp_path, c
     assert all(path.is_file() for path in paths.values())
 
     assert main(["dataset", "--settings", '{"name": "digits", "test": 1797}', *options]) == 1
-    assert "fedstage dataset: data.test = 1797: at most 1796" in capsys.readouterr().err
+    assert (
+        "fedstage dataset: --settings: data: test = 1797: at most 1796" in capsys.readouterr().err
+    )

@@ -28,14 +28,19 @@ SAMPLES, FEATURES = 24, 3
 LINES = {
     "features": {
         "data": {"name": "heart_disease"},
+        "clients": 4,
+        "participants": 4,
         "model": {"name": "logistic_regression", "outputs": 1},
     },
-    "bags": {"data": {"name": "camelyon16"}, "model": {"name": "deep_mil", "width": 5}},
+    "bags": {
+        "data": {"name": "camelyon16"},
+        "clients": 2,
+        "participants": 2,
+        "model": {"name": "deep_mil", "width": 5},
+    },
 }
 SETTINGS = {
-    "clients": 2,
     "partition": {"name": "natural"},
-    "participants": 2,
     "client": {"steps": 6, "batch_size": 4, "learning_rate": 0.5},
     "numerics": {"device": "cpu"},
     "seed": 1,
@@ -43,7 +48,7 @@ SETTINGS = {
 
 
 def drawn(kind, seed, samples, shift=0.0):
-    """Return samples whose class shows in their first feature, of two clients."""
+    """Return samples whose class shows in their first feature, of all clients in turn."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(samples) % 2
     sizes = torch.randint(1, 5, (samples,), generator=generator)
@@ -51,7 +56,7 @@ def drawn(kind, seed, samples, shift=0.0):
     features = torch.randn(int(counts.sum()), FEATURES, generator=generator) + shift
     features[:, 0] += 3.0 * labels.repeat_interleave(counts) - 1.5
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
-    clients = (torch.arange(samples) // 2) % 2
+    clients = (torch.arange(samples) // 2) % LINES[kind]["clients"]
     return Images(features, labels, clients, starts if kind == "bags" else None)
 
 
@@ -80,14 +85,17 @@ def world(request, tmp_path, monkeypatch):
         settings=json.dumps(chosen), train=at("train.safetensors"), output=at("clients.parquet"),
         histogram=at("histogram.parquet"),
     )  # fmt: skip
-    participation(clients=2, participants=2, seed=1, first=1, last=2, output=at("plan.parquet"))
+    count = settings["clients"]
+    participation(
+        clients=count, participants=count, seed=1, first=1, last=2, output=at("plan.parquet")
+    )
     model = json.dumps({"model": settings["model"], "seed": 1})
     initial_model(settings=model, group=0, info=at("info.json"), output=at("w0.safetensors"))
     for round in (1, 2):
         start = at(f"w{round - 1}.safetensors")
-        updates = [at(f"update_{round}_{slot}.safetensors") for slot in (0, 1)]
+        updates = [at(f"update_{round}_{slot}.safetensors") for slot in range(count)]
         local_training(
-            line=at("line.yaml"), round=round, group=0, slots=[0, 1], start=start,
+            line=at("line.yaml"), round=round, group=0, slots=list(range(count)), start=start,
             data=at("train.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
             participation=at("plan.parquet"), outputs=updates,
         )  # fmt: skip
@@ -112,20 +120,21 @@ def evaluated(folder, role):
 
 
 def test_two_rounds_learn_what_there_is_to_learn(world):
-    folder, _, _ = world
+    folder, _, settings = world
     row = evaluated(folder, "test")
     assert row["top1_accuracy"] >= 80
     assert row["auc"] > 80
-    assert (row["samples"], row["participants"]) == (10, 2)
+    assert (row["samples"], row["participants"]) == (10, settings["clients"])
 
 
 def test_every_client_trains_on_its_own_samples(world):
-    folder, _, _ = world
+    folder, _, settings = world
+    count = settings["clients"]
     rows = load_table(folder / "participants_1.parquet").to_pylist()
-    assert [row["samples"] for row in rows] == [SAMPLES // 2] * 2
+    assert [row["samples"] for row in rows] == [SAMPLES // count] * count
     clients = load_table(folder / "clients.parquet").to_pydict()
     owner = dict(zip(clients["sample"], clients["client"], strict=True))
-    assert [owner[sample] for sample in range(8)] == [0, 0, 1, 1, 0, 0, 1, 1]
+    assert [owner[sample] for sample in range(8)] == [sample // 2 % count for sample in range(8)]
 
 
 def test_both_versions_of_the_test_samples_are_scored_with_the_same_model(world):

@@ -30,6 +30,8 @@ def write_records(run, slower):
             "made": "2026",
             "compute_s": SECONDS[job.stage] + more,
             "machine": {"processor": "P", "cores": 4, "gpu": None},
+            "options": {},
+            "inputs": {},
             "outputs": {"output": {job.file: "0"}},
         }
         save_json(path, record)

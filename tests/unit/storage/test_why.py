@@ -662,7 +662,7 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys
 
 def test_a_stage_that_there_is_not_any_more_leaves_the_rest_told(jobs):
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_1.record.json")
-    other.write_text(other.read_text().replace('"stage": "aggregation"', '"stage": "cohort"'))
+    save_json(other, load_json(other) | {"stage": "cohort"})
     told = why(jobs / artefacts.participants_table(LINE, 1, 1))
     assert "now unknown: stage = 'cohort': this version has none" in told
 

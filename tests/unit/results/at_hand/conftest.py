@@ -1,10 +1,9 @@
 """A working folder with a runs file and metrics, as a run leaves them."""
 
-import json
-
 import pytest
 
 from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 
 #: Accuracies of three seeds by method and by the value of a further axis.
@@ -70,5 +69,5 @@ def folder(tmp_path):
     head |= {"columns": ["partition.alpha"], "labels": {"fedavg": "FedAvg", "fedsdd": "FedSDD"}}
     path = tmp_path / "results/descriptions/tiny/mini.runs.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(head | {"runs": runs}))
+    save_json(path, head | {"runs": runs})
     return tmp_path

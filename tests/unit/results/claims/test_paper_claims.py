@@ -10,9 +10,11 @@ from fedstage.results.claims.library import check_claims, load_claims
 from fedstage.results.claims.verdicts import NOT_MEASURED, judge
 from fedstage.results.published.matching import counterparts
 from fedstage.results.published.rows import load_rows
+from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
-CATALOGUE = load_catalogue({"targets": ["fedsdd_table2/paper"]}, WORKFLOW)
+CONFIG = load_yaml(WORKFLOW.parent / "config.yaml") | {"targets": ["fedsdd_table2/paper"]}
+CATALOGUE = load_catalogue(CONFIG, WORKFLOW)
 CLAIMS = load_claims([], WORKFLOW / "papers")
 
 

@@ -1,7 +1,5 @@
 """Accuracy by client and class: what is measured, and the tables of it."""
 
-import json
-
 import pytest
 import torch
 
@@ -9,6 +7,7 @@ from fedstage.results.clients.columns import CLIENTS_SCHEMA
 from fedstage.results.clients.measures import of_classes, of_mixes, of_validation
 from fedstage.results.scores import own_accuracies, score
 from fedstage.stages.clients import clients
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 
 LOGITS = torch.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 1.0], [3.0, 1.0]])
@@ -66,10 +65,10 @@ def run_of(tmp_path, seed, accuracy):
 
 def test_tables_have_the_names_of_the_data(tmp_path):
     info = {"class_names": ["ill", "well"], "client_names": ["Basel", "Bern"]}
-    (tmp_path / "info.json").write_text(json.dumps(info))
+    save_json(tmp_path / "info.json", info)
     runs = [run_of(tmp_path, seed, accuracy) for seed, accuracy in ((0, 50.0), (1, 70.0))]
     about = {"experiment": "e", "scale": "s", "title": "E", "rows": ["method"]}
-    (tmp_path / "runs.json").write_text(json.dumps(about | {"runs": runs}))
+    save_json(tmp_path / "runs.json", about | {"runs": runs})
     clients(runs=tmp_path / "runs.json", csv=tmp_path / "t.csv", markdown=tmp_path / "t.md")
     head, *rows = (tmp_path / "t.csv").read_text().splitlines()
     assert head == "method,seed,of,client,client_name,label,class_name,samples,accuracy"

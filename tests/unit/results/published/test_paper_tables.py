@@ -12,6 +12,7 @@ from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.published.rows import load_rows
 from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
 PAPERS = ("fedeed", "fedsdd")
@@ -19,8 +20,8 @@ PAPERS = ("fedeed", "fedsdd")
 
 @pytest.fixture(scope="module")
 def catalogue():
-    config = {"targets": ["fedsdd_table2/paper"]}
-    return load_catalogue(config, WORKFLOW)
+    config = load_yaml(WORKFLOW.parent / "config.yaml")
+    return load_catalogue(config | {"targets": ["fedsdd_table2/paper"]}, WORKFLOW)
 
 
 def tables(catalogue):

@@ -16,7 +16,7 @@ ROUNDS = 5
 BASE = {
     "data": {"digits": {"held_out": 100}},
     "clients": 1000,  # so that nobody is drawn again while still busy
-    "partition": {"dirichlet": {"alpha": 0.1}},
+    "partition": {"dirichlet": {"alpha": 0.1, "min_samples": 1}},
     "participants": 8,
     "model": "cnn_small",
     "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},

@@ -1463,6 +1463,10 @@ def alter_line(path):
     path.write_text(text.replace("clients: 4", "clients: 5"))
 
 
+def write_schema_99(path):
+    save_json(path, {"schema": 99, "settings": {}})  # JSON is YAML, too
+
+
 def write_wrong_line(path):
     settings = json.dumps(SETTINGS | {"clients": 0})
     assert main(["line", "--settings", settings, "--output", str(path)]) == 0
@@ -1536,9 +1540,12 @@ BAD_ARTEFACTS = {
     "missing JSON": damaged("initial_model", "info.json", delete, "o such file"),
     "missing line": damaged("local_training", "line.yaml", delete, "o such file"),
     "line that is not YAML": damaged("local_training", "line.yaml", write("{"), "not valid YAML"),
-    "altered line": damaged("aggregation", "line.yaml", alter_line, "digest"),
+    "altered line": damaged("aggregation", "line.yaml", alter_line, "altered", "SHA-256"),
     "line of another version": damaged(
-        "aggregation", "line.yaml", write("{schema: 99, settings: {}}"), "schema = 99", "reads"
+        "aggregation", "line.yaml", write_schema_99, "schema = 99", "reads"
+    ),
+    "line without a seal": damaged(
+        "aggregation", "line.yaml", write("{schema: 1, settings: {}}"), "older version"
     ),
     "line with a fault": damaged("aggregation", "line.yaml", write_wrong_line, "clients = 0"),
     "slot that nobody has": asked("local_training", "--slot", "2", "participation", "slot 2"),

@@ -137,6 +137,7 @@ RESULTS = {
     "claims",
     "communication",
     "retention_summary",
+    "report",
 }
 #: What only some lines have: the stages that a line without distillation does not run.
 OF_DISTILLED = ("distillation",)

@@ -1,4 +1,4 @@
-"""Base settings that no run has: methods are laid over them, or are of another kind."""
+"""Base settings that no run has, because methods are laid over them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,8 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
-from fedstage.settings.lines import Line
 from fedstage.settings.merging import Raw, in_full, lay, merge_each
-from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.runs import RunLength
-from fedstage.settings.suggestions import keys
 
 #: The place of a setting below others: ("client", "learning_rate").
 Path = tuple[str, ...]
@@ -45,8 +42,7 @@ class _Laid:
 def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None:
     """Refuse settings of an experiment's own base, or a scale's, that no run has.
 
-    Either it is one of federated runs alone, or of one-shot runs alone, and there is none of these.
-    Or all methods override it, at least one of them by what does not stand in the
+    All methods override such a setting, at least one of them by what does not stand in the
     experiment's own file: in the library, or in the experiment that it is `like`. It may be meant
     for an experiment that is `like` this one; so it counts whether a run of these has it. What an
     experiment inherits is never refused, nor are settings of a run's length: methods have them by
@@ -71,7 +67,7 @@ def _check(
     settings = in_full(base)
     laid = list(_laid(sources, settings, name, experiment, scale))
     of_lines = (path for path in _leaves(settings) if path[0] not in RunLength.model_fields)
-    lost = [path for path in of_lines if _why_lost(settings, path, laid)]
+    lost = [path for path in of_lines if _is_lost(settings, path, laid)]
     if not lost:
         return
     heirs = heirs_of(name, sources.known, sources.read)
@@ -80,23 +76,9 @@ def _check(
     for heir, inheriting in sources.load(heirs).items():
         laid += _laid(sources, settings, heir, inheriting, scale)
     for path in lost:
-        if reason := _why_lost(settings, path, laid):
+        if _is_lost(settings, path, laid):
             where = name if scale is None else f"{name}/{scale}"
-            key = ".".join(path).removesuffix(".name")
-            value = _at(settings, path)
-            raise FedstageError(
-                f"{where}: base.{key} = {value!r}: reaches no run, because {reason}"
-            )
-
-
-def _why_lost(base: Raw, path: Path, laid: Sequence[_Laid]) -> str | None:
-    """Return why no run has a setting of a base, None if one has it."""
-    trainings = {one.settings.get("training", "federated") for one in laid}
-    if trainings == {"federated"} and path[0] in set(keys(OneShotLine)) - set(keys(Line)):
-        return "no method has training = one_shot; leave it out"
-    if trainings == {"one_shot"} and path[0] in set(keys(Line)) - set(keys(OneShotLine)):
-        return "all methods have training = one_shot; leave it out"
-    return _describe(base, path, laid) if _is_lost(base, path, laid) else None
+            raise FedstageError(f"{where}: {_describe(settings, path, laid)}")
 
 
 def _is_lost(base: Raw, path: Path, laid: Sequence[_Laid]) -> bool:
@@ -109,8 +91,10 @@ def _is_lost(base: Raw, path: Path, laid: Sequence[_Laid]) -> bool:
 def _describe(base: Raw, path: Path, laid: Iterable[_Laid]) -> str:
     value = _at(base, path)
     winner = next(one for one in laid if _at(one.by_others, path) != value)
+    key = ".".join(path).removesuffix(".name")
     return (
-        f"method {winner.method} has {_at(winner.settings, path)!r}; set it in "
+        f"base.{key} = {value!r}: reaches no run, because method {winner.method} has "
+        f"{_at(winner.settings, path)!r}; set it in "
         f"methods.{winner.method}, or leave it out"
     )
 

@@ -98,10 +98,10 @@ def load_catalogue(
     known = {*names, *(name for kind in FOLDERS for name in getattr(catalogue, kind))}
     if set(re.findall(r"\bresults/\w+/([^/\s'\"]+)", arguments)) <= known:
         return catalogue
-    return _resolve_sound(checked, folder, every, names)
+    return resolve_sound(checked, folder, every, names)
 
 
-def _resolve_sound(
+def resolve_sound(
     config: Config, folder: Path, every: Collection[str], needed: Collection[str]
 ) -> Catalogue:
     """Return the catalogue of all experiments but broken ones, each with a line on the terminal.

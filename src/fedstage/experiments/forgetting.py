@@ -9,7 +9,8 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from itertools import chain
 
-from fedstage.experiments.catalogue import Catalogue, resolve_all
+from fedstage.experiments.catalogue import Catalogue, resolve_sound
+from fedstage.experiments.library import experiment_names
 from fedstage.experiments.traces import (
     AnyLine,
     Forgotten,
@@ -46,7 +47,8 @@ def traces_of(
     They may be in files of any experiment, and of the lines that are `stored` by the names of their
     folders, of which the configuration knows nothing any more.
     """
-    every = resolve_all(catalogue.config, catalogue.folder)
+    names = experiment_names(catalogue.config, catalogue.folder)
+    every = resolve_sound(catalogue.config, catalogue.folder, names, [experiment])
     known = {**(stored or {}), **every.lines}
     lines = [known[name] for name in sorted(known)]  # which have no order
     traces = [

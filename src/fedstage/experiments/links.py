@@ -81,7 +81,7 @@ def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path)
 def _link(link: Path, target: Path) -> None:
     try:
         link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
+        if not os.path.lexists(link):  # a copy of results may have folders in place of links
             link.symlink_to(os.path.relpath(target, link.parent))
     except OSError as error:
         raise FedstageError(f"{link}: cannot be linked to {target} ({error.strerror})") from None

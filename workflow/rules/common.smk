@@ -209,6 +209,11 @@ def described(wildcards, what):
     return description(wildcards.experiment, wildcards.scale, what)
 
 
+def description_file(wildcards):
+    """Return where a description is; snakemake does not compare params that look at the output."""
+    return "results/descriptions/{experiment}/{scale}.{what}.json".format(**wildcards)
+
+
 @cache  # every input function of every result looks at the runs
 def description(experiment, scale, what):
     return explained(describe, CATALOGUE, experiment, scale, what)

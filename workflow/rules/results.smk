@@ -14,7 +14,7 @@ rule description:
         what="runs|claims|traces",
     localrule: True
     params:
-        content=lambda w, output: as_json(sealed(described(w, w.what), output[0])),
+        content=lambda w: as_json(sealed(described(w, w.what), description_file(w))),
     message:
         "{wildcards.what} of {wildcards.experiment}, scale {wildcards.scale}"
     shell:

@@ -22,7 +22,7 @@ from fedstage.settings.validation import validate
 _IMAGE_COLUMNS = {"img", "image"}
 _IMAGE_FILES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 _SHOWN = 10  # names in a line
-_FEW = 10  # samples of a client from which on nothing is said
+_FEW = 10  # fewer samples of a client than this are worth a notice
 
 
 def settings_of(place: Path, given: Mapping[str, Any]) -> Data:

@@ -23,12 +23,17 @@ def list_what_there_is(arguments: Sequence[str]) -> str:
     parser.description = "List what there is to choose from, or what has been made of a target."
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("target", nargs="?", help="whose runs; by default those of config.yaml")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
-    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    add_places(parser)
     given = parser.parse_args(arguments)
     if given.target is not None and given.kind != "runs":
         raise FedstageError(f"{given.kind} {given.target}: only runs are those of a target")
     return write(*listing(given.kind, given.target, given.config, given.workflow))
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the configuration and the workflow are."""
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
+    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
 
 
 def compare_rows(arguments: Sequence[str]) -> str:

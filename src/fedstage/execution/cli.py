@@ -99,8 +99,7 @@ def run_check(arguments: Sequence[str]) -> int:
 
     about = "Check config.yaml and every experiment, of which a run reads those that it makes."
     parser = argparse.ArgumentParser(prog="fedstage check", description=about)
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
-    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    at_hand.add_places(parser)
     options = parser.parse_args(arguments)
     return _print("check", lambda: check(options.config, options.workflow))
 
@@ -113,8 +112,7 @@ def run_check_data(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="fedstage check-data", description=about)
     parser.add_argument("data", metavar="FOLDER", help="or the name of an experiment")
     parser.add_argument("--settings", default="{}", help="of data, such as {label: outcome}")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
-    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    at_hand.add_places(parser)
     options = parser.parse_args(arguments)
     named = (options.data, options.settings, options.config, options.workflow)
     return _print("check-data", lambda: check_data(*named))
@@ -139,8 +137,7 @@ def run_forget(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="fedstage forget", description=about)
     parser.add_argument("target", help="an experiment, or EXPERIMENT/SCALE")
     parser.add_argument("--delete", action="store_true", help="delete them, and prove it")
-    parser.add_argument("--config", type=Path, default=Path("config.yaml"))
-    parser.add_argument("--workflow", type=Path, default=Path("workflow"), help="its folder")
+    at_hand.add_places(parser)
     given = parser.parse_args(arguments)
     return _print(
         "forget", lambda: forget(given.target, given.config, given.workflow, given.delete)

@@ -11,6 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.snakemake_log import Progress, latest_log, read_progress
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import STAGES
+from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.records import load_record
 from fedstage.storage.tables import load_table
 
@@ -136,12 +137,12 @@ def _recorded(folder: Path, rule: str) -> float | None:
 
 
 def _recorded_seconds(folder: Path, stage: str) -> Iterator[float]:
-    records = (folder / RESULTS / "logs" / stage).rglob("*.record.json")
+    records = (folder / RESULTS / "logs" / stage).rglob(f"*{SUFFIX}")
     for path in islice(records, _RECORDS):
         try:
             yield float(load_record(path)["compute_s"])
         except FedstageError:
-            continue  # it is told by `fedstage verify`
+            continue  # `fedstage verify` names it
 
 
 def _state(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:

@@ -99,6 +99,12 @@ def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:
     return [accuracy for accuracy in own if accuracy is not None]
 
 
+def by_own_mix(one: Score, counts: ClassCounts) -> dict[int, float | None]:
+    """Return the accuracies of `own_accuracies` by client, None where it leaves a client out."""
+    by_class = one.by_class.tolist()
+    return {client: _weighted(by_class, own) for client, own in sorted(counts.items())}
+
+
 def _weighted(by_class: Sequence[float], counts: Mapping[int, int]) -> float | None:
     known = {label: n for label, n in counts.items() if not math.isnan(by_class[label])}
     if not known:

@@ -118,9 +118,7 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
         factors = [a * b for a, b in zip(factors, discounts, strict=True)]
         starts = [group.bases.get(update.metadata["base_round"], group.start) for update in updates]
         change = changes_since(starts, models, factors, group.parameters)
-    before = round_state.optimiser_state(group.state)
-    moved, moments = server_step(settings.server_optimizer, group.parameters, change, before)
-    return buffers | moved, moments
+    return _moved(group, buffers, change)
 
 
 def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
@@ -139,10 +137,18 @@ def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
     model = combined(rule, models, shares, dict(group.parameters))
     if settings.server_optimizer.name == "average":
         return move_towards(group.start, model, settings.learning_rate, group.parameters), {}
-    change = mean_change(group.start, [model], [1.0], group.parameters)
+    return _moved(group, model, mean_change(group.start, [model], [1.0], group.parameters))
+
+
+def _moved(group: GroupRound, rest: Weights, change: Tensors) -> tuple[Weights, Weights]:
+    """Return a model, the parameters moved by the server's optimiser, and its moments.
+
+    What are no parameters are those of `rest`.
+    """
+    optimiser = group.settings.aggregation.server_optimizer
     before = round_state.optimiser_state(group.state)
-    moved, moments = server_step(settings.server_optimizer, group.parameters, change, before)
-    return model | moved, moments
+    moved, moments = server_step(optimiser, group.parameters, change, before)
+    return rest | moved, moments
 
 
 def next_client_state(group: GroupRound) -> Tensors:

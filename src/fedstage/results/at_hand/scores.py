@@ -19,7 +19,7 @@ from fedstage.plan.members import evaluated_name
 from fedstage.results.at_hand.models import final_models, info_of, scored_model, scored_samples
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part
-from fedstage.results.scores import ClassCounts, Score, own_accuracies, score
+from fedstage.results.scores import ClassCounts, Score, by_own_mix, score
 from fedstage.settings.ensembles import GlobalModel, OneByOne
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
@@ -102,8 +102,8 @@ def _client_row(
     client: int, name: str, one: Score, counts: ClassCounts
 ) -> tuple[int, str, int, float, float]:
     """Return the row of a client, with the name and score of the model that it has."""
-    own = own_accuracies([one], {client: counts[client]})
-    share = own[0] if own else float("nan")
+    own = by_own_mix(one, {client: counts[client]})[client]
+    share = float("nan") if own is None else own
     return client, name, sum(counts[client].values()), one.accuracy, share
 
 

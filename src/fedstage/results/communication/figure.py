@@ -27,7 +27,7 @@ _ALONE, _BESIDE = 2.2, 1.6  # inches of height
 _PLACE = 0.085  # inches between points that would hide one another
 _WIDE = 30.0  # ratio of bytes from which on labels at powers of ten are enough
 _NARROW = 2.0  # ratio below which the axis is widened
-_SAME = 0.02  # relative difference of bytes that are told apart by nobody
+_SAME = 0.02  # relative difference of bytes that no eye sees
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 

@@ -65,7 +65,7 @@ def chart(spec: Mapping[str, Any], caption: str) -> str:
 
 
 def facts(pairs: Mapping[str, str]) -> str:
-    """Return names and what is said of them."""
+    """Return names with their descriptions."""
     return f"<dl>{''.join(_fact(name, text) for name, text in pairs.items())}</dl>"
 
 

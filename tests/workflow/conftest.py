@@ -290,7 +290,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def copy(finished, tmp_path):
     """A copy of the finished run, with its times and snakemake's notes."""
-    shutil.copytree(finished.path, tmp_path / "copy")
+    shutil.copytree(finished.path, tmp_path / "copy", symlinks=True)
     return Project(tmp_path / "copy")
 
 

@@ -217,7 +217,7 @@ def test_all_that_was_asked_for_is_there(made, capsys):
 
 
 def test_communication_is_added_to_a_finished_run_without_training(made, tmp_path):
-    shutil.copytree(made.path, tmp_path / "copy")
+    shutil.copytree(made.path, tmp_path / "copy", symlinks=True)
     copy = type(made)(tmp_path / "copy")
     shutil.rmtree(copy.path / "results/communication")
     jobs = copy.plan().jobs

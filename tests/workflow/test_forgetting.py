@@ -71,7 +71,7 @@ def forgotten(new_project):
 @pytest.fixture
 def made(forgotten, tmp_path, monkeypatch):
     """A copy of the run, in which commands are given."""
-    shutil.copytree(forgotten.path, tmp_path / "copy")
+    shutil.copytree(forgotten.path, tmp_path / "copy", symlinks=True)
     monkeypatch.chdir(tmp_path / "copy")
     return type(forgotten)(tmp_path / "copy")
 

@@ -23,7 +23,9 @@ def test_a_report_has_all_that_is_known_of_its_cells(copy):
     assert len(folds) == 3
     for name, inside in folds:
         assert f'<td><a href="#{name}">' in text
-        for known in ("by stage evaluation", "start-up", "the same now", "seed: 0", "models"):
+        (source,) = re.findall("<dt>source</dt><dd>(.*?)</dd>", inside)
+        assert source.endswith("the same now")
+        for known in ("by stage evaluation", "start-up", "seed: 0", "models"):
             assert known in inside or known in text.partition('<h2 id="settings">')[2]
     assert "unchanged" in folds[0][1]
 

@@ -107,7 +107,7 @@ def test_report_holds_comparison_and_claims(compared):
 
 
 def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
-    shutil.copytree(compared.path, tmp_path / "copy")
+    shutil.copytree(compared.path, tmp_path / "copy", symlinks=True)
     project = type(compared)(tmp_path / "copy")
     path = project.path / "config.yaml"
     config = yaml.safe_load(path.read_text())

@@ -53,7 +53,7 @@ def once(new_project, tmp_path_factory):
 @pytest.fixture
 def mine(once, tmp_path):
     """A copy of the finished run, its raw data included."""
-    shutil.copytree(once.path, tmp_path / "copy")
+    shutil.copytree(once.path, tmp_path / "copy", symlinks=True)
     return type(once)(tmp_path / "copy")
 
 

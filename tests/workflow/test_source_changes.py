@@ -56,7 +56,9 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
 
 def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
     file = "algorithm/local_trainers/scaffold.py"
-    plan = edited(file, "change / clients", "change / (1 * clients)").plan()
+    plan = edited(
+        file, "* update.payload[name] / clients", "* update.payload[name] / (1 * clients)"
+    ).plan()
     line = finished.line(method="scaffold").name
     assert set(plan.trained()) == {(t, slot, line) for t in (1, 2) for slot in (0, 1)}
     assert plan.jobs["evaluation"] == 1

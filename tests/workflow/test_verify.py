@@ -18,7 +18,11 @@ def verify(project):
     done = subprocess.run(command, cwd=project.path, check=False, capture_output=True, text=True)
     lines = [line.partition(": ") for line in done.stdout.splitlines()]
     wrong = {name: reason for name, colon, reason in lines if colon}
-    return done.returncode, wrong, (done.stderr or done.stdout).splitlines()[-1]
+    return (
+        done.returncode,
+        wrong,
+        (done.stderr if done.returncode else done.stdout).splitlines()[-1],
+    )
 
 
 def keep_time(path, write):

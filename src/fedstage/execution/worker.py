@@ -75,8 +75,28 @@ def run(request: Request, stdout: int, stderr: int) -> int:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        null = os.open(os.devnull, os.O_RDWR)  # else readers of the client's pipes would wait on
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        os.close(null)
+        let_go_of(stdout, stderr)
         memory.give_back()
+
+
+def let_go_of(stdout: int, stderr: int) -> None:
+    """Put the null device in place of each open file that is a client's output.
+
+    Else who reads the client's pipes would wait on. Libraries keep copies for as long as a process
+    lives: the engine behind vl-convert does.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    outputs = {file_identity(stdout), file_identity(stderr)}
+    for file in [int(name) for name in os.listdir("/dev/fd")]:
+        if file_identity(file) in outputs:
+            os.dup2(null, file)
+    os.close(null)
+
+
+def file_identity(file: int) -> tuple[int, int] | None:
+    """Return device and inode of an open file, None for one that is closed."""
+    try:
+        status = os.fstat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

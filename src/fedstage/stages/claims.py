@@ -6,7 +6,7 @@ from fedstage.results.claims.judging import judge_claims
 from fedstage.results.claims.report import render_report
 from fedstage.results.claims.table import SCHEMA, claim_rows
 from fedstage.results.tables import html as html_writer
-from fedstage.results.tables.plain import write_csv, write_parquet
+from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.storage.files import save_text
 
 

@@ -12,8 +12,9 @@ from fedstage.results.clients.table import (
 )
 from fedstage.results.figures.names import read_names
 from fedstage.results.runs_file import read_runs_file
+from fedstage.results.tables.exact import write_csv
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.plain import Small, write_csv, write_markdown
+from fedstage.results.tables.plain import Small, write_markdown
 
 
 def clients(*, runs: Path, csv: Path, markdown: Path) -> None:

@@ -17,14 +17,9 @@ from fedstage.results.communication.table import (
 )
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import read_runs_file
+from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.plain import (
-    Small,
-    write_csv,
-    write_html,
-    write_markdown,
-    write_parquet,
-)
+from fedstage.results.tables.plain import Small, write_html, write_markdown
 from fedstage.settings.experiments import is_fixed
 
 

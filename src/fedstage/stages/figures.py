@@ -12,8 +12,8 @@ from fedstage.results.figures.partition import (
 )
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import SEED
+from fedstage.results.tables.exact import frame_as_csv
 from fedstage.results.tables.labels import for_people, frame_for_people
-from fedstage.results.tables.plain import frame_as_csv
 from fedstage.results.tables.runs import read_runs
 from fedstage.storage.files import save_text
 

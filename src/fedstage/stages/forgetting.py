@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedstage.results.tables.plain import write_csv, write_markdown
+from fedstage.results.tables.exact import write_csv
+from fedstage.results.tables.plain import write_markdown
 from fedstage.settings.base import Count, Settings
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json

@@ -5,8 +5,9 @@ from pathlib import Path
 from fedstage.results.method_properties import Cost, Properties
 from fedstage.results.method_properties import properties as properties_of
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
+from fedstage.results.tables.exact import Cell, write_csv
 from fedstage.results.tables.labels import NOTHING, place_for_people
-from fedstage.results.tables.plain import Cell, write_csv, write_markdown
+from fedstage.results.tables.plain import write_markdown
 
 _LEGEND = {
     "Ensemble": (

@@ -12,8 +12,9 @@ from fedstage.results.round_times.table import (
     times_schema,
 )
 from fedstage.results.runs_file import read_runs_file
+from fedstage.results.tables.exact import Cell, write_csv, write_parquet
 from fedstage.results.tables.labels import place_for_people
-from fedstage.results.tables.plain import Cell, write_csv, write_markdown, write_parquet
+from fedstage.results.tables.plain import write_markdown
 
 
 def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run: Path) -> None:

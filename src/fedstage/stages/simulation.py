@@ -14,8 +14,9 @@ from fedstage.results.simulation.events import AGGREGATOR
 from fedstage.results.simulation.figure import Panel, draw_gantt
 from fedstage.results.simulation.schedule import Schedule, schedule
 from fedstage.results.simulation.table import LEGEND, as_numbers, as_texts, describe
+from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.results.tables.labels import join_for_people, join_labels, place_for_people
-from fedstage.results.tables.plain import write_csv, write_markdown, write_parquet
+from fedstage.results.tables.plain import write_markdown
 
 Scheduled = Sequence[tuple[ExperimentRun, Schedule]]
 

@@ -281,6 +281,31 @@ def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
     assert "FEDSTAGE_DATA" not in os.environ
 
 
+def test_copies_of_the_clients_output_end_with_the_job(tmp_path, umask, monkeypatch):
+    """As an engine in a library keeps them: who reads the client's pipe would wait for it."""
+    kept = []
+
+    def leaky(arguments, started):
+        kept.extend(map(os.dup, (1, 2)))
+        return 0
+
+    monkeypatch.setattr(worker.cli, "main", leaky)
+    saved, folder = (os.dup(1), os.dup(2)), Path.cwd()
+    ends, outputs = zip(os.pipe(), os.pipe(), strict=True)
+    request = worker.parse_request("\0".join(["this", "0", str(tmp_path), "", "18"]).encode())
+    try:
+        worker.run(request, *outputs)
+    finally:
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        os.chdir(folder)
+    for end in ends:
+        os.set_blocking(end, False)
+        assert os.read(end, 1) == b""  # the end of the stream: nobody could still write
+    for file in (*saved, *kept, *ends, *outputs):
+        os.close(file)
+
+
 def test_a_workflow_prepares_its_jobs(tmp_path):
     environment = {"PATH": "/bin"}
     prepare(environment, tmp_path, Execution())

@@ -8,8 +8,8 @@ from fedstage.results.clients.columns import CLASS, OWN_MIX, VALIDATION
 from fedstage.results.figures.names import Names, name_of
 from fedstage.results.metrics import spread
 from fedstage.results.runs_file import SEED, ExperimentRun
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import NOTHING, join_labels, mean_and_std
-from fedstage.results.tables.plain import Cell
 from fedstage.storage.tables import load_table
 
 COLUMNS = ("of", "client", "client_name", "label", "class_name", "samples", "accuracy")

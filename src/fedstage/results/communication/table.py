@@ -15,6 +15,7 @@ from fedstage.results.communication.phases import Moved
 from fedstage.results.communication.runs import BYTES, Reached, RunTraffic
 from fedstage.results.metrics import arrow_type, spread
 from fedstage.results.runs_file import SEED
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import (
     METRICS,
     NOTHING,
@@ -25,7 +26,6 @@ from fedstage.results.tables.labels import (
     mean_and_std,
     show_value,
 )
-from fedstage.results.tables.plain import Cell
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.scores import Communicated, Metric, Reach
 

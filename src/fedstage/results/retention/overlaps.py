@@ -12,8 +12,8 @@ from fedstage.results.cells import show_point
 from fedstage.results.metrics import spread
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import METHOD, axis_label, mean_and_std, show_value
-from fedstage.results.tables.plain import Cell
 from fedstage.settings.scores import Axis
 
 OTHER, OVERLAP = "other_method", "overlap"

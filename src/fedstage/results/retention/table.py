@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from fedstage.results.metrics import arrow_type, spread
 from fedstage.results.retention.runs import RunRetention, mean
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import NOTHING, mean_and_std, show_value
-from fedstage.results.tables.plain import Cell
 from fedstage.settings.scores import Axis, Retained
 
 #: Of each measure the head of its column, the digits behind the point, and what it means.

@@ -7,8 +7,8 @@ import pyarrow as pa
 from fedstage.plan.jobs import Job
 from fedstage.results.metrics import arrow_type
 from fedstage.results.round_times.seconds import Spread, Timed, per_participant, per_round, spread
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import NOTHING
-from fedstage.results.tables.plain import Cell
 
 Times = Mapping[Job, Timed]
 

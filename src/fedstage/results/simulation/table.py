@@ -6,8 +6,8 @@ from statistics import mean
 from fedstage.results.metrics import spread
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.simulation.schedule import Measures
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import mean_and_std
-from fedstage.results.tables.plain import Cell
 from fedstage.settings.simulation import Seconds, Varying
 
 #: The head, factor and digits of each measure.

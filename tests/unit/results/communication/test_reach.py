@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from fedstage.results.communication.phases import Phase
 from fedstage.results.communication.runs import Reached, RunTraffic, with_goals
 from fedstage.results.communication.table import run_rows, run_schema
-from fedstage.results.tables.plain import write_parquet
+from fedstage.results.tables.exact import write_parquet
 from fedstage.settings.scores import Communicated
 
 MODEL = 1000

@@ -309,12 +309,14 @@ def test_what_still_contains_a_forgotten_client_is_listed(made):
         "what models say about its samples",
         "scores weighted by its label counts",
         "its quantised model",
+        "numbers of runs with it",
     )
     for row in rows:
         client, contains, files = row.split(",")
         assert client == "3"
         # Of the rounds that it may be in, and of what others say, only what is made is there;
-        # models of an ensemble need not be scored by themselves, and few are quantised.
+        # models of an ensemble need not be scored by themselves, and few are
+        # quantised, and no claims are made of them.
         assert made.files(files) or contains in unmade, row
     made_of = {path.parent.name for path in made.files("results/aggregators/*/line.yaml")}
     listed = {row.rpartition("/")[2] for row in rows if "learnt from its model" in row}

@@ -10,6 +10,7 @@ from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
+from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
 from reference.fedkd import fedkd
 from reference.fedlc import fedlc
@@ -106,6 +107,18 @@ def served(line):
     )
 
 
+def of_history(line):
+    chosen = line.local
+    assert line.aggregation.weights == "uniform"
+    return rounds(line) | {
+        "gamma": chosen.gamma,
+        "models": chosen.models,
+        "tau": chosen.temperature,
+        "squared": chosen.distance == "mse",
+        "vote_temperature": chosen.vote_temperature if chosen.teacher == "vote" else None,
+    }
+
+
 def by_rule(line):
     rule = line.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
@@ -160,6 +173,7 @@ FEDERATED = {
         fedntd(world, **rounds(line), beta=line.local.beta, tau=line.local.temperature)
     ],
     "fedlc": lambda world, line: [fedlc(world, **rounds(line), tau=line.local.tau)],
+    "fedgkd": lambda world, line: [fedgkd(world, **of_history(line))],
     "fedavg_median": lambda world, line: [robust(world, **by_rule(line))],
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
@@ -174,6 +188,7 @@ for variant in ("fedavg_trimmed_mean", "krum", "multi_krum"):
 FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
+FEDERATED["fedgkd_last"] = FEDERATED["fedgkd_vote"] = FEDERATED["fedgkd"]
 FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
 FEDERATED["fedasync"] = FEDERATED["fedbuff"] = FEDERATED["fedavg_stale"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]

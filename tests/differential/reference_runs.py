@@ -129,6 +129,13 @@ METHODS = {
     "moon": HEADED,
     "fedntd": {"local": {"fedntd": {"beta": 0.7, "temperature": 2.0}}},
     "fedlc": {"local": {"fedlc": {"tau": 2.0}}},
+    # So much that it counts, and by round 3 of two models.
+    "fedgkd": {"local": {"fedgkd": {"gamma": 2.0, "models": 2, "temperature": 2.0}}},
+    "fedgkd_last": {"local": {"fedgkd": {"distance": "mse", "temperature": 1.0}}},
+    "fedgkd_vote": {
+        "data": {"digits": {"server_validation": 60}},
+        "local": {"fedgkd": {"gamma": 2.0, "vote_temperature": 0.1}},
+    },
     "fedavg_median": {"participants": 4},
     "fedavg_trimmed_mean": ROBUST,
     "krum": ROBUST,
@@ -197,6 +204,7 @@ COMPARED = {
     "fednova": {"client": {"batch_size": BATCH, "learning_rate": 0.01}},
     "fedntd": {},
     "fedlc": {},
+    "fedgkd": {},
     "fedavg_median": {},
     "krum": ROBUST,
     "feddf": {},

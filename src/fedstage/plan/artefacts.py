@@ -131,6 +131,21 @@ def global_model(line: Line, round: int, group: int) -> str:
     return aggregated_model(line, round, group)
 
 
+def history(line: Line, base: int, group: int) -> list[str]:
+    """Return the last global models after round `base` that participants who start there learn of.
+
+    They are in the order of rounds, with that of `base`. What was before round 1 has learnt
+    nothing, and is none of them.
+    """
+    rounds = range(max(1, base - line.local.history + 1), base + 1) if line.local.history else ()
+    return [global_model(line, round, group) for round in rounds]
+
+
+def judging_images(line: Line) -> str | None:
+    """Return the server's own labelled images, if the models of the history are judged by them."""
+    return data_file(line.data, "server_validation") if line.local.judged else None
+
+
 # --- ensembles and their students -----------------------------------------------------------------
 
 

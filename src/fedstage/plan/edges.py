@@ -61,6 +61,8 @@ def local_training(line: Line, round: int, group: int, slot: int) -> Files:
         "said": (said := artefacts.said_before(line, base + 1)),
         "public": artefacts.public_file(line) if said else [],
         "server_model": server_model(line, base) if hears_server else [],
+        "history": (past := artefacts.history(line, base, group)),
+        "server_validation": (artefacts.judging_images(line) if past else None) or [],
     }
 
 

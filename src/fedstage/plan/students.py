@@ -52,7 +52,8 @@ def models_of_teachers(line: Line, round: int) -> list[str]:
 
 def rounds_of_models(line: Line) -> int:
     """Return for how many rounds a round's models are read by the rounds after it."""
+    longest = max(1, line.local.history)
     if not reads_teachers(line):
-        return 1
+        return longest
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    return max(1, checkpoints(line.ensemble) - 1)
+    return max(longest, checkpoints(line.ensemble) - 1)

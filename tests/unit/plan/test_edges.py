@@ -340,3 +340,36 @@ def test_the_servers_model_starts_from_its_previous_one_in_any_case():
     )
     found = read_by(headed, find_origin(artefacts.global_model(headed, 3, 0)))
     assert found["start"] == [artefacts.model_with_head(headed, 3, 0)]
+
+
+# --- clients that learn from the last global models -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models", "round", "rounds"),
+    [(3, 1, []), (3, 2, [1]), (3, 3, [1, 2]), (3, 7, [4, 5, 6]), (1, 7, [6]), (5, 4, [1, 2, 3])],
+)
+def test_a_client_reads_the_last_global_models_of_its_group(models, round, rounds):
+    line = Line.model_validate(BASE | {"local": {"fedgkd": {"models": models}}})
+    found = read_by(line, find_origin(artefacts.updates(line, round, 1)[0]))
+    assert found.get("history", []) == [artefacts.global_model(line, t, 1) for t in rounds]
+    assert "server_validation" not in found
+
+
+def test_models_that_vote_are_judged_on_the_servers_samples_as_soon_as_there_are_any():
+    data = {"digits": {"server_validation": 20}}
+    changes = {"data": data, "local": {"fedgkd": {"teacher": "vote"}}}
+    line = Line.model_validate(BASE | changes)
+    judged = [
+        read_by(line, find_origin(artefacts.updates(line, round, 0)[0])).get("server_validation")
+        for round in (1, 2)
+    ]
+    assert judged == [None, [data_files.data_file(line.data, "server_validation")]]
+
+
+def test_a_stale_client_reads_the_models_before_its_own_start():
+    changes = {"staleness": {"cyclic": {"delays": [2]}}, "local": {"fedgkd": {"models": 2}}}
+    line = Line.model_validate(BASE | changes)
+    found = read_by(line, find_origin(artefacts.updates(line, 6, 0)[0]))
+    assert found["start"] == [artefacts.global_model(line, 3, 0)]
+    assert found["history"] == [artefacts.global_model(line, t, 0) for t in (2, 3)]

@@ -194,8 +194,17 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
         client, round = update.metadata["client"], update.metadata["round"]
         missed = round_state.rounds_since(group.state, client, round)
         up.append(bytes_up(compression, update, parameters))
-        down.append(beside + bytes_down(compression, missed, start, parameters))
+        older = _older_models_sent(group.settings, update) * payload_bytes(start)
+        down.append(beside + older + bytes_down(compression, missed, start, parameters))
     return {"bytes_up": up, "bytes_down": down}
+
+
+def _older_models_sent(line: Line, update: Update) -> int:
+    """Return how many models a participant gets beside the one that it starts from."""
+    if not line.local.history:
+        return 0
+    # The model of round 0 has learnt nothing, so it is none of those that teach.
+    return line.local.models_sent(min(line.local.history, update.metadata["base_round"])) - 1
 
 
 def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:

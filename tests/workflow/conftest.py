@@ -109,6 +109,12 @@ def tiny_config(**changes):
                             "moving_average": {"decay": 0.5},
                         },
                     },
+                    "fedgkd": {"local": {"fedgkd": {"models": 3}}},
+                    "fedgkd_taught": {
+                        "like": "fedgkd",
+                        "ensemble": "clients",
+                        "global": {"basic": {"warm_up": 1}},
+                    },
                     "moon": {
                         "model": {
                             "cnn_small": {

@@ -1,5 +1,7 @@
 """How each reference is called with the settings of a line."""
 
+from functools import partial
+
 from reference.asynchronous import asynchronous
 from reference.bkd import bkd
 from reference.dsfl import dsfl
@@ -23,8 +25,10 @@ from reference.fens import fens
 from reference.moon import moon
 from reference.robust import robust
 from reference.scaffold import scaffold
+from reference.scarlet import scarlet
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.settings.groups import client_groups
 
 
@@ -119,6 +123,22 @@ def of_history(line):
     }
 
 
+def kept(line):
+    """Also the package's draws of a round's public samples, which both must use."""
+    cache = line.local.cache
+    assert (line.server.temperature, line.server.tau_squared) == (1.0, False)
+    return (
+        rounds(line)
+        | server(line)
+        | {
+            "power": line.server.sharpening,
+            "duration": cache.duration,
+            "forgotten": cache.expired == "forgotten",
+            "drawn": partial(samples_of, line),
+        }
+    )
+
+
 def by_rule(line):
     rule = line.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
@@ -202,6 +222,7 @@ EXCHANGING = {
     "dsfl": lambda world, line: first_scored(
         dsfl(world, **rounds(line), **server(line), temperature=line.distillation.temperature)
     ),
+    "scarlet": lambda world, line: first_scored(scarlet(world, **kept(line))),
     "fedmd": lambda world, line: fedmd(world, **rounds(line), **server(line)),
 }
 

@@ -157,6 +157,12 @@ METHODS = {
     "fedet_without_heads": {"like": "fedet"},
     "fedet_over_dissenters": {"like": "fedet"},
     "dsfl": SERVED,
+    # Of labels of round 1 some are used in round 2, and all that are used in round 3 are too old.
+    "scarlet": SERVED
+    | {
+        "local": {"digest": {"cache": {"duration": 2}}},
+        "server": {"samples_a_round": 120},
+    },
     "fedmd": MIXED,
     "fedgkt": SPLIT,
     "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},
@@ -214,6 +220,7 @@ COMPARED = {
     "feddf_server": AND_A_SERVER,
     "fedet_without_heads": AND_A_SERVER,
     "dsfl": AND_A_SERVER,
+    "scarlet": AND_A_SERVER | {"local": {"digest": {"cache": {"expired": "renewed"}}}},
     "fedmd": GROUPS_OF_CLIENTS,
     "fens_mlp": {"aggregator_training": {"federated": ROUNDS_OF_BATCHES}},
     "fedkd": SHARED | {"server": {"steps": 100, "learning_rate": 0.03}},

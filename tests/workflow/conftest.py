@@ -164,6 +164,11 @@ def tiny_config(**changes):
                     },
                     "fedet": SERVED,
                     "dsfl": SERVED,
+                    "scarlet": SERVED
+                    | {
+                        "local": {"digest": {"cache": {"duration": 2}}},
+                        "server": {"samples_a_round": 50},
+                    },
                     "fedmd": SERVED,
                     "fedgkt": SPLIT,
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},

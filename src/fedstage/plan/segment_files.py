@@ -12,6 +12,7 @@ from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment, says
 from fedstage.plan.sharing import (
+    caches_labels,
     exchanges_logits,
     is_distilled,
     is_taught,
@@ -205,7 +206,10 @@ def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
     line = segment.line
     if line.global_trainer is not None and line.ensemble is not None:
         past = {t for round in rounds for t in member_rounds(round, line.ensemble)}
-        for round, group in product(sorted(past), client_groups(line)):
+        for round in rounds if caches_labels(line) else ():
+            yield from artefacts.cached_labels(line, round)
+        groups = () if caches_labels(line) else client_groups(line)
+        for round, group in product(sorted(past), groups):
             for kind in cached_kinds(line.ensemble, line.server):
                 yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
     for round in rounds:

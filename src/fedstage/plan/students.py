@@ -32,8 +32,13 @@ def reads_teachers(line: Line) -> bool:
 
 
 def logits_of_teachers(line: Line, round: int) -> list[str]:
-    """Return the logits of the teacher after a round, unless its models compute them live."""
-    return [] if teaches_live(line) else artefacts.teacher_logits(line, round)
+    """Return the logits of the teacher after a round, unless its models compute them live.
+
+    Or the labels that are kept of such logits.
+    """
+    if teaches_live(line):
+        return []
+    return artefacts.cached_labels(line, round) or artefacts.teacher_logits(line, round)
 
 
 def models_of_teachers(line: Line, round: int) -> list[str]:

@@ -162,17 +162,33 @@ class FedGkd(LocalTraining):
         return max(1, known if self.teacher == "vote" else min(known, 2))
 
 
+class LabelCache(Settings):
+    """Labels of public samples that clients and server keep, in place of asking anew (SCARLET).
+
+    Labels made in round s serve until round s + `duration` - 1. Then clients are asked anew: the
+    new labels are kept (`renewed`) or serve once and leave no entry (`forgotten`, as released).
+    """
+
+    duration: Positive = 50
+    expired: Literal["forgotten", "renewed"] = "forgotten"
+
+
 class Digest(LocalTraining):
     """Each client keeps a model of its own, and learns first what the others said (FedMD, DS-FL).
 
     It digests the ensemble of the last round by the line's `distillation`, with the settings of
-    `server`, and then trains on its own samples. No weights travel, only logits on public data.
+    `server`, and then trains on its own samples. No weights travel, only logits on public data;
+    with a `cache` of those that are not known.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.digestion"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "name": "algorithm.global_trainers.digestion",
+        "cache": "algorithm.exchange.caching",
+    }
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "logits"
     name: Literal["digest"]
+    cache: LabelCache | None = None
 
 
 class Gkt(LocalTraining):

@@ -909,6 +909,12 @@ BAD_CONFIGURATIONS = {
         },
         "local = fedgkd: not with aggregation.batch_norm = local",
     ),
+    "a cache of labels for no round": method(
+        {"local": {"digest": {"cache": {"duration": 0}}}}, "local.cache.duration = 0", "to 1"
+    ),
+    "a cache of labels where no logits travel": method(
+        {"local": {"fedavg": {"cache": {}}}}, "local.cache = {}: unknown key"
+    ),
     "the median with SCAFFOLD": method(
         {"local": "scaffold", "aggregation": {"rule": "median"}},
         "aggregation.rule = 'median': not with local = scaffold, whose equations",

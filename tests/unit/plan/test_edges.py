@@ -3,7 +3,8 @@
 import pytest
 
 from fedstage.plan import artefacts, data_files
-from fedstage.plan.edges import find_origin, made_in_segment, read_by
+from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan.segment_rules import made_in_segment
 from fedstage.plan.sharing import undistilled
 from fedstage.settings.lines import Line
 
@@ -340,6 +341,31 @@ def test_the_servers_model_starts_from_its_previous_one_in_any_case():
     )
     found = read_by(headed, find_origin(artefacts.global_model(headed, 3, 0)))
     assert found["start"] == [artefacts.model_with_head(headed, 3, 0)]
+
+
+# --- labels that are kept -------------------------------------------------------------------------
+
+
+def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
+    changes = {
+        "global_models": 3, "server_model": True, "client_groups": "drawn", "ensemble": "clients",
+        "global": "designated", "local": {"digest": {"cache": {}}}, "server": TAUGHT["server"],
+    }  # fmt: skip
+    line = Line.model_validate(BASE | changes)
+    path = artefacts.cached_labels(line, 3)[0]
+    assert path.startswith(artefacts.line_folder(undistilled(line)))
+    assert read_by(line, find_origin(path)) == {
+        "line": [artefacts.line_file(line)],
+        "logits": artefacts.teacher_logits(line, 3),
+        "before": artefacts.cached_labels(line, 2),
+    }
+    first = read_by(line, find_origin(artefacts.cached_labels(line, 1)[0]))
+    assert "before" not in first
+    for file, option in (
+        (artefacts.updates(line, 4, 1)[0], "said"),
+        (artefacts.global_model(line, 3, 0), "logits"),
+    ):
+        assert read_by(line, find_origin(file))[option] == [path]
 
 
 # --- clients that learn from the last global models -----------------------------------------------

@@ -61,6 +61,10 @@ LINES = {
     "heads_only": SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True},
     "served_late": SERVED | {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}},
     "dsfl": SERVED | {"local": "digest", "ensemble": "clients", "global": "designated"},
+    "scarlet": SERVED | {
+        "local": {"digest": {"cache": {"duration": 3}}}, "ensemble": "clients",
+        "global": {"designated": {"warm_up": 1}},
+    },
     "fedgkt": SERVED | {
         "local": "gkt", "model": "resnet_upper",
         "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"],

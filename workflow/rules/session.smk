@@ -88,6 +88,12 @@ def tell_unknown():
         print(f"\nfedstage: {line}", file=sys.stderr)
 
 
+def tell_unread():
+    """Print a line on each setting of a base that no run reads."""
+    for line in CATALOGUE.unread:
+        print(f"fedstage: {line}", file=sys.stderr)
+
+
 def show_size():
     """Print what the targets take on disk."""
     print(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())), file=sys.stderr)
@@ -114,4 +120,6 @@ def link_by_method():
     explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())
 
 
+if workflow.is_main_process:  # in a dry run as well, and not in each job
+    tell_unread()
 atexit.register(tell_unknown)

@@ -68,11 +68,8 @@ def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iter
         shares = torch.tensor(sizes, dtype=torch.float64, device=start.device) / sum(sizes)
         moved = log_weights - settings.learning_rate * (shares @ torch.stack(slopes))
         log_weights = moved.log_softmax(0)
-        yield (
-            {"weights": log_weights.exp().to(start.dtype)},
-            len(chosen),
-            torch.stack(losses).mean(),
-        )
+        after = {"weights": log_weights.exp().to(start.dtype)}
+        yield after, len(chosen), shares @ torch.stack(losses)
 
 
 def inclusion(settings: MirrorDescent, weights: torch.Tensor) -> torch.Tensor:

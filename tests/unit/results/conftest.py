@@ -5,7 +5,6 @@ import itertools
 import pytest
 
 from fedstage.results.figures.style import COLUMN, PAGE
-
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table

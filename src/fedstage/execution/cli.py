@@ -173,9 +173,10 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _print(command: str, answer: Callable[[], str]) -> int:
-    """Print an answer, or the error instead."""
+    """Print an answer, if there is anything to say, or the error instead."""
     try:
-        print(answer())
+        if text := answer():
+            print(text)
     except BrokenPipeError:
         raise
     except (FedstageError, OSError) as error:

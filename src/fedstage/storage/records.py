@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.edges import find_origin, made_in_segment
+from fedstage.plan.edges import find_origin
 from fedstage.plan.results import BY_METHOD, RESULTS
+from fedstage.plan.segment_rules import made_in_segment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate

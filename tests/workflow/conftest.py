@@ -261,7 +261,7 @@ class Project:
         return run
 
     def plan(self, *arguments):
-        return self.make("--dry-run", *arguments)
+        return self.make("--dry-run", "--printshellcmds", *arguments)
 
     def files(self, pattern):
         return sorted(path.relative_to(self.path) for path in self.path.glob(pattern))

@@ -110,7 +110,7 @@ def _shortest_cycle(models: list[Model]) -> tuple[Model, ...]:
 
 
 def members(line: OneShotLine) -> list[int]:
-    """Return the clients whose models are aggregated."""
+    """Return the clients whose models are aggregated, or chosen from for that."""
     return [client for client in range(line.clients) if client not in line.forget]
 
 

@@ -15,7 +15,7 @@ from fedstage.algorithm.exchange.caching import after_round, labels_sent
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
-from fedstage.models.loading import new_model, state_of
+from fedstage.models.loading import new_model, parameter_names, state_of
 from fedstage.plan.sharing import caches_labels, exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
@@ -96,9 +96,9 @@ def aggregation(
     group = metadata["group"]
     architecture = model_of(settings, group)
     begun, _ = open_tensors(start)
-    skeleton = new_model(architecture, dataset_info, torch.device("meta"))
     old_state = open_tensors(state)[0] if state else {}
-    parameters = renamed(begun, {name: name for name, _ in skeleton.named_parameters()})
+    names = parameter_names(architecture, dataset_info)
+    parameters = renamed(begun, {name: name for name in names})
     said, heard = _logits_sent(settings, public, dataset_info, metadata["round"])
     features = _features_sent(settings, group, dataset_info)
     group_round = GroupRound(

@@ -610,7 +610,7 @@ MODULES = [
     for name in (
         "aggregation", "aggregators", "data", "data_sets", "ensembles", "groups", "heads", "lines",
         "local_training", "model_rules", "models", "numerics", "one_shot", "optimisation",
-        "partitions", "quantisation", "server",
+        "partitions", "quantisation", "selections", "server",
         "staleness", "tables", "transfers",
     )
 ]  # fmt: skip
@@ -645,7 +645,12 @@ REQUIRED = {
     "Server": {"learning_rate": 0.1, "batch_size": 8, "steps": 2},
     "FederatedRounds": {"rounds": 2},
     "Transformer": {"layers": 2, "heads": 2, "width": 16, "hidden": 16},
+    "MirrorDescent": {"rounds": 2},
     "ProxySet": {"steps": 2},
+    "Selection": {"count": 2},
+    "RandomMembers": {"count": 2},
+    "BestMembers": {"count": 2},
+    "LargestMembers": {"count": 2},
 }
 OPTIMISER = {
     "optimiser": "adam",
@@ -846,6 +851,7 @@ OTHER = {
     "Weighted": {"unheld": "zero"},
     "Confidence": {},
     "Linear": {"variant": "as_released"},
+    "Simplex": {},
     "PerClass": {},
     "Mlp": {"hidden": 3, "biases": True},
     "Voting": {
@@ -872,8 +878,23 @@ OTHER = {
         "weights": "samples",
         "early_stopping": {},
     },
+    "MirrorDescent": {
+        "rounds": 3,
+        "participants": 2,
+        "predictors": 2,
+        "sampling": "weights",
+        "least": 0.5,
+        "learning_rate": 0.5,
+        "weights": "uniform",
+        "early_stopping": {},
+    },
     "KlTransfer": {},
     "L1Transfer": {},
+    "L2Transfer": {"scores": "probabilities"},
+    "Selection": {"count": 3},
+    "RandomMembers": {"count": 3},
+    "BestMembers": {"count": 3, "by": "validation", "at_least": 0.5},
+    "LargestMembers": {"count": 3, "samples": 5},
     "FedEtTransfer": {
         "diversity": 0.5,
         "weights": "uniform",
@@ -901,7 +922,7 @@ OTHER = {
     },
 }
 #: Fields that have one value only: there so that another is refused.
-ONE_VALUE = {("AggregatorStopping", "on"), ("Calibration", "on")}
+ONE_VALUE = {("AggregatorStopping", "on"), ("BestMembers", "by"), ("Calibration", "on")}
 CHANGES = [
     (kind, field) for kind in OTHER for field in OTHER[kind] if (kind, field) not in ONE_VALUE
 ]
@@ -1254,6 +1275,13 @@ PINNED_DEFAULTS = {
     "FederatedRounds.server_optimizer": SERVER_ADAM | {"learning_rate": 0.001},
     "FederatedRounds.weights": "uniform",
     "FederatedRounds.early_stopping": None,
+    "MirrorDescent.participants": None,
+    "MirrorDescent.predictors": None,
+    "MirrorDescent.sampling": "uniform",
+    "MirrorDescent.least": 0.1,
+    "MirrorDescent.learning_rate": 0.1,
+    "MirrorDescent.weights": "samples",
+    "MirrorDescent.early_stopping": None,
     "ProxySet.batch_size": 128,
     "ProxySet.optimiser": "adam",
     "ProxySet.learning_rate": 0.001,
@@ -1261,12 +1289,17 @@ PINNED_DEFAULTS = {
     "OneShot.aggregator_fraction": 0.0,
     "OneShot.local_fraction": None,
     "OneShot.initialisation": "common",
+    "OneShot.members": None,
     "OneShot.aggregator": {"name": "averaging"},
     "OneShot.aggregator_training": None,
     "OneShot.quantisation": {"name": "none"},
     "OneShot.forget": (),
     "OneShot.distillation": None,
     "OneShot.student": None,
+    "BestMembers.by": "validation",
+    "BestMembers.at_least": 0.0,
+    "LargestMembers.samples": 1,
+    "L2Transfer.scores": "logits",
     "FedEtTransfer.diversity": 0.05,
     "FedEtTransfer.weights": "confidence",
     "FedEtTransfer.normalised_over": "all",

@@ -16,12 +16,27 @@ from fedstage.weights import Weights
 BATCH = 1000  # samples at a time: the images that a rule sees are large
 
 
-def of_chosen(line: OneShotLine, chosen: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
-    """Return the logits [m, n, C] of the clients that the aggregator has, from all of [M, n, C]."""
-    everyone = members(line)
+def of_chosen(
+    line: OneShotLine, chosen: Sequence[int], logits: torch.Tensor, info: Mapping[str, Any]
+) -> torch.Tensor:
+    """Return what the aggregator sees of the clients that it has, from the logits of all.
+
+    Logits [M, n, outputs] become [m, n, C], or as many outputs as the rule sees.
+    """
+    everyone, seen = members(line), of_rule(line.aggregator, logits, info)
     if list(chosen) == everyone:
-        return logits
-    return logits[torch.tensor([everyone.index(client) for client in chosen])]
+        return seen
+    return seen[torch.tensor([everyone.index(client) for client in chosen])]
+
+
+def of_rule(aggregator: Aggregator, logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
+    """Return those of models' outputs [..., n, outputs] that a rule sees: else the classes'."""
+    return logits if aggregator.sees_all_outputs else of_classes(logits, info)
+
+
+def of_classes(logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
+    """Return the outputs [..., C] for the data set's classes, which are the first."""
+    return logits[..., : int(info["classes"])]
 
 
 @torch.no_grad()
@@ -32,7 +47,7 @@ def predict(
     images: Samples,
     info: Mapping[str, Any],
 ) -> torch.Tensor:
-    """Return logits [n, C] from the members' [M, n, C], on their device.
+    """Return logits [n, C] from what the rule sees of the members, [M, n, ...], on their device.
 
     A rule that sees images gets n of them, uint8 [n, channels, height, width].
     """

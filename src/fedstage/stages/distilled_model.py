@@ -4,7 +4,8 @@ from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.algorithm.one_shot.prediction import of_chosen, of_classes, predict
+from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.inputs import begin, load_model, stack_logits

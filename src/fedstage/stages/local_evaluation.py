@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
-from fedstage.algorithm.one_shot.prediction import of_classes
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.data.label_counts import read_counts
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics

@@ -56,7 +56,8 @@ MODULES = [
     f"fedstage.settings.{name}"
     for name in (
         "aggregation", "aggregators", "data", "ensembles", "lines", "local_training", "models",
-        "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers", "unknown",
+        "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
+        "unknown",
     )
 ]  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import combination
+from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.bags import Samples
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.aggregators import Aggregator
@@ -27,16 +28,6 @@ def of_chosen(
     if list(chosen) == everyone:
         return seen
     return seen[torch.tensor([everyone.index(client) for client in chosen])]
-
-
-def of_rule(aggregator: Aggregator, logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
-    """Return those of models' outputs [..., n, outputs] that a rule sees: else the classes'."""
-    return logits if aggregator.sees_all_outputs else of_classes(logits, info)
-
-
-def of_classes(logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
-    """Return the outputs [..., C] for the data set's classes, which are the first."""
-    return logits[..., : int(info["classes"])]
 
 
 @torch.no_grad()

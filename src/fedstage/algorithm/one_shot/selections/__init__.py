@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples
-from fedstage.algorithm.one_shot.prediction import of_classes
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator

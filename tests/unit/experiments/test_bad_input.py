@@ -959,6 +959,35 @@ BAD_CONFIGURATIONS = {
     "fedlc with a negative margin": method(
         {"local": {"fedlc": {"tau": -1}}}, "local.tau = -1", "or equal to 0"
     ),
+    "fedgkd of no model": method(
+        {"local": {"fedgkd": {"models": 0}}}, "local.models = 0", "or equal to 1"
+    ),
+    "fedgkd with a temperature of votes without votes": method(
+        {"local": {"fedgkd": {"vote_temperature": 2.0}}},
+        "local: vote_temperature = 2.0: only for teacher = 'vote'",
+    ),
+    "fedgkd with a temperature of squares": method(
+        {"local": {"fedgkd": {"distance": "mse", "temperature": 2.0}}},
+        "local: temperature = 2.0: only for distance = 'kl'",
+    ),
+    "fedgkd-vote without labelled samples": method(
+        {"local": {"fedgkd": {"teacher": "vote"}}},
+        "data.server_validation = 0: local = fedgkd with teacher = vote needs at least 1 sample",
+    ),
+    "fedgkd with statistics of clients' own": method(
+        {
+            "local": "fedgkd",
+            "model": {"cnn_small": {"norm": "batch"}},
+            "aggregation": {"batch_norm": "local"},
+        },
+        "local = fedgkd: not with aggregation.batch_norm = local",
+    ),
+    "a cache of labels for no round": method(
+        {"local": {"digest": {"cache": {"duration": 0}}}}, "local.cache.duration = 0", "to 1"
+    ),
+    "a cache of labels where no logits travel": method(
+        {"local": {"fedavg": {"cache": {}}}}, "local.cache = {}: unknown key"
+    ),
     "the median with SCAFFOLD": method(
         {"local": "scaffold", "aggregation": {"rule": "median"}},
         "aggregation.rule = 'median': not with local = scaffold, whose equations",

@@ -734,7 +734,16 @@ OTHER = {
     "Moon": {"mu": 1.0, "temperature": 1.0},
     "FedNtd": {"beta": 0.5, "temperature": 2.0},
     "FedLc": {"tau": 0.5},
-    "Digest": {},
+    "FedGkd": {
+        "gamma": 0.5,
+        "models": 3,
+        "teacher": "vote",
+        "vote_temperature": 2.0,
+        "distance": "mse",
+        "temperature": 2.0,
+    },
+    "Digest": {"cache": {}},
+    "LabelCache": {"duration": 5, "expired": "renewed"},
     "Gkt": {"alpha": 0.5, "temperature": 1.0},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group", "head": {}} | MORE_OUTPUTS,
     "LogisticRegression": {"outputs": 1} | MORE_OUTPUTS,
@@ -946,6 +955,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     if field == "batches":
         del required["epochs"], changed["epochs"]
         required["steps"] = changed["steps"] = 2
+    if field == "vote_temperature":
+        required["teacher"] = changed["teacher"] = "vote"
     if field == "concentration":
         required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
@@ -1076,6 +1087,15 @@ PINNED_DEFAULTS = {
     "FedNtd.temperature": 1.0,
     "FedLc.tau": 1.0,
     "Architecture.more_outputs": 0,
+    "Digest.cache": None,
+    "LabelCache.duration": 50,
+    "LabelCache.expired": "forgotten",
+    "FedGkd.gamma": 0.2,
+    "FedGkd.models": 5,
+    "FedGkd.teacher": "mean",
+    "FedGkd.vote_temperature": 1.0,
+    "FedGkd.distance": "kl",
+    "FedGkd.temperature": 1.0,
     "CnnSmall.width": 16,
     "CnnSmall.hidden": 64,
     "CnnSmall.norm": "none",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.settings.one_shot import OneShotLine
@@ -36,9 +37,11 @@ def distilled_model(
     assert settings.server is not None, "checked by OneShotLine"
     images = read_public(public, dataset_info, device)
     parameters, notes = load_tensors(aggregator)
-    ensemble = of_chosen(settings, notes["members"], stack_logits(logits, device))
+    stacked = stack_logits(logits, device)
+    ensemble = of_chosen(settings, notes["members"], stacked, dataset_info)
     teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
     labels = read_labelled(public, None, device)[1] if settings.server.labels else None
+    ensemble = of_classes(ensemble, dataset_info)
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),

@@ -26,7 +26,14 @@ from fedstage.experiments.descriptions import files_of_rounds, retention_of, val
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import asked_runs, cohorts_of, describe, results_of
-from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
+from fedstage.plan import (
+    artefacts,
+    data_files,
+    edges,
+    generator_files,
+    one_shot_edges,
+    segment_files,
+)
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
@@ -90,7 +97,7 @@ wildcard_constraints:
     partition="[^/]+",
     plan="[^/]+",
     initial="[^/]+",
-    folder="training|local_models|aggregators|distilled_models",
+    folder="training|local_models|aggregators|distilled_models|generators|generated",
     line="[^/]+",
     round=r"\d{4}",
     group=r"\d+",
@@ -112,7 +119,7 @@ def found(kind, name):
 
 
 def line_of(wildcards):
-    """Return the line of a folder below training, local_models, aggregators, distilled_models."""
+    """Return the line of a folder of trained models or generated images below results."""
     return found("lines", wildcards.line)
 
 

@@ -19,6 +19,7 @@ from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, identity, one_shot_artefacts
 from fedstage.plan.digests import digest
+from fedstage.plan.generator_sharing import generates, generating, training_generators
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.one_shot_sharing import (
     aggregating,
@@ -33,7 +34,7 @@ from fedstage.results.claims.library import Sourced, check_claims, check_metrics
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
-from fedstage.settings.data import Data, HeldOut
+from fedstage.settings.data import Data, Generated, HeldOut
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw, merge_each
@@ -253,7 +254,9 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     every: set[Line | LocalLine] = {*local, *federated}
     taught = {teaching(line) for line in one_shot if line.distillation is not None}
     readers: list[Line | OneShotLine] = [*federated, *taught]
-    public = {line.public for line in readers if not isinstance(line.public, HeldOut)}
+    public = {line.public for line in readers if not isinstance(line.public, HeldOut | Generated)}
+    pictured = {generating(line) for line in one_shot if generates(line)}
+    pictured |= set(map(training_generators, pictured))
     initial = {
         Initial(line.data, model, line.seed)
         for line in every
@@ -270,6 +273,7 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
             **{identity.local_id(line): line for line in local},
             **{identity.aggregator_id(line): aggregating(line) for line in one_shot},
             **{identity.student_id(line): line for line in taught},
+            **{identity.generator_id(line): line for line in pictured},
         },
         "precisions": {identity.precision_id(line): line for line in precise},
     }

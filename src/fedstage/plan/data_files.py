@@ -1,7 +1,8 @@
 """Where the files of data sets, partitions and participation are."""
 
 from fedstage.plan.digests import RESULTS
-from fedstage.plan.identity import data_id, participation_id, partition_id
+from fedstage.plan.generator_sharing import generating
+from fedstage.plan.identity import data_id, generator_id, participation_id, partition_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
@@ -9,6 +10,7 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
 #: Parts of a data set with files of their own.
+_GENERATED = "generated."
 _PARTS = ("test", "test_own", "held_out", "server_validation")
 
 
@@ -25,8 +27,8 @@ def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
     `samples` is a part of the clients' data set, a role among its training samples (``validation``,
-    ``aggregator``), the server's ``core``, or the id of another data set, whose training samples
-    are meant.
+    ``aggregator``), the server's ``core``, what `generated_images` names, or the id of another
+    data set, whose training samples are meant.
     """
     if samples in _PARTS:
         return data_file(line.data, samples)
@@ -34,7 +36,14 @@ def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
         return data_file(line.data, "train")
     if samples == "core":
         return core_file(line)
+    if samples.startswith(_GENERATED):
+        return f"{RESULTS}/generated/{samples.removeprefix(_GENERATED)}/train.safetensors"
     return f"{RESULTS}/data/{samples}/train.safetensors"
+
+
+def generated_images(line: OneShotLine) -> str:
+    """Name the images that a line's generator makes; ids of data sets have no dot."""
+    return f"{_GENERATED}{generator_id(generating(line))}"
 
 
 def clients_table(line: Line | LocalLine) -> str:

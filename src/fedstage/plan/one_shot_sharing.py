@@ -6,6 +6,7 @@ As in `fedstage.plan.sharing`, each is stripped of the settings that cannot reac
 from functools import cache
 from typing import Any
 
+from fedstage.settings.aggregators import Averaging
 from fedstage.settings.data import HeldOut
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
@@ -14,7 +15,19 @@ from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.optimisation import Client
 from fedstage.settings.quantisation import NotQuantised
 
+#: The training of clients whose models nobody reads.
+NO_CLIENT = Client(epochs=1, batch_size=1, learning_rate=1.0)
+
 _UNQUANTISED = NotQuantised(name="none")
+
+#: Settings of an ensemble that a student does not learn from.
+_NO_ENSEMBLE: dict[str, Any] = {
+    "architectures": (),
+    "initialisation": "common",
+    "quantisation": _UNQUANTISED,
+    "aggregator": Averaging(name="averaging"),
+    "aggregator_training": None,
+}
 
 #: Settings of clients that matter only in several rounds, at their defaults.
 _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
@@ -123,7 +136,7 @@ def aggregating(line: OneShotLine) -> OneShotLine:
     read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
     if not line.aggregator.trained:
         read["aggregator_training"] = None
-    read |= {"distillation": None, "student": None, "server": None}
+    read |= {"distillation": None, "student": None, "server": None, "generator": None}
     return line.model_copy(update=read | {"public": HeldOut(name="held_out")})
 
 
@@ -136,10 +149,16 @@ def teaching(line: OneShotLine) -> OneShotLine:
     if line.distillation.name != "kl":
         other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
         server = server.model_copy(update=other)
+    student = line.student or line.model
     read = {
         "distillation": line.distillation,
-        "student": line.student or line.model,
+        "student": student,
         "server": server,
         "public": line.public,
+        "generator": line.generator if line.public.name == "generated" else None,
     }
+    if line.distillation.teacher == "labels":
+        read |= _NO_ENSEMBLE | {"model": student, "client": NO_CLIENT}
+        if local_line(line).model != student:
+            read["start"] = None  # which is of another architecture
     return aggregating(line).model_copy(update=read)

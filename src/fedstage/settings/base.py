@@ -40,6 +40,7 @@ CHOICES = frozenset(
         "loss",
         "aggregator",
         "aggregator_training",
+        "generator",
         "distillation",
         "student",
         "quantisation",

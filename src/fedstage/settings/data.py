@@ -230,8 +230,17 @@ class CoreSamples(Settings):
     name: Literal["core"]
 
 
-#: Public data: the held-out part, the server's own, or the training images of another data set.
-Public = ByName[HeldOut | CoreSamples | Digits | TorchvisionData | ParquetData | Isic2019]
+class Generated(Settings):
+    """The labelled images that the `generator` of a line makes."""
+
+    name: Literal["generated"]
+
+
+#: Public data: the held-out part, the server's own, what a generator makes, or the training images
+#: of another data set.
+Public = ByName[
+    HeldOut | CoreSamples | Generated | Digits | TorchvisionData | ParquetData | Isic2019
+]
 
 
 class DataOption(Settings):

@@ -78,6 +78,8 @@ class Line(Groups):
                 "compression.downstream = true: only without global and head_transfer, for then a "
                 "model is not the old one with a sparse change; set it to false"
             )
+        if re_estimates(self) and self.public.name == "generated":
+            yield from check_public(self.data, self.public, self.core)
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "

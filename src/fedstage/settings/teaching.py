@@ -8,6 +8,9 @@ from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
 
+#: Public samples that have labels.
+LABELLED = ("core", "generated")
+
 #: What only students of a round's ensemble can learn from.
 OF_ROUNDS = ("teacher_images", "factor_transfer")
 
@@ -20,7 +23,7 @@ def changed(server: Server, keys: Iterable[str]) -> Iterator[str]:
 
 def check_labels(server: Server, public: Public) -> Iterator[str]:
     """Yield that public samples have no labels to learn."""
-    if server.labels and public.name != "core":
+    if server.labels and public.name not in LABELLED:
         yield (
             f"server.labels = {server.labels}: only for public = core, because samples of public = "
             f"{public.name} count as unlabelled"

@@ -608,7 +608,8 @@ def test_settings_count_where_they_can_reach_anything(settings, changed, reaches
 MODULES = [
     f"fedstage.settings.{name}"
     for name in (
-        "aggregation", "aggregators", "data", "data_sets", "ensembles", "groups", "heads", "lines",
+        "aggregation", "aggregators", "data", "data_sets", "ensembles", "generators", "groups",
+        "heads", "lines",
         "local_training", "models", "numerics", "one_shot", "optimisation", "partitions",
         "quantisation", "server",
         "staleness", "tables", "transfers",
@@ -714,6 +715,17 @@ OTHER = {
     },
     "HeldOut": {},
     "CoreSamples": {},
+    "Generated": {},
+    "Cvae": {
+        "latent": 3,
+        "width": 4,
+        "beta": 0.5,
+        "epochs": 2,
+        "batch_size": 4,
+        "learning_rate": 0.5,
+        "samples": 10,
+        "truncation": 1.0,
+    },
     "Core": {"samples": "all", "classes": "some"},
     "Iid": {},
     "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
@@ -864,6 +876,7 @@ OTHER = {
         "normalised_over": "dissenters",
     },
     "EntropyReduction": {"temperature": 0.5},
+    "LabelsTransfer": {},
     "ProxySet": {
         "steps": 3,
         "batch_size": 4,
@@ -920,7 +933,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 
 def test_every_field_of_every_part_is_in_the_table_above():
-    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
+    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine", "GeneratorLine"}
     evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings", "Delays"}
     expected = {
@@ -1230,6 +1243,15 @@ PINNED_DEFAULTS = {
     "OneShot.aggregator_training": None,
     "OneShot.quantisation": {"name": "none"},
     "OneShot.forget": (),
+    "OneShot.generator": None,
+    "Cvae.latent": 25,
+    "Cvae.width": 32,
+    "Cvae.beta": 1.0,
+    "Cvae.epochs": 100,
+    "Cvae.batch_size": 32,
+    "Cvae.learning_rate": 0.001,
+    "Cvae.samples": 7500,
+    "Cvae.truncation": 3.0,
     "OneShot.distillation": None,
     "OneShot.student": None,
     "FedEtTransfer.diversity": 0.05,

@@ -97,7 +97,7 @@ wildcard_constraints:
     partition="[^/]+",
     plan="[^/]+",
     initial="[^/]+",
-    folder="training|local_models|aggregators|distilled_models|generators|generated",
+    folder="training|local_models|aggregators|distilled_models|generators|generated|synthesised",
     line="[^/]+",
     round=r"\d{4}",
     group=r"\d+",

@@ -160,3 +160,28 @@ rule generated:
         " --line {input.line} --info {input.info} --generators {input.generators}"
         " --output {output.images} --histogram {output.histogram} --picture {output.picture}"
         " --rounds {output.rounds}"
+
+
+rule synthesised:
+    input:
+        unpack(lambda w: generator_files.synthesised(line_of(w))),
+    output:
+        images="results/synthesised/{line}/train.safetensors",
+        histogram="results/synthesised/{line}/label_histogram.parquet",
+        picture="results/synthesised/{line}/images.png",
+        student="results/synthesised/{line}/student.safetensors",
+        weights="results/synthesised/{line}/weights.safetensors",
+    log:
+        "results/logs/synthesised/{line}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("synthesised"),
+    message:
+        "images against an ensemble ({wildcards.line})"
+    shell:
+        "fedstage synthesised --log {log} --fingerprint {params.source}"
+        " --line {input.line} --info {input.info} --models {input.models} --start {input.start}"
+        " --output {output.images} --histogram {output.histogram} --picture {output.picture}"
+        " --student {output.student} --weights {output.weights}"

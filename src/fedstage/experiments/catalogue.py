@@ -19,10 +19,11 @@ from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, identity, one_shot_artefacts
 from fedstage.plan.digests import digest
-from fedstage.plan.generator_sharing import generates, generating, training_generators
+from fedstage.plan.generator_sharing import clients_generate, generating, training_generators
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.one_shot_sharing import (
     aggregating,
+    generates,
     local_line,
     quantised_line,
     teaching,
@@ -256,7 +257,7 @@ def _index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     readers: list[Line | OneShotLine] = [*federated, *taught]
     public = {line.public for line in readers if not isinstance(line.public, HeldOut | Generated)}
     pictured = {generating(line) for line in one_shot if generates(line)}
-    pictured |= set(map(training_generators, pictured))
+    pictured |= {training_generators(line) for line in one_shot if clients_generate(line)}
     initial = {
         Initial(line.data, model, line.seed)
         for line in every

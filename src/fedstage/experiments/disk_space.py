@@ -6,8 +6,7 @@ from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
 from fedstage.plan import artefacts, one_shot_artefacts
-from fedstage.plan.generator_sharing import reads_models
-from fedstage.plan.one_shot_sharing import client_model, quantised_line
+from fedstage.plan.one_shot_sharing import client_model, quantised_line, reads_models
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import files_read, inputs

@@ -8,9 +8,9 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, split_target
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
 from fedstage.experiments.forgetting import forgets, traces_of
-from fedstage.plan.generator_sharing import generates, generating, training_generators
+from fedstage.plan.generator_sharing import clients_generate, generating, training_generators
 from fedstage.plan.identity import aggregator_id, generator_id, line_id, local_id, student_id
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import generates, local_line
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import normalised, undistilled
@@ -77,7 +77,8 @@ def _ids(line: Line | LocalLine | OneShotLine) -> list[str]:
         return [local_id(line)]
     if isinstance(line, OneShotLine):
         taught = [student_id(line)] if line.distillation is not None else []
-        lines = (generating(line), training_generators(line)) if generates(line) else ()
+        lines = [generating(line)] if generates(line) else []
+        lines += [training_generators(line)] if clients_generate(line) else []
         ids = [*taught, aggregator_id(line), local_id(local_line(line))]
         return [*ids, *map(generator_id, lines)]
     return [line_id(line), line_id(undistilled(line))]

@@ -10,7 +10,8 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
 #: Parts of a data set with files of their own.
-_GENERATED = "generated."
+#: Folders of generated images, trained by the clients or the server.
+_GENERATED = {"clients": "generated", "server": "synthesised"}
 _PARTS = ("test", "test_own", "held_out", "server_validation")
 
 
@@ -36,14 +37,21 @@ def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
         return data_file(line.data, "train")
     if samples == "core":
         return core_file(line)
-    if samples.startswith(_GENERATED):
-        return f"{RESULTS}/generated/{samples.removeprefix(_GENERATED)}/train.safetensors"
+    folder, _, name = samples.partition(".")
+    if name and folder in _GENERATED.values():
+        return f"{RESULTS}/{folder}/{name}/train.safetensors"
     return f"{RESULTS}/data/{samples}/train.safetensors"
 
 
 def generated_images(line: OneShotLine) -> str:
     """Name the images that a line's generator makes; ids of data sets have no dot."""
-    return f"{_GENERATED}{generator_id(generating(line))}"
+    assert line.generator is not None, "checked by OneShotLine: who reads such images has one"
+    return f"{_GENERATED[line.generator.trained_by]}.{generator_id(generating(line))}"
+
+
+def generated_folder(line: OneShotLine) -> str:
+    """Return the folder of the images that a line's generator makes."""
+    return f"{RESULTS}/{generated_images(line).replace('.', '/', 1)}"
 
 
 def clients_table(line: Line | LocalLine) -> str:

@@ -1,12 +1,13 @@
 """Where generators and generated images are, and which files their stages read."""
 
 from fedstage.plan import data_files
+from fedstage.plan.data_files import generated_folder
 from fedstage.plan.digests import RESULTS
 from fedstage.plan.edges import Files, settings_files
-from fedstage.plan.generator_sharing import generates, generating, reads_models, training_generators
+from fedstage.plan.generator_sharing import clients_generate, training_generators
 from fedstage.plan.identity import generator_id
-from fedstage.plan.one_shot_artefacts import aggregator_rounds, local_models
-from fedstage.plan.one_shot_sharing import local_line, members
+from fedstage.plan.one_shot_artefacts import aggregator_rounds, local_models, student_start
+from fedstage.plan.one_shot_sharing import generates, local_line, members, reads_models
 from fedstage.settings.one_shot import OneShotLine
 
 
@@ -20,11 +21,6 @@ def client_generators(line: OneShotLine) -> list[str]:
     return [f"{generators_folder(line)}/client_{client}.safetensors" for client in members(line)]
 
 
-def generated_folder(line: OneShotLine) -> str:
-    """Return the folder of the images that a line's generator makes."""
-    return f"{RESULTS}/generated/{generator_id(generating(line))}"
-
-
 def generated_traffic(line: OneShotLine) -> str:
     """Return the table of what travels for the generated images."""
     return f"{generated_folder(line)}/rounds.parquet"
@@ -33,7 +29,7 @@ def generated_traffic(line: OneShotLine) -> str:
 def traffic_tables(line: OneShotLine) -> list[str]:
     """Return the tables of all that travels for a one-shot line."""
     models = [aggregator_rounds(line)] if reads_models(line) else []
-    return [*models, *([generated_traffic(line)] if generates(line) else [])]
+    return [*models, *([generated_traffic(line)] if clients_generate(line) else [])]
 
 
 def travelling_models(line: OneShotLine) -> list[str]:
@@ -58,4 +54,13 @@ def generated(line: OneShotLine) -> Files:
     return {
         **settings_files(generated_folder(line), line.data),
         "generators": client_generators(line),
+    }
+
+
+def synthesised(line: OneShotLine) -> Files:
+    """Return what the server generates images against, and what the student starts from."""
+    return {
+        **settings_files(generated_folder(line), line.data),
+        "models": travelling_models(line),
+        "start": student_start(line),
     }

@@ -6,7 +6,7 @@ As in `fedstage.plan.one_shot_sharing`, each is stripped of the settings that ca
 from functools import cache
 from typing import Any
 
-from fedstage.plan.one_shot_sharing import NO_CLIENT, local_line
+from fedstage.plan.one_shot_sharing import NO_CLIENT, generates, generates_on_server, local_line
 from fedstage.settings.generators import OF_SAMPLING
 from fedstage.settings.models import LogisticRegression
 from fedstage.settings.one_shot import GeneratorLine, OneShotLine
@@ -16,17 +16,15 @@ _OF_SAMPLES = (
     "data", "clients", "partition", "validation", "aggregator_fraction", "core", "numerics", "seed",
 )  # fmt: skip
 
+#: What the clients' models depend on beside them.
+_OF_MODELS = ("model", "architectures", "initialisation", "start", "client")
+
 _NO_MODEL = LogisticRegression(name="logistic_regression")
 
 
-def generates(line: OneShotLine) -> bool:
-    """Whether a line's predictions depend on generated images."""
-    return line.distillation is not None and line.public.name == "generated"
-
-
-def reads_models(line: OneShotLine) -> bool:
-    """Whether a line's predictions depend on the clients' models."""
-    return line.distillation is None or line.distillation.teacher == "ensemble"
+def clients_generate(line: OneShotLine) -> bool:
+    """Whether clients send generators, whose images a line's predictions depend on."""
+    return generates(line) and not generates_on_server(line)
 
 
 @cache
@@ -35,7 +33,13 @@ def generating(line: OneShotLine) -> GeneratorLine:
     assert line.generator is not None, "checked by OneShotLine: who reads such images has one"
     local = local_line(line)
     read: dict[str, Any] = {name: getattr(local, name) for name in _OF_SAMPLES}
-    read |= {"model": _NO_MODEL, "client": NO_CLIENT}
+    if line.generator.trained_by == "server":
+        read |= {name: getattr(local, name) for name in _OF_MODELS}
+        read |= {"student": line.student or line.model, "server": line.server}
+    else:
+        plain = {"compile": False, "cuda_graphs": False}
+        numerics = local.numerics.model_copy(update=plain)
+        read |= {"model": _NO_MODEL, "client": NO_CLIENT, "numerics": numerics}
     read |= {"generator": line.generator, "forget": tuple(sorted(set(line.forget)))}
     return GeneratorLine.model_construct(**read)
 

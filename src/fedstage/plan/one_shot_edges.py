@@ -7,8 +7,12 @@ from fedstage.errors import FedstageError
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.edges import Files, settings_files
 from fedstage.plan.generator_files import traffic_tables
-from fedstage.plan.generator_sharing import reads_models
-from fedstage.plan.one_shot_sharing import aggregating, local_line, members
+from fedstage.plan.one_shot_sharing import (
+    aggregating,
+    learns_from_ensemble,
+    local_line,
+    members,
+)
 from fedstage.settings.lines import LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
@@ -88,7 +92,7 @@ def aggregator_reads(line: OneShotLine) -> Files:
 
 def distilled_model(line: OneShotLine) -> Files:
     """Return what a student of a one-shot ensemble learns from."""
-    taught, public = reads_models(line), artefacts.public_id(line)
+    taught, public = learns_from_ensemble(line), artefacts.public_id(line)
     return {
         **settings_files(one_shot_artefacts.student_folder(line), line.data),
         "aggregator": one_shot_artefacts.aggregator_file(line) if taught else [],

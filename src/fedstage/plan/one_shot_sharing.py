@@ -140,13 +140,33 @@ def aggregating(line: OneShotLine) -> OneShotLine:
     return line.model_copy(update=read | {"public": HeldOut(name="held_out")})
 
 
+def generates(line: OneShotLine) -> bool:
+    """Whether a line's predictions depend on generated images."""
+    return line.distillation is not None and line.public.name == "generated"
+
+
+def generates_on_server(line: OneShotLine) -> bool:
+    """Whether they depend on images that the server generates against the clients' models."""
+    return generates(line) and line.generator is not None and line.generator.trained_by == "server"
+
+
+def learns_from_ensemble(line: OneShotLine) -> bool:
+    """Whether an ensemble predicts, or teaches the student on public images."""
+    return line.distillation is None or line.distillation.teacher == "ensemble"
+
+
+def reads_models(line: OneShotLine) -> bool:
+    """Whether a line's predictions depend on the clients' models."""
+    return learns_from_ensemble(line) or generates_on_server(line)
+
+
 @cache
 def teaching(line: OneShotLine) -> OneShotLine:
     """Return a line with a student, without settings that cannot reach the student."""
     assert line.distillation is not None, "only lines with a student teach"
     assert line.server is not None, "checked by OneShotLine"
     server = line.server
-    if line.distillation.name != "kl":
+    if line.distillation.name != "kl" and not generates_on_server(line):
         other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
         server = server.model_copy(update=other)
     student = line.student or line.model
@@ -157,7 +177,7 @@ def teaching(line: OneShotLine) -> OneShotLine:
         "public": line.public,
         "generator": line.generator if line.public.name == "generated" else None,
     }
-    if line.distillation.teacher == "labels":
+    if not reads_models(line):
         read |= _NO_ENSEMBLE | {"model": student, "client": NO_CLIENT}
         if local_line(line).model != student:
             read["start"] = None  # which is of another architecture

@@ -99,6 +99,11 @@ STAGES: dict[str, Stage] = {
     "generated": _one_shot(
         "generate images with the clients' generators", ("output", "histogram", "picture", "rounds")
     ),
+    "synthesised": _one_shot(
+        "generate images against an ensemble, and teach a student with them",
+        ("output", "histogram", "picture", "student", "weights"),
+        batches=("server",),
+    ),
     # scores
     "evaluation": _federated("score a line's global models or ensembles, all rounds", ("output",)),
     "retention": _federated(

@@ -21,14 +21,14 @@ from fedstage.settings.base import (
 )
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.generators import Generator
-from fedstage.settings.models import Model
+from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import LABELLED, OF_ROUNDS, changed, check_labels
+from fedstage.settings.teaching import BETWEEN_STEPS, LABELLED, OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import OneShotTransfer
 
 
@@ -107,6 +107,8 @@ class OneShotLine(OneShot):
                 f"generator = {self.generator.name!r}: generates images, and the samples of data = "
                 f"{self.data.name} are {self.data.samples}"
             )
+        if self.generator is not None and self.generator.trained_by == "server":
+            yield from self._check_synthesis(self.generator)
         if self.distillation is not None:
             yield from self._check_distillation(self.distillation)
 
@@ -147,6 +149,12 @@ class OneShotLine(OneShot):
                 f"public = {self.public.name}: must be generated with generator = "
                 f"{self.generator.name}, whose images take the place of public data"
             )
+        by_server = self.generator is not None and self.generator.trained_by == "server"
+        if distillation.name == "cotrained" and not by_server:
+            yield (
+                "distillation = 'cotrained': needs a generator that the server trains, dense or "
+                "coboosting"
+            )
         if distillation.teacher == "labels" and self.public.name not in LABELLED:
             yield (
                 f"distillation = {distillation.name!r}: only for public = "
@@ -170,6 +178,22 @@ class OneShotLine(OneShot):
             )
         if self.server.early_stopping is not None and not self.data.server_validation:
             yield "data.server_validation = 0: server.early_stopping needs at least 1 sample"
+
+    def _check_synthesis(self, generator: Generator) -> Iterator[str]:
+        """Yield settings of a server that a generator does not train with."""
+        where = f"generator = {generator.name}"
+        if self.server is None or self.server.epochs is None:
+            yield f"server.epochs = null: {where} needs them, a batch of images each"
+            return
+        for key in changed(self.server, BETWEEN_STEPS):
+            yield f"server.{key}: not with {where}, whose student learns beside it"
+        if weight := getattr(generator, "batch_norm", 0):
+            for model in dict.fromkeys(self.architectures or (self.model,)):
+                if not has_batch_norm(model):
+                    yield (
+                        f"generator.batch_norm = {weight}: model = {model.name!r} "
+                        "has no batch normalisation; set it to 0"
+                    )
 
     def _check_training(self, training: FederatedRounds | ProxySet) -> Iterator[str]:
         left = self.clients - len(set(self.forget))

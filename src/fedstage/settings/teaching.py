@@ -8,6 +8,9 @@ from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
 
+#: What a student that learns beside a generator has not.
+BETWEEN_STEPS = ("swa", "moving_average", "early_stopping", "buffer", "labels")
+
 #: Public samples that have labels.
 LABELLED = ("core", "generated")
 

@@ -57,8 +57,15 @@ class LabelsTransfer(StudentLoss):
     name: Literal["labels"]
 
 
+class CotrainedTransfer(StudentLoss):
+    """The student that learns beside a generator that the server trains, with the loss of `kl`."""
+
+    module: ClassVar[str] = "kl"
+    name: Literal["cotrained"]
+
+
 Transfer = ByName[KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction]
 #: What a one-shot student learns; in rounds labels are learnt beside an ensemble (`server.labels`).
 OneShotTransfer = ByName[
-    KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction | LabelsTransfer
+    KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction | LabelsTransfer | CotrainedTransfer
 ]

@@ -10,6 +10,7 @@ from fedstage.algorithm.one_shot.traffic import COUNT, ROUNDS_SCHEMA
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
+from fedstage.settings.generators import Cvae
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.inputs import begin
 from fedstage.storage.tables import save_rows
@@ -42,7 +43,7 @@ def generated(
         Output: what travels, as the aggregator's table.
     """
     settings, device, dataset_info = begin(line, OneShotLine, info)
-    assert settings.generator is not None, "checked by the catalogue: such a line has a generator"
+    assert isinstance(settings.generator, Cvae), "checked by the catalogue: clients train it"
     read = [load_tensors(path) for path in generators]
     numbers = shares([metadata["samples"] for _, metadata in read], settings.generator.samples)
     module = of_clients(settings.generator)

@@ -260,6 +260,17 @@ ONE_SHOT_FAULTS = {
         "generator = 'cvae': generates images",
         "heart_disease are features",
     ),
+    "norms of models that have none": one_shot(
+        {"generator": "dense", "server": {"steps": None, "epochs": 2}},
+        "generator.batch_norm = 1.0: model = 'cnn_small' has no batch normalisation",
+    ),
+    "a generator without epochs": one_shot(
+        {"generator": "coboosting"}, "server.epochs = null: generator = coboosting needs them"
+    ),
+    "a student beside no generator": one_shot(
+        {"distillation": "cotrained", "generator": "cvae", "public": "generated"},
+        "distillation = 'cotrained': needs a generator that the server trains",
+    ),
     "unknown generator": one_shot({"generator": "gan"}, "generator = 'gan'", "'cvae'"),
     "a student of factors": one_shot(
         {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},

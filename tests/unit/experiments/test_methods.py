@@ -60,6 +60,7 @@ HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "fedmd")
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
     needed = {"moon": {"model.head": {"width": 8}}, "fedgkt": SPLIT}
+    needed["dense"] = {"model": "resnet8"}
     needed |= dict.fromkeys(HETEROGENEOUS, SEVERAL) | dict.fromkeys(ON_CORE, CORE)
     assert run(method, **needed.get(method, {})).axes["method"] == method
 

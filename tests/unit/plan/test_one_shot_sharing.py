@@ -5,7 +5,12 @@ import pytest
 from fedstage.plan import data_files, one_shot_artefacts, one_shot_edges
 from fedstage.plan.digests import canonical
 from fedstage.plan.edges import as_lists
-from fedstage.plan.generator_files import client_generators, traffic_tables, travelling_models
+from fedstage.plan.generator_files import (
+    client_generators,
+    synthesised,
+    traffic_tables,
+    travelling_models,
+)
 from fedstage.plan.generator_sharing import generating, training_generators
 from fedstage.plan.identity import (
     aggregator_id,
@@ -483,3 +488,52 @@ def test_a_forgotten_clients_generator_is_not_read_and_trains_nobody_anew():
         f"client_{client}.safetensors" for client in (0, 2, 3)
     ]
     assert client_generators(line)[0] == client_generators(generating_line())[0]
+
+
+# --- images that the server generates against the ensemble ----------------------------------------
+
+EPOCHS = {"epochs": 2, "batch_size": 8, "learning_rate": 0.1, "temperature": 2.0}
+
+
+def boosted(**changes):
+    return generating_line(
+        **{"generator": "coboosting", "distillation": "cotrained", "server": EPOCHS} | changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reached"),
+    [
+        ({"client": {**CLIENT, "momentum": 0.5}}, True),
+        ({"model": "resnet8", "student": "cnn_small"}, True),
+        ({"student": "resnet8"}, True),
+        ({"server": {**EPOCHS, "epochs": 3}}, True),
+        ({"forget": [2]}, True),
+        ({"generator": {"coboosting": {"step": 0.0}}}, True),
+        ({"aggregator": "weighted"}, False),
+        ({"quantisation": "int8"}, False),
+        ({"distillation": "kl"}, False),
+        ({"distillation": "labels"}, False),
+    ],
+    ids=str,
+)
+def test_what_reaches_images_against_an_ensemble(changes, reached):
+    before, after = boosted(), boosted(**changes)
+    assert (generator_id(generating(before)) != generator_id(generating(after))) == reached
+
+
+@pytest.mark.parametrize("distillation", ["cotrained", "labels", "kl"])
+def test_only_clients_models_travel_for_images_against_an_ensemble(distillation):
+    line = boosted(distillation=distillation)
+    for of in (line, teaching(line), generating(line)):
+        assert generator_id(generating(of)) == generator_id(generating(line))
+        assert local_line(of) == local_line(line)
+    models = one_shot_artefacts.local_models(local_line(line))
+    assert travelling_models(line) == as_lists(synthesised(line))["models"] == models
+    assert traffic_tables(line) == [one_shot_artefacts.aggregator_rounds(line)]
+    folder = f"results/synthesised/{generator_id(generating(line))}"
+    own = one_shot_artefacts.student_file(line) == f"{folder}/student.safetensors"
+    assert own == (distillation == "cotrained")
+    read = as_lists(one_shot_edges.distilled_model(line))
+    assert read["public"] == [f"{folder}/train.safetensors"]
+    assert ("logits" in read) == (distillation != "labels")

@@ -688,6 +688,17 @@ TRANSFORMER = {
     "head": {},
 }
 #: For each class, each field with a value that is neither its default nor the one above.
+ADVERSARIAL = {
+    "latent": 3,
+    "width": 4,
+    "steps": 2,
+    "batch_size": 4,
+    "learning_rate": 0.5,
+    "beta1": 0.9,
+    "clip_norm": 1.0,
+    "adversarial": 0.5,
+    "temperature": 2.0,
+}
 OTHER = {
     "ImageSet": IMAGES,
     "Digits": {"test": 300, "held_out": 300, "server_validation": 5} | IMAGES,
@@ -726,6 +737,10 @@ OTHER = {
         "samples": 10,
         "truncation": 1.0,
     },
+    "Adversarial": ADVERSARIAL,
+    "Dense": ADVERSARIAL | {"batch_norm": 0.0, "only_disagreeing": False},
+    "CoBoosting": ADVERSARIAL
+    | {"hardness": 2.0, "step": 0.0, "weight_step": 0.0, "weight_decay": 0.5},
     "Core": {"samples": "all", "classes": "some"},
     "Iid": {},
     "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
@@ -877,6 +892,7 @@ OTHER = {
     },
     "EntropyReduction": {"temperature": 0.5},
     "LabelsTransfer": {},
+    "CotrainedTransfer": {},
     "ProxySet": {
         "steps": 3,
         "batch_size": 4,
@@ -1244,6 +1260,21 @@ PINNED_DEFAULTS = {
     "OneShot.quantisation": {"name": "none"},
     "OneShot.forget": (),
     "OneShot.generator": None,
+    "Adversarial.latent": 256,
+    "Adversarial.width": 64,
+    "Adversarial.steps": 30,
+    "Adversarial.batch_size": 128,
+    "Adversarial.learning_rate": 0.001,
+    "Adversarial.beta1": 0.5,
+    "Adversarial.clip_norm": None,
+    "Adversarial.adversarial": 1.0,
+    "Adversarial.temperature": 1.0,
+    "Dense.batch_norm": 1.0,
+    "Dense.only_disagreeing": True,
+    "CoBoosting.hardness": 1.0,
+    "CoBoosting.step": 8 / 255,
+    "CoBoosting.weight_step": 0.01,
+    "CoBoosting.weight_decay": 0.99,
     "Cvae.latent": 25,
     "Cvae.width": 32,
     "Cvae.beta": 1.0,

@@ -13,6 +13,7 @@ from fedstage.stages.distilled_model import distilled_model
 from fedstage.stages.generated import generated
 from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
+from fedstage.stages.synthesised import synthesised
 from fedstage.storage.files import save_text
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -146,3 +147,43 @@ def test_a_client_that_cannot_train_is_named(world):
     save_table(world / "clients.parquet", columns, CLIENTS_SCHEMA)
     with pytest.raises(FedstageError, match="client 1: generator = cvae: 1 training sample"):
         train(world, 1)
+
+
+def test_the_server_generates_against_models_and_writes_the_student_and_its_images(world):
+    small = {"latent": 2, "width": 2, "steps": 2, "batch_size": 5}
+    changes = {
+        "generator": {"coboosting": small},
+        "distillation": "cotrained",
+        "student": "logistic_regression",
+        "server": {"epochs": 3, "batch_size": 4, "learning_rate": 0.1},
+    }
+    settings = OneShotLine.model_validate(SETTINGS | changes)
+    line(settings=as_json(canonical(settings)), output=world / "line.yaml")
+    files = [world / f"model_{group}.safetensors" for group in range(3)]
+    for group, path in enumerate(files):
+        initial_model(
+            settings='{"model": "logistic_regression", "seed": 1}', group=group,
+            info=world / "info.json", output=path,
+        )  # fmt: skip
+    names = ("output", "student", "weights")
+    written = {name: world / f"{name}.safetensors" for name in names}
+    synthesised(
+        line=world / "line.yaml", info=world / "info.json", models=files[1:], start=files[0],
+        histogram=world / "histogram.parquet", picture=world / "images.png", **written,
+    )  # fmt: skip
+    made, _ = load_tensors(written["output"])
+    assert made["images"].shape == (3 * 5, 1, 8, 8)
+    assert made["images"].dtype == torch.uint8
+    rows = load_table(world / "histogram.parquet").to_pylist()
+    counts = torch.bincount(made["labels"], minlength=CLASSES)
+    assert {row["label"]: row["samples"] for row in rows} == {
+        label: int(number) for label, number in enumerate(counts) if number
+    }
+    student, metadata = load_tensors(written["student"])
+    assert metadata["members"] == [0, 1]
+    start = load_tensors(files[0])[0]
+    assert not torch.equal(student["linear.weight"], start["linear.weight"])
+    weights = load_tensors(written["weights"])[0]["weights"]
+    assert weights.shape == (2,)
+    assert (weights != 0.5).any()
+    assert (world / "images.png").stat().st_size

@@ -62,6 +62,11 @@ class ClientGenerator(Protocol):
         """Return images, uint8 [n, C, H, W], of labels [n]."""
 
 
+def of_server(settings: Generator, info: Mapping[str, Any]) -> Any:
+    """Return the `adversarial.Method` of a generator that the server trains."""
+    return implementation(settings).method(settings, info)
+
+
 def of_clients(settings: Generator) -> ClientGenerator:
     """Return the module of a generator that clients train."""
     return cast(ClientGenerator, implementation(settings))

@@ -43,6 +43,7 @@ CHOICES = frozenset(
         "loss",
         "aggregator",
         "aggregator_training",
+        "generator",
         "distillation",
         "student",
         "quantisation",

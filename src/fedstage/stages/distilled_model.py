@@ -16,19 +16,19 @@ def distilled_model(
     *,
     line: Path,
     info: Path,
-    aggregator: Path,
-    logits: list[Path],
+    aggregator: Path | None = None,
+    logits: list[Path] | None = None,
     start: Path,
     public: Path,
     server_validation: Path | None = None,
     output: Path,
 ) -> None:
-    """Teach the student the aggregator's predictions on the public images.
+    """Teach the student the aggregator's predictions on the public images, or their labels.
 
     Parameters
     ----------
-    logits : list of Path
-        The members' logits on the public images.
+    aggregator, logits : optional
+        The ensemble that teaches, and its members' logits on the public images.
     server_validation : Path, optional
         The server's own labelled images, where they decide when training stops.
     """
@@ -36,10 +36,15 @@ def distilled_model(
     assert settings.distillation is not None, "checked by the catalogue: a student has a transfer"
     assert settings.server is not None, "checked by OneShotLine"
     images = read_public(public, dataset_info, device)
-    ensemble = stack_logits(logits, device)
-    parameters, _ = load_tensors(aggregator)
-    teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
-    labels = read_labelled(public, None, device)[1] if settings.server.labels else None
+    labelled = settings.server.labels or aggregator is None
+    labels = read_labelled(public, None, device)[1] if labelled else None
+    if aggregator is not None:
+        ensemble = stack_logits(logits or [], device)
+        parameters, _ = load_tensors(aggregator)
+        teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
+    else:
+        assert labels is not None, "checked by OneShotLine: without an ensemble labels teach"
+        teacher, ensemble = labels, labels.new_empty(0, len(labels))
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),

@@ -16,6 +16,7 @@ from fedstage.models.drawing import draw_parameters
 
 _STRIDES = 16  # four times 2
 _HIDDEN = 500
+_EPSILON = 1e-3  # of the decoder's norms, as released
 
 
 class Encoder(nn.Module):
@@ -57,7 +58,7 @@ class Decoder(nn.Module):
         for before, after in pairwise(channels):
             blocks += [
                 nn.ConvTranspose2d(before, after, 4, 2, 1, bias=False),
-                nn.BatchNorm2d(after),
+                nn.BatchNorm2d(after, eps=_EPSILON),
                 nn.ReLU(),
             ]
         self.layers = nn.Sequential(*blocks, nn.ConvTranspose2d(width, shape[0], 4, 2, 1))

@@ -1,22 +1,26 @@
 """Stage `generated`: the server generates images with the clients' generators."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, shares
+from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
 from fedstage.algorithm.one_shot.traffic import COUNT, ROUNDS_SCHEMA
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Cvae
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.stages.inputs import begin
+from fedstage.stages.inputs import Info, begin
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.weights import Weights
 
 LABELS = "label_counts"
+NOBODY = -1  # in place of a client
 
 
 def generated(
@@ -29,7 +33,7 @@ def generated(
     picture: Path,
     rounds: Path,
 ) -> None:
-    """Generate labelled images, with each generator as many as its client's share of samples.
+    """Generate labelled images with the clients' generators, or one distilled from them.
 
     Parameters
     ----------
@@ -45,29 +49,64 @@ def generated(
     settings, device, dataset_info = begin(line, OneShotLine, info)
     assert isinstance(settings.generator, Cvae), "checked by the catalogue: clients train it"
     read = [load_tensors(path) for path in generators]
-    numbers = shares([metadata["samples"] for _, metadata in read], settings.generator.samples)
-    module = of_clients(settings.generator)
-    made, labels, owners = [], [], []
-    for (tensors, metadata), number in zip(read, numbers, strict=True):
-        client = metadata["client"]
-        generator = torch_generator(settings.seed, "generated", client)
-        own = draw_labels(tensors[LABELS], number, generator)
-        weights = {
-            name.removeprefix("decoder."): value
-            for name, value in tensors.items()
-            if name != LABELS
-        }
-        made.append(
-            module.sample(settings.generator, weights, own, dataset_info, generator, device)
-        )
-        labels.append(own)
-        owners.append(torch.full((number,), client))
-    images, classes, clients = torch.cat(made), torch.cat(labels), torch.cat(owners)
+    sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in read]
+    draw = of_each if settings.generator.distilled is None else of_one
+    images, classes, clients = draw(settings, settings.generator, sent, dataset_info, device)
     save_tensors(output, {"images": images, "labels": classes, "clients": clients})
     save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
     save_grid(picture, images, clients, classes, int(dataset_info["classes"]))
     sizes = [payload_bytes(tensors) for tensors, _ in read]
     save_rows(rounds, traffic(sizes, int(dataset_info["classes"])), ROUNDS_SCHEMA)
+
+
+class Sent(NamedTuple):
+    """What a client has sent: its decoder, and label counts [classes]."""
+
+    client: int
+    samples: int
+    decoder: Weights
+    counts: torch.Tensor
+
+
+#: Images uint8 [n, C, H, W], labels int64 [n], and the client whose decoder drew each, int64 [n].
+Drawn = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
+    """Return a client's decoder and label counts."""
+    rest = {name: value for name, value in tensors.items() if name != LABELS}
+    return {name.removeprefix("decoder."): one for name, one in rest.items()}, tensors[LABELS]
+
+
+def of_each(
+    settings: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+) -> Drawn:
+    """Draw with each decoder its client's share of the images."""
+    module = of_clients(generator)
+    made, labels, owners = [], [], []
+    numbers = shares([one.samples for one in sent], generator.samples)
+    for one, number in zip(sent, numbers, strict=True):
+        random = torch_generator(settings.seed, "generated", one.client)
+        own = draw_labels(one.counts, number, random)
+        made.append(module.sample(generator, one.decoder, own, info, random, device))
+        labels.append(own)
+        owners.append(torch.full((number,), one.client))
+    return torch.cat(made), torch.cat(labels), torch.cat(owners)
+
+
+def of_one(
+    settings: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+) -> Drawn:
+    """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
+    assert generator.distilled is not None, "its caller has looked"
+    counts = [one.counts for one in sent]
+    decoders = {one.client: one.decoder for one in sent}
+    key = (settings.seed, "distilled_decoder")
+    decoder = distil(generator, generator.distilled, decoders, counts, info, key, device)
+    random = torch_generator(settings.seed, "generated", NOBODY)
+    labels = even_labels(counts, generator.samples, random)
+    images = of_clients(generator).sample(generator, decoder, labels, info, random, device)
+    return images, labels, torch.full((len(labels),), NOBODY)
 
 
 def count(clients: torch.Tensor, labels: torch.Tensor) -> list[dict[str, int | str]]:

@@ -5,7 +5,8 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.one_shot.generators import of_server
-from fedstage.algorithm.one_shot.generators.adversarial import World, synthesise
+from fedstage.algorithm.one_shot.generators.adversarial import synthesise
+from fedstage.algorithm.one_shot.generators.world import World
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.models.loading import state_of
 from fedstage.plan.one_shot_sharing import client_model, members

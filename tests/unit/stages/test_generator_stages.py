@@ -114,6 +114,22 @@ def test_images_of_a_client_are_the_same_whoever_is_forgotten(world):
     assert whole["labels"][6:].tolist() == [2, 2, 2]
 
 
+def test_one_decoder_draws_all_images_and_what_travels_is_the_same(world):
+    plain = load_table(generate(world) / "rounds.parquet")
+    distilled = {"samples": 8, "epochs": 1, "batch_size": 4}
+    generator = {"cvae": SETTINGS["generator"]["cvae"] | {"distilled": distilled, "samples": 60}}
+    settings = OneShotLine.model_validate(SETTINGS | {"generator": generator})
+    line(settings=as_json(canonical(settings)), output=world / "line.yaml")
+    folder = generate(world, name="one_decoder")
+    made, _ = load_tensors(folder / "train.safetensors")
+    assert set(made["clients"].tolist()) == {-1}
+    assert made["images"].shape == (60, 1, 8, 8)
+    assert torch.bincount(made["labels"]).min() > 8
+    rows = load_table(folder / "histogram.parquet").to_pylist()
+    assert {(row["client"], row["label"]) for row in rows} == {(-1, 0), (-1, 1), (-1, 2)}
+    assert load_table(folder / "rounds.parquet").equals(plain)
+
+
 def test_a_student_learns_the_labels_and_needs_no_ensemble(world):
     folder = generate(world)
     start = world / "start.safetensors"

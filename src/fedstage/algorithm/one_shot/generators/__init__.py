@@ -63,7 +63,7 @@ class ClientGenerator(Protocol):
 
 
 def of_server(settings: Generator, info: Mapping[str, Any]) -> Any:
-    """Return the `adversarial.Method` of a generator that the server trains."""
+    """Return the `world.Method` of a generator that the server trains."""
     return implementation(settings).method(settings, info)
 
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.one_shot.generators.adversarial import Made, Method, combined
 from fedstage.algorithm.one_shot.generators.dense import divergence
+from fedstage.algorithm.one_shot.generators.world import Made, Method, combined
 from fedstage.settings.generators import CoBoosting
 
 SOFTENED = 4.0  # of the teacher's logits where samples are moved

@@ -49,7 +49,7 @@ def train(
     if len(images) == 1:
         raise FedstageError("generator = cvae: 1 training sample: must be at least 2")
     drawn = torch_generator(*key, "weights")
-    model = new_autoencoder(*_size(info), settings.latent, settings.width, drawn)
+    model = new_autoencoder(*size_of(info), settings.latent, settings.width, drawn)
     arrange(model.to(images.device), numerics)
     client = Client(
         optimiser="adam",
@@ -105,7 +105,6 @@ def divergence(mean: torch.Tensor, log_variance: torch.Tensor) -> torch.Tensor:
     return each.mean()
 
 
-@torch.no_grad()
 def sample(
     settings: Cvae,
     weights: Weights,
@@ -114,24 +113,37 @@ def sample(
     generator: torch.Generator,
     device: torch.device,
 ) -> torch.Tensor:
-    """Return images, uint8 [n, C, H, W] on the CPU, of labels [n].
+    """Return images, uint8 [n, C, H, W] on the CPU, of labels [n] and drawn noise."""
+    latent = draw_noise(settings, len(labels), generator)
+    return decode(settings, weights, latent, labels, info, device).mul(255).round().to(torch.uint8)
 
-    z is normal, cut off at +-`truncation`.
-    """
-    decoder = new_decoder(*_size(info), settings.latent, settings.width)
+
+def draw_noise(settings: Cvae, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw z [count, latent], normal and cut off at +-`truncation`."""
+    cut = settings.truncation
+    latent = torch.empty(count, settings.latent)
+    return nn.init.trunc_normal_(latent, 0.0, 1.0, -cut, cut, generator=generator)
+
+
+@torch.no_grad()
+def decode(
+    settings: Cvae,
+    weights: Weights,
+    latent: torch.Tensor,
+    labels: torch.Tensor,
+    info: Mapping[str, Any],
+    device: torch.device,
+) -> torch.Tensor:
+    """Return pixels in [0, 1], [n, C, H, W] on the CPU, of z [n, latent] and labels [n]."""
+    decoder = new_decoder(*size_of(info), settings.latent, settings.width)
     decoder.load_state_dict(weights)
     decoder.to(device).eval()
-    cut = settings.truncation
-    latent = torch.empty(len(labels), settings.latent)
-    nn.init.trunc_normal_(latent, 0.0, 1.0, -cut, cut, generator=generator)
-    parts = [
-        decoder(z.to(device), y.to(device)).sigmoid().mul(255).round().to(torch.uint8).cpu()
-        for z, y in zip(latent.split(BATCH), labels.split(BATCH), strict=True)
-    ]
-    return torch.cat(parts)
+    parts = zip(latent.split(BATCH), labels.split(BATCH), strict=True)
+    return torch.cat([decoder(z.to(device), y.to(device)).sigmoid().cpu() for z, y in parts])
 
 
-def _size(info: Mapping[str, Any]) -> tuple[tuple[int, ...], int]:
+def size_of(info: Mapping[str, Any]) -> tuple[tuple[int, ...], int]:
+    """Return the shape of images, and the number of classes."""
     return tuple(info["shape"]), int(info["classes"])
 
 

@@ -15,8 +15,8 @@ from importlib.metadata import Distribution, distributions
 ALLOWED = frozenset(
     {
         "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "CNRI-Python",
-        "ISC", "LLVM-exception", "LicenseRef-NVIDIA-Proprietary", "MIT", "MIT-CMU", "MPL-2.0",
-        "PSF-2.0", "Zlib",
+        "ISC", "LLVM-exception", "LicenseRef-NVIDIA-Proprietary", "MIT", "MIT-0", "MIT-CMU",
+        "MPL-2.0", "PSF-2.0", "Zlib",
     }
 )  # fmt: skip
 

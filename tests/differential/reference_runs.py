@@ -129,6 +129,13 @@ METHODS = {
     "moon": HEADED,
     "fedntd": {"local": {"fedntd": {"beta": 0.7, "temperature": 2.0}}},
     "fedlc": {"local": {"fedlc": {"tau": 2.0}}},
+    # So much that it counts, and by round 3 of two models.
+    "fedgkd": {"local": {"fedgkd": {"gamma": 2.0, "models": 2, "temperature": 2.0}}},
+    "fedgkd_last": {"local": {"fedgkd": {"distance": "mse", "temperature": 1.0}}},
+    "fedgkd_vote": {
+        "data": {"digits": {"server_validation": 60}},
+        "local": {"fedgkd": {"gamma": 2.0, "vote_temperature": 0.1}},
+    },
     "fedavg_median": {"participants": 4},
     "fedavg_trimmed_mean": ROBUST,
     "krum": ROBUST,
@@ -150,6 +157,12 @@ METHODS = {
     "fedet_without_heads": {"like": "fedet"},
     "fedet_over_dissenters": {"like": "fedet"},
     "dsfl": SERVED,
+    # Of labels of round 1 some are used in round 2, and all that are used in round 3 are too old.
+    "scarlet": SERVED
+    | {
+        "local": {"digest": {"cache": {"duration": 2}}},
+        "server": {"samples_a_round": 120},
+    },
     "fedmd": MIXED,
     "fedgkt": SPLIT,
     "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},
@@ -197,6 +210,7 @@ COMPARED = {
     "fednova": {"client": {"batch_size": BATCH, "learning_rate": 0.01}},
     "fedntd": {},
     "fedlc": {},
+    "fedgkd": {},
     "fedavg_median": {},
     "krum": ROBUST,
     "feddf": {},
@@ -206,6 +220,7 @@ COMPARED = {
     "feddf_server": AND_A_SERVER,
     "fedet_without_heads": AND_A_SERVER,
     "dsfl": AND_A_SERVER,
+    "scarlet": AND_A_SERVER | {"local": {"digest": {"cache": {"expired": "renewed"}}}},
     "fedmd": GROUPS_OF_CLIENTS,
     "fens_mlp": {"aggregator_training": {"federated": ROUNDS_OF_BATCHES}},
     "fedkd": SHARED | {"server": {"steps": 100, "learning_rate": 0.03}},

@@ -1,13 +1,16 @@
 """What is done at the beginning and the end of a run, beside its jobs."""
 
 import atexit
+import dataclasses
+import re
 import signal
 import time
 from _thread import start_new_thread
 
+from snakemake.cli import parse_size_in_bytes
 from snakemake.io import _IOFile
 from snakemake.logging import logger
-from snakemake.settings.enums import Quietness
+from snakemake.settings.enums import Quietness, RerunTrigger
 
 from fedstage.execution.faults import faults
 from fedstage.experiments.disk_space import describe_size
@@ -17,12 +20,74 @@ from fedstage.experiments.targets import explain_unknown
 
 STARTED = time.time()
 
+# Options of workflow/profiles/default that are defaults: where snakemake keeps each, and how it
+# reads it.
+GOOD_DEFAULTS = {
+    "rerun-triggers": ("dag_settings", "rerun_triggers", RerunTrigger.parse_choices_set),
+    "rerun-incomplete": ("dag_settings", "force_incomplete", bool),
+    "max-checksum-file-size": ("dag_settings", "max_checksum_file_size", parse_size_in_bytes),
+    "keep-going": ("execution_settings", "keep_going", bool),
+    "scheduler-subsample": ("scheduling_settings", "subsample", int),
+}
+
+
+def take_good_defaults():
+    """Let the options of workflow/profiles/default be the defaults.
+
+    Snakemake looks for a default profile beside the Snakefile only, which is at the root. What the
+    command line or a profile says stays, and with `--workflow-profile none` all of Snakemake's own.
+    It keeps its settings only after it has read the Snakefile, so they change when it makes a graph.
+    """
+    if (
+        re.search(r"--workflow-profile[ =]none\b", ARGUMENTS)
+        or not workflow.modifier.is_main_snakefile()
+    ):
+        return
+    options, prepare = load_yaml(WORKFLOW / "profiles/default/config.yaml"), workflow._prepare_dag
+
+    def prepared(*arguments, **named):
+        for option, (kind, name, parse) in GOOD_DEFAULTS.items():
+            settings = getattr(workflow, kind)  # None where the command needs none
+            if settings is not None and is_default(settings, name, option):
+                setattr(settings, name, parse(options[option]))
+        return prepare(*arguments, **named)
+
+    workflow._prepare_dag = prepared
+
+
+def is_default(settings, name, option):
+    """Whether neither the command line nor a profile says what a setting of snakemake is."""
+    (field,) = [one for one in dataclasses.fields(settings) if one.name == name]
+    return f"--{option}" not in ARGUMENTS and getattr(settings, name) == field.default
+
 
 def hide_reasons():
     """Keep the reasons of jobs, lists of up to hundreds of files, to dry runs and the log file."""
-    for handler in logger.handlers:
-        if handler.name == "DefaultStreamHandler":
-            handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
+    for handler in terminals():
+        handler.formatter.quiet = {*handler.formatter.quiet, Quietness.REASON}
+
+
+def terminals():
+    """Return the handlers that print what snakemake logs."""
+    return [one for one in logger.handlers if one.name == "DefaultStreamHandler"]
+
+
+def shorten_dry_runs():
+    """Let a dry run print how many jobs of each rule there are and why, and with -p each job."""
+    output = workflow.output_settings
+    more = output.printshellcmds or output.verbose or output.debug_dag or output.quiet
+    if not output.dryrun or more or not workflow.modifier.is_main_snakefile():
+        return
+    for handler in terminals():
+        for one in handler.filters:
+            one.quiet = {*one.quiet, Quietness.RULES}
+    atexit.register(tell_more)
+
+
+def tell_more():
+    """Print how a dry run lists its jobs, if there are any."""
+    if workflow._dag is not None and any(workflow.dag.needrun_jobs(exclude_finished=False)):
+        print("fedstage: snakemake -n -p lists every job, with its reason", file=sys.stderr)
 
 
 def lift_rate_limit():
@@ -88,6 +153,12 @@ def tell_unknown():
         print(f"\nfedstage: {line}", file=sys.stderr)
 
 
+def tell_unread():
+    """Print a line on each setting of a base that no run reads."""
+    for line in CATALOGUE.unread:
+        print(f"fedstage: {line}", file=sys.stderr)
+
+
 def show_size():
     """Print what the targets take on disk."""
     print(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())), file=sys.stderr)
@@ -114,4 +185,8 @@ def link_by_method():
     explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())
 
 
+take_good_defaults()
+shorten_dry_runs()
+if workflow.is_main_process:  # in a dry run as well, and not in each job
+    tell_unread()
 atexit.register(tell_unknown)

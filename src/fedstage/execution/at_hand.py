@@ -1,4 +1,4 @@
-"""Commands about what there is, what was made and what runs: list, compare, watch, completion."""
+"""Commands about what there is, what was made and what runs: list, compare, export, watch, ..."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -11,6 +11,8 @@ from fedstage.plan.stages import STAGES
 
 #: What `fedstage list` lists; `fedstage.experiments.listing` is imported by that command only.
 KINDS = ("methods", "models", "data", "partitions", "experiments", "runs")
+#: What `fedstage export` writes for; `fedstage.results.export` is imported by that command only.
+PROGRAMS = ("tensorboard", "mlflow")
 #: Commands of `fedstage.execution.cli` that are no stages, and are not here.
 OTHERS = ("why", "check", "check-data", "missing", "forget", "verify")
 
@@ -52,6 +54,22 @@ def compare_rows(arguments: Sequence[str]) -> str:
     return write(compare(given.target, given.rows, metric=given.metric))
 
 
+def export_runs(arguments: Sequence[str]) -> str:
+    """Write the runs of ``fedstage export TARGET --to PROGRAM FOLDER``; return what was written."""
+    parser = argparse.ArgumentParser(
+        prog="fedstage export",
+        description="Write the runs of a target for a program that shows experiments: scalars "
+        "over rounds, settings as parameters, and tables. Needs the extra of its name.",
+    )
+    parser.add_argument("target", help="such as quickstart or fedsdd_table2/mini")
+    parser.add_argument("--to", choices=PROGRAMS, required=True)
+    parser.add_argument("folder", type=Path, help="where to write")
+    given = parser.parse_args(arguments)
+    from fedstage.results.export.targets import export
+
+    return export(given.target, given.to, given.folder)
+
+
 def watch_run(arguments: Sequence[str]) -> str:
     """Show ``fedstage watch`` until the run ends; return the last look."""
     from fedstage.execution.watch import watch
@@ -77,14 +95,17 @@ def completion(arguments: Sequence[str]) -> str:
     parser.add_argument("shell", choices=["bash", "zsh"])
     parser.parse_args(arguments)
     script = files("fedstage.execution").joinpath("completion.bash").read_text(encoding="utf-8")
-    commands = " ".join([*OTHERS, *COMMANDS, *STAGES])
-    return script.replace("COMMANDS", commands).replace("KINDS", " ".join(KINDS)).rstrip()
+    commands = (*OTHERS, *COMMANDS, *STAGES)
+    for name, words in (("COMMANDS", commands), ("KINDS", KINDS), ("PROGRAMS", PROGRAMS)):
+        script = script.replace(name, " ".join(words))
+    return script.rstrip()
 
 
 #: What each command returns to be printed.
 COMMANDS: dict[str, Callable[[Sequence[str]], str]] = {
     "list": list_what_there_is,
     "compare": compare_rows,
+    "export": export_runs,
     "watch": watch_run,
     "completion": completion,
 }

@@ -173,9 +173,10 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _print(command: str, answer: Callable[[], str]) -> int:
-    """Print an answer, or the error instead."""
+    """Print an answer, if there is anything to say, or the error instead."""
     try:
-        print(answer())
+        if text := answer():
+            print(text)
     except BrokenPipeError:
         raise
     except (FedstageError, OSError) as error:
@@ -226,6 +227,7 @@ def _usage(command: str) -> int:
     print("fedstage verify [TARGET]: whether files of finished jobs are what they say")
     print(f"fedstage list {'|'.join(at_hand.KINDS)} [TARGET]: what there is")
     print("fedstage compare TARGET [--rows ROW ...]: which rows of a table differ")
+    print(f"fedstage export TARGET --to {'|'.join(at_hand.PROGRAMS)} FOLDER: runs for others")
     print("fedstage watch [FOLDER]: what runs, what is left, and how training goes")
     print("fedstage completion bash: what completes these commands in a shell")
     return 0 if command in ("--help", "-h") else 2

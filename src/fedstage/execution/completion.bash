@@ -8,7 +8,9 @@ _fedstage() {
         mapfile -t COMPREPLY < <(compgen -W "KINDS" -- "$word")
     elif [[ $command == completion ]]; then
         mapfile -t COMPREPLY < <(compgen -W "bash zsh" -- "$word")
-    elif [[ $command == compare || $command == list || $command == missing ]]; then
+    elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == --to ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "PROGRAMS" -- "$word")
+    elif [[ $command == compare || $command == export || $command == list || $command == missing ]]; then
         for place in results/descriptions/*/*.runs.json; do
             target=${place#results/descriptions/}
             target=${target%.runs.json}

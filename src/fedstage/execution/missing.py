@@ -76,9 +76,13 @@ def finished(rows: Iterable[Row]) -> set[str]:
 
 
 def describe(files: Sequence[str], arguments: Sequence[str]) -> str:
-    """Return what to do about missing files."""
+    """Return what to do about missing files.
+
+    With no file `snakemake $(fedstage missing)` would make all targets; `xargs -r` makes nothing.
+    """
     if not files:
         return "no file of a finished job is missing"
     count = "1 file is" if len(files) == 1 else f"{len(files)} files are"
     command = shlex.join(["fedstage", "missing", *arguments])
-    return f"{count} gone; to make them again: snakemake --cores all $({command})"
+    made = "xargs -r -d '\\n' snakemake --cores all"
+    return f"{count} gone; to make them again: {command} | {made}"

@@ -11,6 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.snakemake_log import Progress, latest_log, read_progress
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import STAGES
+from fedstage.results.losses import mean_loss
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.records import load_record
 from fedstage.storage.tables import load_table
@@ -116,14 +117,11 @@ def _loss(table: Path) -> str:
     """Write the round and the training loss of a table of participants."""
     round = int(table.parent.parent.name.removeprefix("round_"))
     try:
-        rows = load_table(table, ["loss", "samples"]).to_pylist()
+        loss = mean_loss(load_table(table, ["loss", "samples"]).to_pylist())
     except FedstageError as error:  # it may be written or deleted at this moment
         return f"round {round}, {error}"
-    counted = [row for row in rows if row["loss"] is not None]
-    samples = sum(row["samples"] for row in counted)
-    if not samples:
+    if loss is None:
         return f"round {round}, nobody took part"
-    loss = sum(row["loss"] * row["samples"] for row in counted) / samples
     return f"round {round}, training loss {loss:.4f}"
 
 

@@ -8,16 +8,14 @@ The folder of a run is named by its settings and shared by experiments. A link s
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote_plus
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.runs import Run
+from fedstage.results.at_hand.names import run_name
 from fedstage.settings.lines import Line, LocalLine
-
-_OWN = ("method", "seed")
 
 
 def folder_of(run: Run) -> str:
@@ -34,20 +32,9 @@ def folder_of(run: Run) -> str:
 def links_of(runs: Sequence[Run]) -> dict[str, str]:
     """Return the folder that each link leads to, for the runs of one experiment and scale.
 
-    The names, below the folder of the experiment and scale, say all axes; values are quoted as in
-    URLs, so that no two are the same.
+    The names, below the folder of the experiment and scale, say all axes.
     """
-    return {_name(run): folder_of(run) for run in runs}
-
-
-def _name(run: Run) -> str:
-    axes = [f"{axis}={_quoted(value)}" for axis, value in run.axes.items() if axis not in _OWN]
-    place = [_quoted(run.axes["method"]), *([",".join(axes)] if axes else [])]
-    return "/".join([*place, f"seed_{_quoted(run.axes['seed'])}"])
-
-
-def _quoted(value: object) -> str:
-    return quote_plus(str(value), safe="")
+    return {run_name(run.axes): folder_of(run) for run in runs}
 
 
 def linked(tables: Iterable[str]) -> list[tuple[str, str]]:

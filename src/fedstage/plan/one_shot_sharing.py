@@ -27,6 +27,7 @@ _NO_ENSEMBLE: dict[str, Any] = {
     "quantisation": _UNQUANTISED,
     "aggregator": Averaging(name="averaging"),
     "aggregator_training": None,
+    "members": None,
 }
 
 #: Settings of clients that matter only in several rounds, at their defaults.
@@ -123,7 +124,7 @@ def _shortest_cycle(models: list[Model]) -> tuple[Model, ...]:
 
 
 def members(line: OneShotLine) -> list[int]:
-    """Return the clients whose models are aggregated."""
+    """Return the clients whose models are aggregated, or chosen from for that."""
     return [client for client in range(line.clients) if client not in line.forget]
 
 

@@ -19,6 +19,7 @@ class AggregationRule(Choice):
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
     trained: ClassVar[bool] = False
     fitted: ClassVar[bool] = False
+    trained_by: ClassVar[tuple[str, ...]] = ()
     sees_images: ClassVar[bool] = False
 
 
@@ -27,6 +28,7 @@ class TrainedRule(AggregationRule):
 
     trained: ClassVar[bool] = True
     fitted: ClassVar[bool] = True
+    trained_by: ClassVar[tuple[str, ...]] = ("federated", "proxy")
 
 
 class Averaging(AggregationRule):
@@ -56,6 +58,13 @@ class Linear(TrainedRule):
 
     name: Literal["linear"]
     variant: Literal["as_published", "as_released"] = "as_published"
+
+
+class Simplex(TrainedRule):
+    """Probabilities mixed by a weight a client; none is negative, and they sum to 1 (FedBoost)."""
+
+    trained_by: ClassVar[tuple[str, ...]] = ("mirror_descent",)
+    name: Literal["simplex"]
 
 
 class PerClass(TrainedRule):
@@ -122,7 +131,9 @@ class Moe(TrainedRule):
     output: Literal["softmax", "sigmoid"] = "softmax"
 
 
-Aggregator = ByName[Averaging | Weighted | Confidence | Linear | PerClass | Mlp | Voting | Moe]
+Aggregator = ByName[
+    Averaging | Weighted | Confidence | Linear | Simplex | PerClass | Mlp | Voting | Moe
+]
 
 
 class AggregatorStopping(Settings):
@@ -137,8 +148,12 @@ class AggregatorStopping(Settings):
 
 
 class TrainingOfAggregators(Choice):
-    """How an aggregator is trained."""
+    """How an aggregator is trained.
 
+    Its participants may have all members from the start, or each round fetch those that they need.
+    """
+
+    fetches: ClassVar[bool] = False
     room: ClassVar[str] = "algorithm.one_shot.aggregator_training"
 
 
@@ -171,4 +186,24 @@ class ProxySet(TrainingOfAggregators):
     early_stopping: AggregatorStopping | None = None
 
 
-AggregatorTraining = ByName[FederatedRounds | ProxySet]
+class MirrorDescent(TrainingOfAggregators):
+    """FedBoost: each round moves the weights of an ensemble by the gradient over some members.
+
+    Each of `participants` (by default all) has so many `predictors` (by default all members), drawn
+    for it with equal chances, or by the members' `weights`, but with no less than the `least` share
+    of an equal chance. Participants' gradients are weighted by `weights`.
+    """
+
+    fetches: ClassVar[bool] = True
+    name: Literal["mirror_descent"]
+    rounds: Positive
+    participants: Positive | None = None
+    predictors: Positive | None = None
+    sampling: Literal["uniform", "weights"] = "uniform"
+    least: Annotated[float, Field(gt=0, le=1)] = 0.1
+    learning_rate: Rate = 0.1
+    weights: Literal["uniform", "samples"] = "samples"
+    early_stopping: AggregatorStopping | None = None
+
+
+AggregatorTraining = ByName[FederatedRounds | ProxySet | MirrorDescent]

@@ -42,6 +42,7 @@ CHOICES = frozenset(
         "schedule",
         "loss",
         "aggregator",
+        "members",
         "aggregator_training",
         "generator",
         "distillation",

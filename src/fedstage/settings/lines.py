@@ -108,10 +108,24 @@ class Line(Groups):
                 f"numerics.compile = true: not with local = {self.local.name}, whose loss is "
                 "its own and has no compiled code"
             )
+        if self.local.history:
+            yield from self._check_history(f"local = {self.local.name}")
         if self.local.exchanges == "logits":
             yield from self._check_exchange_of_logits()
         if self.local.exchanges == "features":
             yield from self._check_exchange_of_features()
+
+    def _check_history(self, where: str) -> Iterator[str]:
+        """Yield what does not go with clients that learn from the last global models."""
+        if self.aggregation.batch_norm == "local" and any(map(has_batch_norm, models_of(self))):
+            yield (
+                f"{where}: not with aggregation.batch_norm = local, by which global models, which "
+                "teach, have no statistics"
+            )
+        if self.local.judged and not self.data.server_validation:
+            yield (
+                f"data.server_validation = 0: {where} with teacher = vote needs at least 1 sample"
+            )
 
     def _check_staleness(self, where: str) -> Iterator[str]:
         """Yield what does not go with participants that start from older models."""

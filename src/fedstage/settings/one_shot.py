@@ -9,8 +9,6 @@ from fedstage.settings.aggregators import (
     Aggregator,
     AggregatorTraining,
     Averaging,
-    FederatedRounds,
-    ProxySet,
 )
 from fedstage.settings.base import (
     Count,
@@ -30,6 +28,7 @@ from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
+from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import BETWEEN_STEPS, LABELLED, OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import OneShotTransfer
@@ -40,6 +39,7 @@ class OneShot(Settings):
 
     `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
     others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
+    The ensemble has the models of all clients, or of chosen `members`.
     With a `quantisation` the aggregated models are quantised. Models and data of the clients in
     `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
     (by default of the architecture of `model`) on the public images, which predicts in its place.
@@ -51,6 +51,7 @@ class OneShot(Settings):
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"
     quantisation: Quantisation = NotQuantised(name="none")
+    members: Members | None = None
     aggregator: Aggregator = Averaging(name="averaging")
     aggregator_training: AggregatorTraining | None = None
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
@@ -100,6 +101,8 @@ class OneShotLine(OneShot):
             )
         if len(set(self.forget)) == self.clients:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
+        if self.members is not None:
+            yield from self._check_members(self.members)
         if self.aggregator.fitted:
             yield from self._check_fit()
         if self.generator is not None and self.data.samples != "images":
@@ -112,12 +115,20 @@ class OneShotLine(OneShot):
         if self.distillation is not None:
             yield from self._check_distillation(self.distillation)
 
+    def _check_members(self, chosen: Members) -> Iterator[str]:
+        left = self.clients - len(set(self.forget))
+        if chosen.count > left:
+            yield f"members.count = {chosen.count}: at most {left}, the clients not forgotten"
+        if chosen.judged and not self.validation:
+            yield f"validation = 0: members = {chosen.name} needs more than 0"
+
     def _check_fit(self) -> Iterator[str]:
         """Yield why an aggregator has no samples to fit, or samples that trained the clients."""
         where = f"aggregator = {self.aggregator.name!r}"
         training = self.aggregator_training
         if self.aggregator.trained and training is None:
-            yield f"aggregator_training = null: {where} needs federated or proxy"
+            needed = " or ".join(self.aggregator.trained_by)
+            yield f"aggregator_training = null: {where} needs {needed}"
         if self.aggregator.trained and training is not None:
             yield from self._check_training(training)
         if training is not None and training.name == "proxy" and self.aggregator.name != "voting":
@@ -185,6 +196,8 @@ class OneShotLine(OneShot):
         if self.server is None or self.server.epochs is None:
             yield f"server.epochs = null: {where} needs them, a batch of images each"
             return
+        if self.members is not None:
+            yield f"members = {self.members.name}: not with {where}, which has the models of all"
         for key in changed(self.server, BETWEEN_STEPS):
             yield f"server.{key}: not with {where}, whose student learns beside it"
         if weight := getattr(generator, "batch_norm", 0):
@@ -195,9 +208,17 @@ class OneShotLine(OneShot):
                         "has no batch normalisation; set it to 0"
                     )
 
-    def _check_training(self, training: FederatedRounds | ProxySet) -> Iterator[str]:
+    def _check_training(self, training: AggregatorTraining) -> Iterator[str]:
         left = self.clients - len(set(self.forget))
-        if training.name == "federated" and (training.participants or 1) > left:
+        if training.name not in self.aggregator.trained_by:
+            yield (
+                f"aggregator_training = {training.name!r}: aggregator = "
+                f"{self.aggregator.name!r} is trained by {' or '.join(self.aggregator.trained_by)}"
+            )
+        most = left if self.members is None else self.members.count
+        if training.name == "mirror_descent" and (training.predictors or 1) > most:
+            yield f"aggregator_training.predictors = {training.predictors}: at most {most} members"
+        if training.name != "proxy" and (training.participants or 1) > left:
             yield (
                 f"aggregator_training.participants = {training.participants}: at most {left}, the "
                 "clients that are not forgotten"

@@ -27,6 +27,13 @@ class L1Transfer(StudentLoss):
     name: Literal["l1"]
 
 
+class L2Transfer(StudentLoss):
+    """The mean squared difference to the teacher's logits or probabilities (Guha et al.)."""
+
+    name: Literal["l2"]
+    scores: Literal["logits", "probabilities"] = "logits"
+
+
 class FedEtTransfer(StudentLoss):
     """The teacher's class and, `diversity` times, what dissenting clients say (Fed-ET).
 
@@ -64,8 +71,14 @@ class CotrainedTransfer(StudentLoss):
     name: Literal["cotrained"]
 
 
-Transfer = ByName[KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction]
+Transfer = ByName[KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction]
 #: What a one-shot student learns; in rounds labels are learnt beside an ensemble (`server.labels`).
 OneShotTransfer = ByName[
-    KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction | LabelsTransfer | CotrainedTransfer
+    KlTransfer
+    | L1Transfer
+    | L2Transfer
+    | FedEtTransfer
+    | EntropyReduction
+    | LabelsTransfer
+    | CotrainedTransfer
 ]

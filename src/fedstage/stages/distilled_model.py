@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.algorithm.one_shot.prediction import predict
+from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotLine
@@ -39,12 +39,13 @@ def distilled_model(
     labelled = settings.server.labels or aggregator is None
     labels = read_labelled(public, None, device)[1] if labelled else None
     if aggregator is not None:
-        ensemble = stack_logits(logits or [], device)
-        parameters, _ = load_tensors(aggregator)
+        parameters, notes = load_tensors(aggregator)
+        learnt_from = notes["members"]
+        ensemble = of_chosen(settings, learnt_from, stack_logits(logits or [], device))
         teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
     else:
         assert labels is not None, "checked by OneShotLine: without an ensemble labels teach"
-        teacher, ensemble = labels, labels.new_empty(0, len(labels))
+        teacher, ensemble, learnt_from = labels, labels.new_empty(0, len(labels)), members(settings)
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),
@@ -57,4 +58,4 @@ def distilled_model(
         "distilled model",
         server_validation=server_validation,
     )
-    save_tensors(output, weights, {"members": members(settings)} | learnt)
+    save_tensors(output, weights, {"members": learnt_from} | learnt)

@@ -41,14 +41,34 @@ def test_what_is_gone_is_listed(answer, capsys):
     assert commands[0][-5:] == ["--dry-run", "--summary", "a table", "--configfile", "my.yaml"]
     said = capsys.readouterr()
     assert said.out.split() == ["b.csv", 'e"x.csv']
-    command = "snakemake --cores all $(fedstage missing 'a table' --configfile my.yaml)"
+    command = "fedstage missing 'a table' --configfile my.yaml"
+    command += " | xargs -r -d '\\n' snakemake --cores all"
     assert said.err == f"2 files are gone; to make them again: {command}\n"
 
 
 def test_nothing_is_gone(answer, capsys):
     answer(0, f"{HEAD}\na.csv\t-\trule\t-\tok\tno update\n")
     assert main(["missing"]) == 0
-    assert capsys.readouterr().err == "no file of a finished job is missing\n"
+    said = capsys.readouterr()
+    assert said.out == ""  # no line, which xargs would take for the name of a file
+    assert said.err == "no file of a finished job is missing\n"
+
+
+@pytest.mark.parametrize("files", [["a b.csv", 'e"x.csv'], []])
+def test_the_command_that_makes_files_again_names_them_or_makes_nothing(
+    answer, capsys, tmp_path, files
+):
+    rows = [f"{name}\t-\trule\t-\tmissing\tno update" for name in files]
+    answer(0, "\n".join([HEAD, *rows]))
+    main(["missing"])
+    (tmp_path / "snakemake").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > made\n')
+    (tmp_path / "snakemake").chmod(0o755)
+    command = "PATH=.:$PATH " + module.describe(["any"], []).partition(" | ")[2]
+    with subprocess.Popen(command, shell=True, cwd=tmp_path, stdin=subprocess.PIPE) as xargs:
+        xargs.communicate(capsys.readouterr().out.encode())
+    made = tmp_path / "made"
+    assert made.exists() == bool(files)
+    assert not files or made.read_text().splitlines() == ["--cores", "all", *files]
 
 
 def test_a_single_file(answer, capsys):

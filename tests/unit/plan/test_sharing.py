@@ -610,7 +610,7 @@ MODULES = [
     for name in (
         "aggregation", "aggregators", "data", "data_sets", "ensembles", "generators", "groups",
         "heads", "lines", "local_training", "model_rules", "models", "numerics", "one_shot",
-        "optimisation", "partitions", "public", "quantisation", "server",
+        "optimisation", "partitions", "public", "quantisation", "selections", "server",
         "staleness", "tables", "transfers",
     )
 ]  # fmt: skip
@@ -645,7 +645,12 @@ REQUIRED = {
     "Server": {"learning_rate": 0.1, "batch_size": 8, "steps": 2},
     "FederatedRounds": {"rounds": 2},
     "Transformer": {"layers": 2, "heads": 2, "width": 16, "hidden": 16},
+    "MirrorDescent": {"rounds": 2},
     "ProxySet": {"steps": 2},
+    "Selection": {"count": 2},
+    "RandomMembers": {"count": 2},
+    "BestMembers": {"count": 2},
+    "LargestMembers": {"count": 2},
 }
 OPTIMISER = {
     "optimiser": "adam",
@@ -755,7 +760,16 @@ OTHER = {
     "Moon": {"mu": 1.0, "temperature": 1.0},
     "FedNtd": {"beta": 0.5, "temperature": 2.0},
     "FedLc": {"tau": 0.5},
-    "Digest": {},
+    "FedGkd": {
+        "gamma": 0.5,
+        "models": 3,
+        "teacher": "vote",
+        "vote_temperature": 2.0,
+        "distance": "mse",
+        "temperature": 2.0,
+    },
+    "Digest": {"cache": {}},
+    "LabelCache": {"duration": 5, "expired": "renewed"},
     "Gkt": {"alpha": 0.5, "temperature": 1.0},
     "CnnSmall": {"width": 8, "hidden": 32, "norm": "group", "head": {}},
     "LogisticRegression": {"outputs": 1},
@@ -866,6 +880,7 @@ OTHER = {
     "Weighted": {"unheld": "zero"},
     "Confidence": {},
     "Linear": {"variant": "as_released"},
+    "Simplex": {},
     "PerClass": {},
     "Mlp": {"hidden": 3, "biases": True},
     "Voting": {
@@ -892,8 +907,23 @@ OTHER = {
         "weights": "samples",
         "early_stopping": {},
     },
+    "MirrorDescent": {
+        "rounds": 3,
+        "participants": 2,
+        "predictors": 2,
+        "sampling": "weights",
+        "least": 0.5,
+        "learning_rate": 0.5,
+        "weights": "uniform",
+        "early_stopping": {},
+    },
     "KlTransfer": {},
     "L1Transfer": {},
+    "L2Transfer": {"scores": "probabilities"},
+    "Selection": {"count": 3},
+    "RandomMembers": {"count": 3},
+    "BestMembers": {"count": 3, "by": "validation", "at_least": 0.5},
+    "LargestMembers": {"count": 3, "samples": 5},
     "FedEtTransfer": {
         "diversity": 0.5,
         "weights": "uniform",
@@ -923,7 +953,7 @@ OTHER = {
     },
 }
 #: Fields that have one value only: there so that another is refused.
-ONE_VALUE = {("AggregatorStopping", "on"), ("Calibration", "on")}
+ONE_VALUE = {("AggregatorStopping", "on"), ("BestMembers", "by"), ("Calibration", "on")}
 CHANGES = [
     (kind, field) for kind in OTHER for field in OTHER[kind] if (kind, field) not in ONE_VALUE
 ]
@@ -947,6 +977,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
     if field == "batches":
         del required["epochs"], changed["epochs"]
         required["steps"] = changed["steps"] = 2
+    if field == "vote_temperature":
+        required["teacher"] = changed["teacher"] = "vote"
     if field == "concentration":
         required["distribution"] = changed["distribution"] = "dirichlet"
     if field == "nesterov":
@@ -1076,6 +1108,15 @@ PINNED_DEFAULTS = {
     "FedNtd.beta": 1.0,
     "FedNtd.temperature": 1.0,
     "FedLc.tau": 1.0,
+    "Digest.cache": None,
+    "LabelCache.duration": 50,
+    "LabelCache.expired": "forgotten",
+    "FedGkd.gamma": 0.2,
+    "FedGkd.models": 5,
+    "FedGkd.teacher": "mean",
+    "FedGkd.vote_temperature": 1.0,
+    "FedGkd.distance": "kl",
+    "FedGkd.temperature": 1.0,
     "CnnSmall.width": 16,
     "CnnSmall.hidden": 64,
     "CnnSmall.norm": "none",
@@ -1265,6 +1306,13 @@ PINNED_DEFAULTS = {
     "FederatedRounds.server_optimizer": SERVER_ADAM | {"learning_rate": 0.001},
     "FederatedRounds.weights": "uniform",
     "FederatedRounds.early_stopping": None,
+    "MirrorDescent.participants": None,
+    "MirrorDescent.predictors": None,
+    "MirrorDescent.sampling": "uniform",
+    "MirrorDescent.least": 0.1,
+    "MirrorDescent.learning_rate": 0.1,
+    "MirrorDescent.weights": "samples",
+    "MirrorDescent.early_stopping": None,
     "ProxySet.batch_size": 128,
     "ProxySet.optimiser": "adam",
     "ProxySet.learning_rate": 0.001,
@@ -1272,6 +1320,7 @@ PINNED_DEFAULTS = {
     "OneShot.aggregator_fraction": 0.0,
     "OneShot.local_fraction": None,
     "OneShot.initialisation": "common",
+    "OneShot.members": None,
     "OneShot.aggregator": {"name": "averaging"},
     "OneShot.aggregator_training": None,
     "OneShot.quantisation": {"name": "none"},
@@ -1308,6 +1357,10 @@ PINNED_DEFAULTS = {
     "DistilledDecoder.learning_rate": 0.01,
     "OneShot.distillation": None,
     "OneShot.student": None,
+    "BestMembers.by": "validation",
+    "BestMembers.at_least": 0.0,
+    "LargestMembers.samples": 1,
+    "L2Transfer.scores": "logits",
     "FedEtTransfer.diversity": 0.05,
     "FedEtTransfer.weights": "confidence",
     "FedEtTransfer.normalised_over": "all",

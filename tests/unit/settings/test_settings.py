@@ -29,6 +29,7 @@ from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.optimisation import Client, ClientLoss, Optimiser
 from fedstage.settings.partitions import Partition
 from fedstage.settings.runs import RunLength
+from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import Transfer
 
@@ -173,6 +174,7 @@ PACKAGES = {
     "algorithm.ensemble_trainers": EnsembleTrainer,
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,
+    "algorithm.one_shot.selections": Members,
     "algorithm.global_trainers.transfers": Transfer,
 }
 

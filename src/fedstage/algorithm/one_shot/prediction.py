@@ -1,17 +1,27 @@
 """Predictions of an aggregator from the cached logits of its members."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import combination
 from fedstage.data.bags import Samples
+from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.aggregators import Aggregator
+from fedstage.settings.one_shot import OneShotLine
 from fedstage.training.images import normalise
 from fedstage.weights import Weights
 
 BATCH = 1000  # samples at a time: the images that a rule sees are large
+
+
+def of_chosen(line: OneShotLine, chosen: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
+    """Return the logits [m, n, C] of the clients that the aggregator has, from all of [M, n, C]."""
+    everyone = members(line)
+    if list(chosen) == everyone:
+        return logits
+    return logits[torch.tensor([everyone.index(client) for client in chosen])]
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ import pandas as pd
 
 from fedstage.results.at_hand.runs import METHOD, read_target
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.runs_file import SEED, ExperimentRuns
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.runs import frame_of_runs
 
 #: Columns of metrics files that say what was measured, and when.
@@ -53,9 +53,15 @@ def load(target: str, folder: str | Path = ".") -> pd.DataFrame:
 def _on_validation(experiment: ExperimentRuns) -> list[ExperimentRuns]:
     """Return the experiment with the scores on validation samples that exist, if any do."""
     runs = [
-        run.model_copy(update={"metrics": run.validation[0]})
+        run.model_copy(update={"metrics": path})
         for run in experiment.runs
-        if run.validation and run.chosen is None and run.validation[0] != run.metrics
+        for path in validation_metrics(run)
     ]
-    made = [run for run in runs if Path(run.metrics).is_file()]
-    return [experiment.model_copy(update={"runs": made})] if made else []
+    return [experiment.model_copy(update={"runs": runs})] if runs else []
+
+
+def validation_metrics(run: ExperimentRun) -> list[str]:
+    """Return a run's metrics on validation samples beside its others, where they have been made."""
+    if run.chosen is not None or not run.validation or run.validation[0] == run.metrics:
+        return []
+    return [path for path in run.validation[:1] if Path(path).is_file()]

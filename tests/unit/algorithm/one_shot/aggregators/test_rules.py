@@ -10,7 +10,9 @@ from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.base import alternatives
 
 M, N, C = 3, 40, 4
-NAMES = ["averaging", "weighted", "confidence", "linear", "per_class", "mlp", "voting", "moe"]
+NAMES = [
+    "averaging", "weighted", "confidence", "linear", "simplex", "per_class", "mlp", "voting", "moe",
+]  # fmt: skip
 COUNTS = torch.tensor([[4, 0, 0, 1], [4, 2, 0, 0], [0, 6, 0, 3]])
 
 
@@ -97,6 +99,13 @@ def test_only_the_mixture_of_experts_sees_images():
 def test_averaging_is_the_mean_of_logits():
     logits = spoken()
     assert torch.allclose(said("averaging", logits), sum(logits) / M)
+
+
+def test_the_simplex_mixes_probabilities_and_starts_with_their_mean():
+    logits = spoken()
+    assert torch.allclose(said("simplex", logits).exp(), logits.softmax(2).mean(0), atol=1e-6)
+    one = said("simplex", logits, parameters={"weights": torch.tensor([0.0, 1.0, 0.0])})
+    assert torch.allclose(one, logits[1].log_softmax(1), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["linear", "per_class"])

@@ -1,0 +1,22 @@
+"""What runs are called where people look at them: by method, further axes and seed."""
+
+from collections.abc import Mapping
+from urllib.parse import quote_plus
+
+from fedstage.settings.scores import Axis
+
+_OWN = ("method", "seed")
+
+
+def run_name(axes: Mapping[str, Axis]) -> str:
+    """Return the path of a run: ``feddf/partition.alpha=0.1,data=cifar10/seed_0``.
+
+    Values are quoted as in URLs, so that no two are the same and each is a name of a folder.
+    """
+    further = [f"{axis}={_quoted(value)}" for axis, value in axes.items() if axis not in _OWN]
+    place = [_quoted(axes["method"]), *([",".join(further)] if further else [])]
+    return "/".join([*place, f"seed_{_quoted(axes['seed'])}"])
+
+
+def _quoted(value: object) -> str:
+    return quote_plus(str(value), safe="")

@@ -1,0 +1,107 @@
+"""What is exported of a run, whoever shows it: name, settings and scalars over rounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedstage.plan.artefacts import participants_table
+from fedstage.plan.digests import as_json, canonical
+from fedstage.results.at_hand.metrics import validation_metrics
+from fedstage.results.at_hand.names import run_name
+from fedstage.results.at_hand.runs import last_part
+from fedstage.results.losses import mean_loss
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.runs_file import ExperimentRun, Part
+from fedstage.results.tables.runs import read_metrics
+from fedstage.settings.groups import client_groups
+from fedstage.settings.lines import Line
+from fedstage.storage.tables import load_table
+
+#: Values by round, of which a run may have no more than one each.
+Series = list[tuple[int, float]]
+
+_WHAT = ("round", "evaluated", "role")
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """A run: its name, its settings by their dotted names, and its scalars over rounds."""
+
+    name: str
+    settings: dict[str, str | int | float | bool]
+    scalars: dict[str, Series]
+
+
+def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
+    """Return what is exported of a run.
+
+    Settings are those of `line.yaml`, from which defaults are left out, the length of the run, and
+    its values on the axes of the grid. Scalars are the measures of
+    `fedstage.results.metrics.METRICS_SCHEMA`, as ``test/top1_accuracy``, those on validation
+    samples where they have been made, and ``training/loss``.
+
+    Raises
+    ------
+    FedstageError
+        If the run is not finished, or a file is damaged.
+    """
+    part = last_part(run)
+    axes = {name: value for name, value in run.settings.items() if value is not None}
+    settings = {**flat(canonical(part.line)), **flat(canonical(part.length)), **axes}
+    scalars: dict[str, Series] = {}
+    for path in (run.metrics, *validation_metrics(run)):
+        scalars |= scores_in(path)
+    if losses := training_losses(part, folder):
+        scalars["training/loss"] = losses
+    return ExportedRun(run_name(run.settings), settings, scalars)
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str | int | float | bool]:
+    """Return nested settings by dotted names; lists are written as JSON, what is null is left out.
+
+    >>> flat({"client": {"epochs": 1}, "start": None, "milestones": [2, 3]})
+    {'client.epochs': 1, 'milestones': '[2,3]'}
+    """
+    found: dict[str, str | int | float | bool] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            plain = isinstance(value, str | int | float | bool)
+            found[f"{prefix}{key}"] = value if plain else as_json(value)
+    return found
+
+
+def scores_in(path: str) -> dict[str, Series]:
+    """Return the measures of a metrics file over its rounds, without what is null."""
+    frame = read_metrics(path)
+    scores: dict[str, Series] = {}
+    for row in frame.to_dict("records"):
+        for name in METRICS_SCHEMA.names:
+            if name not in _WHAT and row[name] == row[name] and row[name] is not None:
+                place = scores.setdefault(f"{row['role']}/{name}", [])
+                place.append((int(row["round"]), float(row[name])))
+    return scores
+
+
+def training_losses(part: Part, folder: Path) -> Series:
+    """Return the mean training loss of each round that has tables of participants.
+
+    Of what has no rounds, and of a round to which nobody came, there is none.
+    """
+    line = part.line
+    if not isinstance(line, Line):
+        return []
+    losses = ((round, _loss(line, round, folder)) for round in range(1, part.length.rounds + 1))
+    return [(round, loss) for round, loss in losses if loss is not None]
+
+
+def _loss(line: Line, round: int, folder: Path) -> float | None:
+    return mean_loss(
+        row
+        for group in client_groups(line)
+        for path in [folder / participants_table(line, round, group)]
+        if path.is_file()
+        for row in load_table(path, ["loss", "samples"]).to_pylist()
+    )

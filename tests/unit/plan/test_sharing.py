@@ -1351,6 +1351,7 @@ PINNED_DEFAULTS = {
     "Cvae.learning_rate": 0.001,
     "Cvae.samples": 7500,
     "Cvae.truncation": 3.0,
+    "Cvae.distilled": None,
     "DistilledDecoder.samples": 10000,
     "DistilledDecoder.epochs": 30,
     "DistilledDecoder.batch_size": 32,

@@ -100,6 +100,29 @@ def again(made, tmp_path):
     return plan
 
 
+GENERATED = ONE_SHOT | {
+    "generator": {"cvae": {"latent": 2, "width": 2, "epochs": 1, "samples": 20}},
+    "public": "generated",
+    "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05},
+}
+
+
+def test_who_learns_labels_of_generated_images_trains_no_model_of_a_client(configured):
+    jobs = configured({"labels": GENERATED | {"distillation": "labels"}}).plan().jobs
+    assert jobs["client_generator"] == CLIENTS
+    assert jobs["generated"] == jobs["distilled_model"] == jobs["one_shot_evaluation"] == 1
+    assert jobs["local_model"] == jobs["client_logits"] == jobs["aggregator"] == 0
+
+
+def test_students_of_generated_images_share_generators_images_and_models(configured):
+    rows = {name: GENERATED | {"distillation": name} for name in ("labels", "kl", "l1")}
+    jobs = configured(rows | {"fedens": ONE_SHOT}).plan().jobs
+    assert jobs["client_generator"] == jobs["local_model"] == CLIENTS
+    assert jobs["client_logits"] == 2 * CLIENTS  # on the test set and on generated images
+    assert jobs["generated"] == jobs["aggregator"] == 1
+    assert jobs["distilled_model"] == 3
+
+
 def test_seven_rules_train_each_client_once(configured):
     run = configured(SEVEN).plan()
     assert run.jobs["local_model"] == CLIENTS

@@ -6,15 +6,29 @@ As in `fedstage.plan.sharing`, each is stripped of the settings that cannot reac
 from functools import cache
 from typing import Any
 
-from fedstage.settings.data import HeldOut
+from fedstage.settings.aggregators import Averaging
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.optimisation import Client
+from fedstage.settings.public import HeldOut
 from fedstage.settings.quantisation import NotQuantised
 
+#: The training of clients whose models nobody reads.
+NO_CLIENT = Client(epochs=1, batch_size=1, learning_rate=1.0)
+
 _UNQUANTISED = NotQuantised(name="none")
+
+#: Settings of an ensemble that a student does not learn from.
+_NO_ENSEMBLE: dict[str, Any] = {
+    "architectures": (),
+    "initialisation": "common",
+    "quantisation": _UNQUANTISED,
+    "aggregator": Averaging(name="averaging"),
+    "aggregator_training": None,
+    "members": None,
+}
 
 #: Settings of clients that matter only in several rounds, at their defaults.
 _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
@@ -140,8 +154,28 @@ def aggregating(line: OneShotLine) -> OneShotLine:
     read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
     if not line.aggregator.trained:
         read["aggregator_training"] = None
-    read |= {"distillation": None, "student": None, "server": None}
+    read |= {"distillation": None, "student": None, "server": None, "generator": None}
     return line.model_copy(update=read | {"public": HeldOut(name="held_out")})
+
+
+def generates(line: OneShotLine) -> bool:
+    """Whether a line's predictions depend on generated images."""
+    return line.distillation is not None and line.public.name == "generated"
+
+
+def generates_on_server(line: OneShotLine) -> bool:
+    """Whether they depend on images that the server generates against the clients' models."""
+    return generates(line) and line.generator is not None and line.generator.trained_by == "server"
+
+
+def learns_from_ensemble(line: OneShotLine) -> bool:
+    """Whether an ensemble predicts, or teaches the student on public images."""
+    return line.distillation is None or line.distillation.teacher == "ensemble"
+
+
+def reads_models(line: OneShotLine) -> bool:
+    """Whether a line's predictions depend on the clients' models."""
+    return learns_from_ensemble(line) or generates_on_server(line)
 
 
 @cache
@@ -150,13 +184,19 @@ def teaching(line: OneShotLine) -> OneShotLine:
     assert line.distillation is not None, "only lines with a student teach"
     assert line.server is not None, "checked by OneShotLine"
     server = line.server
-    if line.distillation.name != "kl":
+    if line.distillation.name != "kl" and not generates_on_server(line):
         other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
         server = server.model_copy(update=other)
+    student = line.student or line.model
     read = {
         "distillation": line.distillation,
-        "student": line.student or line.model,
+        "student": student,
         "server": server,
         "public": line.public,
+        "generator": line.generator if line.public.name == "generated" else None,
     }
+    if not reads_models(line):
+        read |= _NO_ENSEMBLE | {"model": student, "client": NO_CLIENT}
+        if local_line(line).model != student:
+            read["start"] = None  # which is of another architecture
     return aggregating(line).model_copy(update=read)

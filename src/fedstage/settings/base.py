@@ -45,6 +45,7 @@ CHOICES = frozenset(
         "members",
         "outliers",
         "aggregator_training",
+        "generator",
         "distillation",
         "student",
         "quantisation",

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFile
-from fedstage.settings.data import Data, HeldOut, Public
+from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.groups import Groups, client_groups, model_of, models_of
 from fedstage.settings.known import check_known
@@ -23,6 +23,7 @@ from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
 from fedstage.settings.server import Server, needs_validation
@@ -89,6 +90,8 @@ class Line(Groups):
                 "compression.downstream = true: only without global and head_transfer, for then a "
                 "model is not the old one with a sparse change; set it to false"
             )
+        if re_estimates(self) and self.public.name == "generated":
+            yield from check_public(self.data, self.public, self.core)
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "

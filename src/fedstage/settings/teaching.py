@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 
-from fedstage.settings.data import Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
+from fedstage.settings.public import Public
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
+
+#: What a student that learns beside a generator has not.
+BETWEEN_STEPS = ("swa", "moving_average", "early_stopping", "buffer", "labels")
+
+#: Public samples that have labels.
+LABELLED = ("core", "generated")
 
 #: What only students of a round's ensemble can learn from.
 OF_ROUNDS = ("teacher_images", "factor_transfer")
@@ -20,7 +26,7 @@ def changed(server: Server, keys: Iterable[str]) -> Iterator[str]:
 
 def check_labels(server: Server, public: Public) -> Iterator[str]:
     """Yield that public samples have no labels to learn."""
-    if server.labels and public.name != "core":
+    if server.labels and public.name not in LABELLED:
         yield (
             f"server.labels = {server.labels}: only for public = core, because samples of public = "
             f"{public.name} count as unlabelled"

@@ -6,9 +6,13 @@ from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 
 
 class StudentLoss(Choice):
-    """The loss with which a student learns from an ensemble, of a round or in one shot."""
+    """The loss with which a student learns from an ensemble, of a round or in one shot.
+
+    Its `teacher` may be the labels of the public samples instead.
+    """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
+    teacher: ClassVar[Literal["ensemble", "labels"]] = "ensemble"
 
 
 class KlTransfer(StudentLoss):
@@ -53,4 +57,28 @@ class EntropyReduction(StudentLoss):
     temperature: Rate = 0.1
 
 
+class LabelsTransfer(StudentLoss):
+    """The cross entropy with the labels of the public samples, and no ensemble (FedCVAE-Ens)."""
+
+    teacher: ClassVar[Literal["ensemble", "labels"]] = "labels"
+    name: Literal["labels"]
+
+
+class CotrainedTransfer(StudentLoss):
+    """The student that learns beside a generator that the server trains, with the loss of `kl`."""
+
+    module: ClassVar[str] = "kl"
+    name: Literal["cotrained"]
+
+
 Transfer = ByName[KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction]
+#: What a one-shot student learns; in rounds labels are learnt beside an ensemble (`server.labels`).
+OneShotTransfer = ByName[
+    KlTransfer
+    | L1Transfer
+    | L2Transfer
+    | FedEtTransfer
+    | EntropyReduction
+    | LabelsTransfer
+    | CotrainedTransfer
+]

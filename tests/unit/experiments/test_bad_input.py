@@ -113,7 +113,7 @@ CHOICES = {
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
     "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon', 'fedntd', 'fedlc'",
     "compression": "'none', 'stc'",
-    "public": "'held_out', 'core', 'digits', 'cifar10'",
+    "public": "'held_out', 'core', 'generated', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
     "global": "'basic', 'designated'",
     "evaluate": "'global_model', 'each_client', 'split_model', 'clients'",
@@ -316,6 +316,41 @@ ONE_SHOT_FAULTS = {
     "a student of unlabelled images": one_shot(
         {"distillation": "kl", "server": {"labels": 1.0}}, "server.labels = 1.0: only for public"
     ),
+    "generated images of nobody": one_shot(
+        {"distillation": "kl", "public": "generated"}, "generator = null: public = generated needs"
+    ),
+    "public images beside a generator": one_shot(
+        {"distillation": "kl", "generator": "cvae"},
+        "public = held_out: must be generated with generator = cvae",
+    ),
+    "labels of unlabelled images": one_shot(
+        {"distillation": "labels"}, "distillation = 'labels': only for public = core or generated"
+    ),
+    "a generator of what is no image": one_shot(
+        {"generator": "cvae", "data": "heart_disease", "clients": 4, "model": "mlp"},
+        "generator = 'cvae': generates images",
+        "heart_disease are features",
+    ),
+    "norms of models that have none": one_shot(
+        {"generator": "dense", "server": {"steps": None, "epochs": 2}},
+        "generator.batch_norm = 1.0: model = 'cnn_small' has no batch normalisation",
+    ),
+    "a generator without epochs": one_shot(
+        {"generator": "coboosting"}, "server.epochs = null: generator = coboosting needs them"
+    ),
+    "a student beside no generator": one_shot(
+        {"distillation": "cotrained", "generator": "cvae", "public": "generated"},
+        "distillation = 'cotrained': needs a generator that the server trains",
+    ),
+    "chosen members of a generator that has all": one_shot(
+        {
+            "generator": "coboosting",
+            "members": {"random": {"count": 3}},
+            "server": {"steps": None, "epochs": 2},
+        },
+        "members = random: not with generator = coboosting",
+    ),
+    "unknown generator": one_shot({"generator": "gan"}, "generator = 'gan'", "'cvae'"),
     "a student of factors": one_shot(
         {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},
         "server.factor_transfer: only for federated training",

@@ -608,9 +608,9 @@ def test_settings_count_where_they_can_reach_anything(settings, changed, reaches
 MODULES = [
     f"fedstage.settings.{name}"
     for name in (
-        "aggregation", "aggregators", "data", "data_sets", "ensembles", "groups", "heads", "lines",
-        "local_training", "model_rules", "models", "numerics", "one_shot", "optimisation",
-        "partitions", "quantisation", "selections", "server",
+        "aggregation", "aggregators", "data", "data_sets", "ensembles", "generators", "groups",
+        "heads", "lines", "local_training", "model_rules", "models", "numerics", "one_shot",
+        "optimisation", "partitions", "public", "quantisation", "selections", "server",
         "staleness", "tables", "transfers", "unknown",
     )
 ]  # fmt: skip
@@ -694,6 +694,18 @@ TRANSFORMER = {
 }
 MORE_OUTPUTS = {"more_outputs": 1}
 #: For each class, each field with a value that is neither its default nor the one above.
+ADVERSARIAL = {
+    "latent": 3,
+    "width": 4,
+    "steps": 2,
+    "batch_size": 4,
+    "learning_rate": 0.5,
+    "beta1": 0.9,
+    "clip_norm": 1.0,
+    "adversarial": 0.5,
+    "temperature": 2.0,
+    "augmentation": "flip",
+}
 OTHER = {
     "ImageSet": IMAGES,
     "Digits": {"test": 300, "held_out": 300, "server_validation": 5} | IMAGES,
@@ -721,6 +733,23 @@ OTHER = {
     },
     "HeldOut": {},
     "CoreSamples": {},
+    "Generated": {},
+    "Cvae": {
+        "latent": 3,
+        "width": 4,
+        "beta": 0.5,
+        "epochs": 2,
+        "batch_size": 4,
+        "learning_rate": 0.5,
+        "samples": 10,
+        "truncation": 1.0,
+        "distilled": {},
+    },
+    "DistilledDecoder": {"samples": 10, "epochs": 2, "batch_size": 4, "learning_rate": 0.5},
+    "Adversarial": ADVERSARIAL,
+    "Dense": ADVERSARIAL | {"batch_norm": 0.0, "norms": "sum", "only_disagreeing": False},
+    "CoBoosting": ADVERSARIAL
+    | {"hardness": 2.0, "step": 0.0, "weight_step": 0.0, "weight_decay": 0.5},
     "Core": {"samples": "all", "classes": "some"},
     "Iid": {},
     "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
@@ -906,6 +935,8 @@ OTHER = {
         "normalised_over": "dissenters",
     },
     "EntropyReduction": {"temperature": 0.5},
+    "LabelsTransfer": {},
+    "CotrainedTransfer": {},
     "ProxySet": {
         "steps": 3,
         "batch_size": 4,
@@ -968,7 +999,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 
 def test_every_field_of_every_part_is_in_the_table_above():
-    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
+    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine", "GeneratorLine"}
     evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings", "Delays"}
     expected = {
@@ -1306,6 +1337,37 @@ PINNED_DEFAULTS = {
     "OneShot.aggregator_training": None,
     "OneShot.quantisation": {"name": "none"},
     "OneShot.forget": (),
+    "OneShot.generator": None,
+    "Adversarial.latent": 256,
+    "Adversarial.width": 64,
+    "Adversarial.steps": 30,
+    "Adversarial.batch_size": 128,
+    "Adversarial.learning_rate": 0.001,
+    "Adversarial.beta1": 0.5,
+    "Adversarial.clip_norm": None,
+    "Adversarial.adversarial": 1.0,
+    "Adversarial.temperature": 1.0,
+    "Adversarial.augmentation": "none",
+    "Dense.batch_norm": 1.0,
+    "Dense.norms": "mean",
+    "Dense.only_disagreeing": True,
+    "CoBoosting.hardness": 1.0,
+    "CoBoosting.step": 8 / 255,
+    "CoBoosting.weight_step": 0.01,
+    "CoBoosting.weight_decay": 0.99,
+    "Cvae.latent": 25,
+    "Cvae.width": 32,
+    "Cvae.beta": 1.0,
+    "Cvae.epochs": 100,
+    "Cvae.batch_size": 32,
+    "Cvae.learning_rate": 0.001,
+    "Cvae.samples": 7500,
+    "Cvae.truncation": 3.0,
+    "Cvae.distilled": None,
+    "DistilledDecoder.samples": 10000,
+    "DistilledDecoder.epochs": 30,
+    "DistilledDecoder.batch_size": 32,
+    "DistilledDecoder.learning_rate": 0.01,
     "OneShot.distillation": None,
     "OneShot.student": None,
     "LeastUnknown.voters": None,

@@ -63,12 +63,11 @@ class Line(Groups):
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
-        for model in models_of(self):
-            if model.more_outputs:
-                yield (
-                    f"model.more_outputs = {model.more_outputs}: only for clients of one shot, "
-                    "whose votes may read them"
-                )
+        for model in (one for one in models_of(self) if one.more_outputs):
+            yield (
+                f"model.more_outputs = {model.more_outputs}: only for clients of one shot, whose "
+                "votes may read them"
+            )
         if self.client.batches == "continued" and self.participants != self.clients:
             yield (
                 f"participants = {self.participants}: must be clients = {self.clients} with "
@@ -115,9 +114,8 @@ class Line(Groups):
                 f"numerics.compile = true: not with local = {self.local.name}, whose loss is "
                 "its own and has no compiled code"
             )
-        statistics = self.aggregation.batch_norm != "local" or not any(
-            map(has_batch_norm, models_of(self))
-        )
+        kept = self.aggregation.batch_norm == "local"
+        statistics = not kept or not any(map(has_batch_norm, models_of(self)))
         yield from self.local.check_history(statistics, self.data.server_validation)
         if self.local.exchanges == "logits":
             yield from self._check_exchange_of_logits()

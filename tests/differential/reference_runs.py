@@ -95,6 +95,16 @@ RULES = {
     "fens_per_class": one_shot("per_class"),
     "fens_mlp": one_shot({"mlp": {"hidden": 8}}),
 }
+#: So much of each term that it counts. An attack takes signs of gradients, which rounding turns
+#: where they are about 0: so that only the first step is the same.
+TERMS = {"second": 0.7, "mixed": 0.5}
+ATTACK = {"steps": 2, "step": 0.05}
+UNKNOWN = {
+    "fedov": {"unknown": TERMS | {"attack": None}},
+    "fedov_attacked": {
+        "like": "fedov", "unknown": TERMS | {"attack": ATTACK}, "client": {"epochs": 1},
+    },
+}  # fmt: skip
 #: Nothing moves, so that lambda_0, which is no artefact of `fens_mlp`, is one of this.
 STANDING = {"federated": {"rounds": 1, "learning_rate": 1e-30, "server_optimizer": "average"}}
 #: The core trains alone before the first round, on shares in which classes may be missing.
@@ -176,8 +186,7 @@ METHODS = {
     "mlp_before": one_shot({"mlp": {"hidden": 8}}, aggregator_training=STANDING),
     "fedkd": {"server": {"augmentation": "none"}},
     "fedet_os": {},
-    # So much of each that it counts.
-    "fedov": {"unknown": {"attack": {"steps": 2, "step": 0.05}, "second": 0.7, "mixed": 0.5}},
+    **UNKNOWN,
 }
 EXACT = {
     "data": {"digits": {"test": 500, "held_out": 200}},

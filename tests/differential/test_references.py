@@ -26,6 +26,7 @@ from reference_runs import (
     ROUNDS,
     RULES,
     SEEDS,
+    UNKNOWN,
     make,
     networks_of,
 )
@@ -194,23 +195,29 @@ def destroyed(line):
     return draws
 
 
-def test_clients_that_learn_what_they_do_not_know_are_the_same(made):
-    line = made.line("fedov")
-    world, own = made.recorded(line), line.unknown
+@pytest.mark.parametrize("method", UNKNOWN)
+def test_clients_that_learn_what_they_do_not_know_are_the_same(made, method):
+    line = made.line(method)
+
+    def batches(round, client, samples):  # whose order says which image is destroyed how
+        key = (line.seed, "local_model", client, "batches")
+        return client_batches(samples, line.client, torch_generator(*key))
+
+    world, own = made.recorded(line, batches), line.unknown
     models, predicted = fedov(
         world,
         destroyed(line),
         epochs=line.client.epochs,
         rate=line.client.learning_rate,
-        steps=own.attack.steps,
-        step=own.attack.step / float(world.deviation),
+        steps=own.attack.steps if own.attack else 0,
+        step=own.attack.step / float(world.deviation) if own.attack else 0.0,
         second=own.second,
         mixed=own.mixed,
     )
     paths = one_shot_artefacts.local_models(local_line(line))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
-    (run,) = made.runs("exact", "fedov")
+    (run,) = made.runs("exact", method)
     assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
 
 

@@ -29,7 +29,7 @@ from fedstage.settings.samples import check_clients, check_parts, check_public, 
 from fedstage.settings.server import Server, needs_validation
 from fedstage.settings.teaching import OF_ROUNDS, changed, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
-from fedstage.settings.unknown import Unknown
+from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
 class Line(Groups):
@@ -63,11 +63,6 @@ class Line(Groups):
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
-        for model in (one for one in models_of(self) if one.more_outputs):
-            yield (
-                f"model.more_outputs = {model.more_outputs}: only for clients of one shot, whose "
-                "votes may read them"
-            )
         if self.client.batches == "continued" and self.participants != self.clients:
             yield (
                 f"participants = {self.participants}: must be clients = {self.clients} with "
@@ -273,14 +268,10 @@ class LocalLine(Settings):
     samples, less the validation samples, `aggregator_fraction` are left to train a one-shot
     aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
     `initialisation` = ``own`` client n starts from the initial model of group n; with a `start` all
-    start from the final model of another line. `quantisation` affects scoring, not training.
-    Clients may learn an `unknown` class.
+    start from that of another line. `quantisation` affects scoring, not training.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {
-        "quantisation": "models.int8",
-        "unknown": "algorithm.one_shot.unknown_class",
-    }
+    uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     data: Data
     clients: Positive
     partition: Partition

@@ -33,7 +33,7 @@ from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import BETWEEN_STEPS, LABELLED, OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import OneShotTransfer
-from fedstage.settings.unknown import Unknown, check_unknown
+from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
 
 class OneShot(Settings):
@@ -49,10 +49,7 @@ class OneShot(Settings):
     A `generator` makes the images of `public` = generated.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {
-        "quantisation": "models.int8",
-        "unknown": "algorithm.one_shot.unknown_class",
-    }
+    uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     aggregator_fraction: Fraction = 0.0
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"

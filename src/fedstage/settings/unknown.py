@@ -9,6 +9,12 @@ from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 
+#: Fields of clients that train to the end, and the modules that they need.
+OF_ONE_SHOT = {
+    "quantisation": "models.int8",
+    "unknown": "algorithm.one_shot.unknown_class",
+}
+
 
 class OutlierSource(Choice):
     """What samples of the unknown class are made from, out of a client's own of these kinds."""

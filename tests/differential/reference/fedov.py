@@ -3,7 +3,7 @@
     each client i minimises, from the common initial model on, by steps on batches
         CE(f(x), y) + CE(f(x'), C) + CE(f(x''), C) + a CE(f(x) - 10000 e_y, C) + b CE(f_ab, C)
         x'    a destroyed image of each x
-        x''   x', and then s times  x'' + r sign(grad CE(f(x''), C))
+        x''   x', and then s times  x'' + r sign(grad CE(f(x''), C)); no such term if s = 0
         f_ab  t f(x_a) + (1 - t) f(x_b), of pairs (a, b) of the batch with y_a != y_b
     prediction   argmax_{c < C} sum_i softmax(f_i(x))_c, the softmax over all C + 1 classes
 
@@ -42,7 +42,9 @@ def loss_of(model, x, y, destroyed, t, partners, steps, step, second, mixed):
         disguised = (disguised + step * uphill.sign()).detach()
 
     said = model(x)
-    loss = cross_entropy(said, y) + of_unknown(model(destroyed)) + of_unknown(model(disguised))
+    loss = cross_entropy(said, y) + of_unknown(model(destroyed))
+    if steps:
+        loss = loss + of_unknown(model(disguised))
     masked = torch.stack([row - 10000 * (torch.arange(unknown + 1) == int(label)).float()
                           for row, label in zip(said, y, strict=True)])  # fmt: skip
     loss = loss + second * of_unknown(masked)

@@ -111,7 +111,7 @@ def test_a_batch_of_one_class_has_nothing_to_mix():
     of_model = objective(Unknown.model_validate(NONE | {"mixed": 0.5}), means())
     labels = torch.zeros(BATCH, dtype=torch.int64)
     expected = cross_entropy(model(pixels), labels)
-    assert float(of_model(model, pixels, labels)) == pytest.approx(expected.item())
+    assert of_model(model, pixels, labels).item() == pytest.approx(expected.item())
 
 
 @pytest.mark.parametrize(

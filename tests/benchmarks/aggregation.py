@@ -42,13 +42,14 @@ CASES: dict[str, dict[str, Any]] = {
 CODE = """
 import sys, time, torch
 from pathlib import Path
-from fedstage.execution.memory import give_back
+from fedstage.training.freed_memory import give_back, keep_freed
 from fedstage.execution.timings import Timings, peak_mb
 from fedstage.plan.participants import is_stale
 from fedstage.settings.lines import Line
 from fedstage.stages.aggregation import aggregation
 from fedstage.storage.yaml_files import read_line
 torch.set_num_threads(1)
+keep_freed()
 folder = Path(sys.argv[1])
 state = folder / "state"
 stale = is_stale(read_line(folder / "line.yaml", Line))

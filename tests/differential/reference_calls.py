@@ -1,5 +1,7 @@
 """How each reference is called with the settings of a line."""
 
+from functools import partial
+
 from reference.asynchronous import asynchronous
 from reference.bkd import bkd
 from reference.dsfl import dsfl
@@ -10,6 +12,7 @@ from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
+from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
 from reference.fedkd import fedkd
 from reference.fedlc import fedlc
@@ -22,8 +25,10 @@ from reference.fens import fens
 from reference.moon import moon
 from reference.robust import robust
 from reference.scaffold import scaffold
+from reference.scarlet import scarlet
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.settings.groups import client_groups
 
 
@@ -106,6 +111,34 @@ def served(line):
     )
 
 
+def of_history(line):
+    chosen = line.local
+    assert line.aggregation.weights == "uniform"
+    return rounds(line) | {
+        "gamma": chosen.gamma,
+        "models": chosen.models,
+        "tau": chosen.temperature,
+        "squared": chosen.distance == "mse",
+        "vote_temperature": chosen.vote_temperature if chosen.teacher == "vote" else None,
+    }
+
+
+def kept(line):
+    """Also the package's draws of a round's public samples, which both must use."""
+    cache = line.local.cache
+    assert (line.server.temperature, line.server.tau_squared) == (1.0, False)
+    return (
+        rounds(line)
+        | server(line)
+        | {
+            "power": line.server.sharpening,
+            "duration": cache.duration,
+            "forgotten": cache.expired == "forgotten",
+            "drawn": partial(samples_of, line),
+        }
+    )
+
+
 def by_rule(line):
     rule = line.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
@@ -160,6 +193,7 @@ FEDERATED = {
         fedntd(world, **rounds(line), beta=line.local.beta, tau=line.local.temperature)
     ],
     "fedlc": lambda world, line: [fedlc(world, **rounds(line), tau=line.local.tau)],
+    "fedgkd": lambda world, line: [fedgkd(world, **of_history(line))],
     "fedavg_median": lambda world, line: [robust(world, **by_rule(line))],
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
@@ -174,6 +208,7 @@ for variant in ("fedavg_trimmed_mean", "krum", "multi_krum"):
 FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
+FEDERATED["fedgkd_last"] = FEDERATED["fedgkd_vote"] = FEDERATED["fedgkd"]
 FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
 FEDERATED["fedasync"] = FEDERATED["fedbuff"] = FEDERATED["fedavg_stale"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]
@@ -187,6 +222,7 @@ EXCHANGING = {
     "dsfl": lambda world, line: first_scored(
         dsfl(world, **rounds(line), **server(line), temperature=line.distillation.temperature)
     ),
+    "scarlet": lambda world, line: first_scored(scarlet(world, **kept(line))),
     "fedmd": lambda world, line: fedmd(world, **rounds(line), **server(line)),
 }
 

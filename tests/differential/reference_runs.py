@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import yaml
 from reference.network import (
+    CLASSES,
     HeadedNetwork,
     LogisticRegression,
     LowerNetwork,
@@ -25,7 +26,7 @@ from reference.reading import Recorded
 from safetensors.torch import load_file
 
 from fedstage.plan import artefacts, data_files
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import client_model, local_line
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.groups import model_of
 
@@ -129,6 +130,13 @@ METHODS = {
     "moon": HEADED,
     "fedntd": {"local": {"fedntd": {"beta": 0.7, "temperature": 2.0}}},
     "fedlc": {"local": {"fedlc": {"tau": 2.0}}},
+    # So much that it counts, and by round 3 of two models.
+    "fedgkd": {"local": {"fedgkd": {"gamma": 2.0, "models": 2, "temperature": 2.0}}},
+    "fedgkd_last": {"local": {"fedgkd": {"distance": "mse", "temperature": 1.0}}},
+    "fedgkd_vote": {
+        "data": {"digits": {"server_validation": 60}},
+        "local": {"fedgkd": {"gamma": 2.0, "vote_temperature": 0.1}},
+    },
     "fedavg_median": {"participants": 4},
     "fedavg_trimmed_mean": ROBUST,
     "krum": ROBUST,
@@ -150,6 +158,12 @@ METHODS = {
     "fedet_without_heads": {"like": "fedet"},
     "fedet_over_dissenters": {"like": "fedet"},
     "dsfl": SERVED,
+    # Of labels of round 1 some are used in round 2, and all that are used in round 3 are too old.
+    "scarlet": SERVED
+    | {
+        "local": {"digest": {"cache": {"duration": 2}}},
+        "server": {"samples_a_round": 120},
+    },
     "fedmd": MIXED,
     "fedgkt": SPLIT,
     "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},
@@ -162,6 +176,8 @@ METHODS = {
     "mlp_before": one_shot({"mlp": {"hidden": 8}}, aggregator_training=STANDING),
     "fedkd": {"server": {"augmentation": "none"}},
     "fedet_os": {},
+    # So much of each that it counts.
+    "fedov": {"unknown": {"attack": {"steps": 2, "step": 0.05}, "second": 0.7, "mixed": 0.5}},
 }
 EXACT = {
     "data": {"digits": {"test": 500, "held_out": 200}},
@@ -197,6 +213,7 @@ COMPARED = {
     "fednova": {"client": {"batch_size": BATCH, "learning_rate": 0.01}},
     "fedntd": {},
     "fedlc": {},
+    "fedgkd": {},
     "fedavg_median": {},
     "krum": ROBUST,
     "feddf": {},
@@ -206,6 +223,7 @@ COMPARED = {
     "feddf_server": AND_A_SERVER,
     "fedet_without_heads": AND_A_SERVER,
     "dsfl": AND_A_SERVER,
+    "scarlet": AND_A_SERVER | {"local": {"digest": {"cache": {"expired": "renewed"}}}},
     "fedmd": GROUPS_OF_CLIENTS,
     "fens_mlp": {"aggregator_training": {"federated": ROUNDS_OF_BATCHES}},
     "fedkd": SHARED | {"server": {"steps": 100, "learning_rate": 0.03}},
@@ -245,7 +263,13 @@ PARTS = {"resnet_lower": LowerNetwork, "resnet_upper": UpperNetwork}
 
 def networks_of(line):
     """Return a function for each group that makes the references' network of its model."""
-    return [network_of(model_of(line, group)) for group in groups_of(line)]
+    return [network_of(model_in(line, group)) for group in groups_of(line)]
+
+
+def model_in(line, group):
+    """Return the architecture of a group, or of the clients of one shot."""
+    one_shot = not hasattr(line, "participants")
+    return client_model(local_line(line), 0) if one_shot else model_of(line, group)
 
 
 def groups_of(line):
@@ -257,9 +281,10 @@ def network_of(model):
         return LogisticRegression
     if model.name in PARTS:
         return partial(PARTS[model.name], model.blocks, model.width, model.norm == "batch")
+    outputs = CLASSES + model.more_outputs
     body, head = partial(SmallNetwork, model.width, model.hidden), model.head
     if head is None:
-        return body
+        return partial(body, outputs)
     return lambda: HeadedNetwork(body(head.hidden), head.hidden, head.width, head.relu)
 
 
@@ -293,7 +318,7 @@ class Made:
         own = line if federated else local_line(line)
         initial = [
             self.folder
-            / artefacts.initial_model(line.data, model_of(line, group), line.seed, group)
+            / artefacts.initial_model(line.data, model_in(line, group), line.seed, group)
             for group in groups_of(line)
         ]
         table = self.folder / data_files.participation_table(line, 1) if federated else None

@@ -109,6 +109,12 @@ def tiny_config(**changes):
                             "moving_average": {"decay": 0.5},
                         },
                     },
+                    "fedgkd": {"local": {"fedgkd": {"models": 3}}},
+                    "fedgkd_taught": {
+                        "like": "fedgkd",
+                        "ensemble": "clients",
+                        "global": {"basic": {"warm_up": 1}},
+                    },
                     "moon": {
                         "model": {
                             "cnn_small": {
@@ -158,6 +164,11 @@ def tiny_config(**changes):
                     },
                     "fedet": SERVED,
                     "dsfl": SERVED,
+                    "scarlet": SERVED
+                    | {
+                        "local": {"digest": {"cache": {"duration": 2}}},
+                        "server": {"samples_a_round": 50},
+                    },
                     "fedmd": SERVED,
                     "fedgkt": SPLIT,
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},

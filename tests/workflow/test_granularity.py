@@ -107,12 +107,26 @@ def test_teachers_that_are_asked_give_the_same_bytes_in_every_granularity(projec
         assert any("/round_0003/group_0/distilled." in path for path in common)
 
 
+def test_last_global_models_reach_clients_in_every_granularity(project, tmp_path):
+    """With a student, whose older models are those of the line without it."""
+    methods = ["fedgkd", "fedgkd_taught"]
+    single = project.configure(rounds=4, methods=methods)
+    single.make()
+    expected = without_state(single.results())
+    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
+        other = type(project)(tmp_path / name)
+        other.path.mkdir()
+        run = other.configure(rounds=4, methods=methods, execution=execution).make()
+        assert run.jobs["local_training"] == 0
+        assert without_state(other.results()) == expected
+
+
 def test_heads_and_logits_pass_between_groups_in_every_granularity(project, tmp_path):
     """Clients learn of one another by the server's head, its model, or logits of other groups."""
-    methods = ["fedet", "dsfl", "fedmd", "fedgkt"]
+    methods = ["fedet", "dsfl", "scarlet", "fedmd", "fedgkt"]
     single = project.configure(rounds=3, methods=methods)
     run = single.make()
-    assert run.jobs["feature_training"] == 3
+    assert run.jobs["feature_training"] == run.jobs["cached_labels"] == 3
     assert run.jobs["head_transfer"] == 3 + 2 * 2  # of the server's model, and of those for round 2
     expected = without_state(single.results())
     for name, execution in {"round": ROUND, "segment": SEGMENT}.items():

@@ -70,6 +70,22 @@ if BY_PARTICIPANT:
             " --start {input.start} --updates {input.updates} --data {input.data}"
             " --clients {input.clients} --info {input.info} --output {output}"
 
+    rule cached_labels:
+        input:
+            unpack(lambda w: edges.cached_labels(*place(w))),
+        output:
+            "results/training/{line}/round_{round}/group_{group}/cached_labels.safetensors",
+        log:
+            "results/logs/cached_labels/{line}/round_{round}/group_{group}.log",
+        params:
+            source=source("cached_labels"),
+        message:
+            "round {wildcards.round}: labels are kept ({wildcards.line})"
+        shell:
+            "fedstage cached_labels --log {log} --fingerprint {params.source}"
+            " --line {input.line} --round {wildcards.round}"
+            " --logits {input.logits} --before {input.before} --output {output}"
+
     rule head_transfer:
         input:
             unpack(lambda w: edges.head_transfer(*place(w))),

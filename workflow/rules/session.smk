@@ -170,6 +170,12 @@ def tell_unknown():
         print(f"\nfedstage: {line}", file=sys.stderr)
 
 
+def tell_unread():
+    """Print a line on each setting of a base that no run reads."""
+    for line in CATALOGUE.unread:
+        print(f"fedstage: {line}", file=sys.stderr)
+
+
 def show_size():
     """Print what the targets take on disk."""
     print(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())), file=sys.stderr)
@@ -198,4 +204,6 @@ def link_by_method():
 
 take_good_defaults()
 shorten_dry_runs()
+if workflow.is_main_process:  # in a dry run as well, and not in each job
+    tell_unread()
 atexit.register(tell_unknown)

@@ -60,7 +60,9 @@ for NAME, FIRST, SLOTS, LINES, GROUP in TRAININGS:
             " --group {wildcards.group} --slots {params.slots} --data {input.data}"
             " --info {input.info} --clients {input.clients} --participation {input.participation}"
             " --start {input.start} --state {input.state} --said {input.said}"
-            " --public {input.public} --server-model {input.server_model} --outputs {output}"
+            " --public {input.public} --server-model {input.server_model}"
+            " --history {input.history} --server-validation {input.server_validation}"
+            " --outputs {output}"
 
 
 rule aggregation:

@@ -43,9 +43,12 @@ def _lives_at(place: str, owner: str) -> bool:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of all source files of the package, as they are on disk."""
+    """Return a digest of where the package is, and of all its source files as they are on disk.
+
+    Of two equal copies one may be edited later, while a pool of it is still there.
+    """
     package = Path(__file__).parent.parent
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(str(package).encode() + b"\0")
     for path in sorted(package.rglob("*.py")):
         digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedstage.execution import memory
 from fedstage.execution.client import LISTENER, RETIRED, alive, peer_uid
 from fedstage.execution.gpus import Place, device_of, places
 from fedstage.execution.supervision import (
@@ -36,6 +35,7 @@ from fedstage.execution.supervision import (
 from fedstage.execution.worker import parse_request, receive_request
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
+from fedstage.training.freed_memory import keep_freed
 
 IDLE_SECONDS = 300.0
 TICK_SECONDS = 0.5
@@ -80,7 +80,7 @@ def as_a_worker() -> None:
     """Configure threads and memory of PyTorch in this process and its forks."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch's tensors in huge pages: faster
-    memory.keep_freed()
+    keep_freed()
 
 
 def serve(pool: Pool) -> None:

@@ -6,8 +6,9 @@ import sys
 import traceback
 from dataclasses import dataclass
 
-from fedstage.execution import cli, memory
+from fedstage.execution import cli
 from fedstage.execution.client import LENGTH, receive_exactly
+from fedstage.training.freed_memory import give_back
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def run(request: Request, stdout: int, stderr: int) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         let_go_of(stdout, stderr)
-        memory.give_back()
+        give_back()
 
 
 def let_go_of(stdout: int, stderr: int) -> None:

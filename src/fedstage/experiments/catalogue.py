@@ -23,7 +23,7 @@ from fedstage.experiments.library import (
     load_experiments,
     reader,
 )
-from fedstage.experiments.reach import Sources, check_reach
+from fedstage.experiments.reach import Sources, check_reach, unread_settings
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.digests import digest
@@ -62,6 +62,7 @@ class Catalogue:
     published: dict[tuple[str, str], PublishedTable]
     published_communication: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
+    unread: tuple[str, ...]  # a line for each base setting that no run reads
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
     plans: dict[str, Line]
@@ -159,7 +160,8 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     }
     known = experiment_names(config, folder)
     load = partial(load_experiments, config, folder, read=read)
-    check_reach(Sources(known, read, load, merge_each(methods, {})), experiments)
+    sources = Sources(known, read, load, merge_each(methods, {}))
+    check_reach(sources, experiments)
     targets = [found for target in config.targets for found in _expand(target, runs)]
     papers = folder / "papers"
     published = find_published(experiments, runs, papers)
@@ -176,7 +178,10 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     }
     names_of = index(every) | {"choices": choices}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
-    return Catalogue(config, folder, experiments, runs, published, communicated, claims, **names_of)
+    unread = tuple(unread_settings(sources, experiments))
+    return Catalogue(
+        config, folder, experiments, runs, published, communicated, claims, unread, **names_of
+    )
 
 
 def load_methods(path: Path) -> dict[str, Raw]:

@@ -9,6 +9,7 @@ from fedstage.plan.one_shot_sharing import (
     aggregating,
     local_line,
     quantised_line,
+    started_models,
     teaching,
     unquantised,
 )
@@ -51,8 +52,11 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     public = {line.public for line in readers if not isinstance(line.public, HeldOut)}
     initial = {
         Initial(line.data, model, line.seed)
-        for line in every
+        for line in federated
         for model in (line.model, *line.architectures)
+    }
+    initial |= {
+        Initial(line.data, one, line.seed) for line in local for one in started_models(line)
     }
     initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
     return {

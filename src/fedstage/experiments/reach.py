@@ -8,8 +8,16 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
-from fedstage.settings.merging import Raw, in_full, lay, merge_each
+from fedstage.settings.lines import Line
+from fedstage.settings.merging import Raw, in_full, lay, merge, merge_each
+from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.runs import RunLength
+from fedstage.settings.suggestions import keys
+
+#: The settings that one kind of training has, and the other not.
+_KINDS = {key: "federated" for key in keys(Line) if key not in keys(OneShotLine)} | {
+    key: "one_shot" for key in keys(OneShotLine) if key not in keys(Line)
+}
 
 #: The place of a setting below others: ("client", "learning_rate").
 Path = tuple[str, ...]
@@ -54,10 +62,52 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
         Naming the setting, and the method whose setting wins.
     """
     for name, experiment in experiments.items():
-        own = sources.read(name)
-        _check(sources, name, experiment, own.base, None)
-        for scale, change in own.scales.items():
-            _check(sources, name, experiment, (change or Scale()).base, scale)
+        for scale, base in _bases(sources.read(name)):
+            _check(sources, name, experiment, base, scale)
+
+
+def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yield a line for each setting of an experiment's own base that no run of it reads.
+
+    Such as `forget`, which only one-shot learning has, where all methods have rounds. That is no
+    fault: a grid may be narrowed for a while. It counts whether a run of an experiment that is
+    `like` this one reads it.
+    """
+    for name, experiment in experiments.items():
+        for scale, base in _bases(sources.read(name)):
+            suspects = {key: kind for key, kind in _KINDS.items() if key in base}
+            read = _kinds_of(sources, name, experiment, scale) if suspects else set()
+            for key, kind in suspects.items():
+                if kind not in read:
+                    where = name if scale is None else f"{name}/{scale}"
+                    yield f"{where}: base.{key}: no run reads it, as none is {kind}"
+
+
+def _kinds_of(sources: Sources, name: str, experiment: Experiment, scale: str | None) -> set[str]:
+    """Return which kinds of runs an experiment has, or one that is `like` it."""
+    heirs = heirs_of(name, sources.known, sources.read)
+    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
+        return {*_KINDS.values()}
+    laid = [
+        one
+        for heir, inheriting in [(name, experiment), *sources.load(heirs).items()]
+        for key, change in inheriting.scales.items()
+        if scale in (None, key)
+        for one in _laid(
+            sources, merge(inheriting.base, (change or Scale()).base), heir, inheriting, key
+        )
+    ]
+    trainings = {one.settings.get("training", "federated") for one in laid}
+    # Those that are trained apart are lines of both kinds.
+    apart = set() if trainings <= {"federated", "one_shot"} else {"federated", "one_shot"}
+    return trainings | apart
+
+
+def _bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
+    """Yield the base that an experiment's file has, and that of each of its scales."""
+    yield None, own.base
+    for scale, change in own.scales.items():
+        yield scale, (change or Scale()).base
 
 
 def _check(

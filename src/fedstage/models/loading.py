@@ -10,6 +10,7 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.settings.numerics import Numerics
+from fedstage.training.freed_memory import give_back
 from fedstage.training.passes import PLAIN, arrange
 from fedstage.weights import Tensors, Weights
 
@@ -20,6 +21,13 @@ def new_model(
     """Return a model for the data set's shape and classes, to be filled with weights."""
     model = build(settings, tuple(info["shape"]), int(info["classes"])).to(device)
     return arrange(model, numerics)
+
+
+def parameter_names(settings: Any, info: dict[str, Any]) -> list[str]:
+    """Return the names of a model's parameters, which its buffers are not, in its order."""
+    names = [name for name, _ in new_model(settings, info, torch.device("cpu")).named_parameters()]
+    give_back()  # the model is gone, and its place would stay empty
+    return names
 
 
 def fill_model(model: nn.Module, weights: Tensors, path: Path) -> None:

@@ -14,6 +14,7 @@ from fedstage.plan.identity import data_id, initial_id, line_id
 from fedstage.plan.members import cached_kinds, member_kinds, member_rounds, parse_sampled
 from fedstage.plan.results import RESULTS
 from fedstage.plan.sharing import (
+    caches_labels,
     clients_keep_state,
     exchanges_logits,
     is_distilled,
@@ -131,6 +132,21 @@ def global_model(line: Line, round: int, group: int) -> str:
     return aggregated_model(line, round, group)
 
 
+def history(line: Line, base: int, group: int) -> list[str]:
+    """Return the last global models after round `base` that participants who start there learn of.
+
+    They are in the order of rounds, with that of `base`. What was before round 1 has learnt
+    nothing, and is none of them.
+    """
+    rounds = range(max(1, base - line.local.history + 1), base + 1) if line.local.history else ()
+    return [global_model(line, round, group) for round in rounds]
+
+
+def judging_images(line: Line) -> str | None:
+    """Return the server's own labelled images, if the models of the history are judged by them."""
+    return data_file(line.data, "server_validation") if line.local.judged else None
+
+
 # --- ensembles and their students -----------------------------------------------------------------
 
 
@@ -208,7 +224,19 @@ def teacher_logits(line: Line, round: int) -> list[str]:
 
 def said_before(line: Line, round: int) -> list[str]:
     """Return what the participants of the last round said, if clients exchange logits."""
-    return teacher_logits(line, round - 1) if exchanges_logits(line) and round > 1 else []
+    if not exchanges_logits(line) or round == 1:
+        return []
+    return cached_labels(line, round - 1) or teacher_logits(line, round - 1)
+
+
+def cached_labels(line: Line, round: int) -> list[str]:
+    """Return the labels of public samples that are known after a round, if there is a cache.
+
+    They follow from the logits of all groups, and lie with those of the last.
+    """
+    if not caches_labels(line) or round == 0:
+        return []
+    return [f"{round_folder(line, round, client_groups(line)[-1])}/cached_labels.safetensors"]
 
 
 def drop_worst_logits(line: Line, round: int) -> list[str]:
@@ -239,9 +267,13 @@ def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
 
 
 def round_logits(line: Line, round: int, group: int) -> list[str]:
-    """Return the logits of a round and group that something learns from, if anything does."""
+    """Return the logits of a round and group that something learns from, if anything does.
+
+    With those of the last group are the labels that are made of all.
+    """
     needed = teaching_logits(line) if speaks(line) else []
-    return [logits_file(line, round, group, members, images) for members, images, _ in needed]
+    said = [logits_file(line, round, group, members, images) for members, images, _ in needed]
+    return said + (cached_labels(line, round) if group == client_groups(line)[-1] else [])
 
 
 # --- results --------------------------------------------------------------------------------------

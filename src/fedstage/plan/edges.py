@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from fedstage.plan import artefacts, data_files
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.segments import says
-from fedstage.plan.sharing import (
-    exchanges_logits,
-    students,
-    takes_changes,
-    takes_features,
-)
+from fedstage.plan.sharing import takes_changes, takes_features
 from fedstage.plan.staleness import base_round
 from fedstage.plan.students import logits_of_teachers, models_of_teachers, student_start
 from fedstage.settings.data import Data
@@ -36,6 +30,7 @@ _STAGES = {
     "distilled": "distillation",
     "with_head": "head_transfer",
     "trained": "feature_training",
+    "cached_labels": "cached_labels",
 }
 
 
@@ -61,6 +56,8 @@ def local_training(line: Line, round: int, group: int, slot: int) -> Files:
         "said": (said := artefacts.said_before(line, base + 1)),
         "public": artefacts.public_file(line) if said else [],
         "server_model": server_model(line, base) if hears_server else [],
+        "history": (past := artefacts.history(line, base, group)),
+        "server_validation": (artefacts.judging_images(line) if past else None) or [],
     }
 
 
@@ -93,6 +90,18 @@ def logits(line: Line, round: int, group: int, members: str, images: str) -> Fil
         "server_model": read.server or [],
         "data": data_files.samples_file(line, images),
         "clients": data_files.clients_table(line) if images == "validation" else [],
+    }
+
+
+def cached_labels(line: Line, round: int, group: int) -> Files:
+    """Return what the labels of public samples after a round are made of: news and what was known.
+
+    They lie in the folder of the last group.
+    """
+    return {
+        "line": artefacts.line_file(line),
+        "logits": artefacts.teacher_logits(line, round),
+        "before": _if_any(artefacts.cached_labels(line, round - 1)),
     }
 
 
@@ -267,6 +276,8 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
             return as_lists(head_transfer(*place))
         case "feature_training":
             return as_lists(feature_training(*place))
+        case "cached_labels":
+            return as_lists(cached_labels(*place))
     members, _, images = origin.name.removeprefix("logits/").partition("-")
     return as_lists(logits(*place, members, images))
 
@@ -275,16 +286,3 @@ def as_lists(files: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
     """Return files by option, each a list, without the options that have none."""
     listed = {name: [paths] if isinstance(paths, str) else paths for name, paths in files.items()}
     return {name: paths for name, paths in listed.items() if paths}
-
-
-def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: list[int]) -> bool:
-    """Whether a segment of the line, of rounds `first` to `last` of `groups`, makes a file."""
-    if not (first <= origin.round <= last and origin.group in groups):
-        return False
-    if origin.stage != "logits":
-        return True
-    # A segment computes logits itself only for its students, or for clients that exchange them.
-    learned = says(line, origin.round) and any(group in groups for group in students(line))
-    return (learned or exchanges_logits(line)) and origin.name in (
-        f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
-    )

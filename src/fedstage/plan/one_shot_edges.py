@@ -68,9 +68,10 @@ def aggregator(line: OneShotLine) -> Files:
 
 
 def aggregator_reads(line: OneShotLine) -> Files:
-    """Return what an aggregator is fitted to, and stopped by; nothing if it needs no samples."""
+    """Return what an aggregator is fitted to, and stopped or its members chosen by, if any."""
+    judged = line.members is not None and line.members.judged
     if not line.aggregator.fitted:
-        return {}
+        return _validation(line) if judged else {}
     training = aggregating(line).aggregator_training
     proxy = training is not None and training.name == "proxy"
     images = "server_validation" if proxy else "aggregator"
@@ -78,10 +79,15 @@ def aggregator_reads(line: OneShotLine) -> Files:
         "logits": one_shot_artefacts.members_logits(line, images),
         "data": data_files.samples_file(line, images),
     }
-    if training is not None and training.early_stopping is not None:
-        read["validation_logits"] = one_shot_artefacts.members_logits(line, "validation")
-        read["validation"] = data_files.samples_file(line, "validation")
-    return read
+    stopped = training is not None and training.early_stopping is not None
+    return read | (_validation(line) if judged or stopped else {})
+
+
+def _validation(line: OneShotLine) -> Files:
+    return {
+        "validation_logits": one_shot_artefacts.members_logits(line, "validation"),
+        "validation": data_files.samples_file(line, "validation"),
+    }
 
 
 def distilled_model(line: OneShotLine) -> Files:

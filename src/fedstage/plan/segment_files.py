@@ -1,7 +1,7 @@
 """Inputs and outputs of segments, and which of their files stay on disk."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, product
 
 from fedstage.plan import artefacts, data_files
@@ -12,6 +12,7 @@ from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment, says
 from fedstage.plan.sharing import (
+    caches_labels,
     exchanges_logits,
     is_distilled,
     is_taught,
@@ -56,7 +57,7 @@ def common_inputs(segment: Segment | LogitsSegment) -> Files:
         "data": data_files.data_file(line.data, "train"),
         "clients": data_files.clients_table(line),
         "public": public,
-        "validation": artefacts.server_validation(line) or [],
+        "validation": artefacts.server_validation(line) or artefacts.judging_images(line) or [],
     }
 
 
@@ -74,6 +75,7 @@ def segment_inputs(segment: Segment) -> list[str]:
     else:
         paths = [path for group in segment.groups for path in _starts_from(segment, group)]
     paths.extend(path for t in rounds for path in _heads_of_others(segment, t))
+    paths.extend(path for t in rounds for path in _histories(segment, t))
     if trained_by(segment, segment.first):
         paths.extend(artefacts.said_before(line, segment.first))
     own = {path for t in rounds for path in _own_reads(segment, t)}
@@ -127,6 +129,16 @@ def _stale_starts(segment: Segment) -> Iterator[str]:
         taught = (group for group in segment.groups if is_distilled(line, round, group))
         paths.extend(student_start(line, round, group) for group in taught)
         yield from (path for path in paths if path not in made)
+
+
+def _histories(segment: Segment, round: int) -> Iterator[str]:
+    """Yield the global models that participants of a round learn from, if others make them."""
+    line, made = segment.line, range(segment.first, segment.last + 1)
+    for group in trained_by(segment, round):
+        own = _own(line, (artefacts.global_model(line, t, group) for t in made))
+        for base in {base_round(line, round, slot): None for slot in own_slots(line, round, group)}:
+            past = artefacts.history(line, base, group)
+            yield from (path for path in past if path not in own)
 
 
 def own_slots(line: Line, round: int, group: int) -> list[int]:
@@ -194,7 +206,10 @@ def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
     line = segment.line
     if line.global_trainer is not None and line.ensemble is not None:
         past = {t for round in rounds for t in member_rounds(round, line.ensemble)}
-        for round, group in product(sorted(past), client_groups(line)):
+        for round in rounds if caches_labels(line) else ():
+            yield from artefacts.cached_labels(line, round)
+        groups = () if caches_labels(line) else client_groups(line)
+        for round, group in product(sorted(past), groups):
             for kind in cached_kinds(line.ensemble, line.server):
                 yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
     for round in rounds:
@@ -277,17 +292,3 @@ def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
     looks up one file instead of a hundred, and searches the outputs of a rule from the first on.
     """
     return {path: paths[0] for paths in made for path in paths}
-
-
-def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:
-    """Return the rounds and groups of a segment, and what it keeps, as options of its command."""
-
-    def option(name: str, numbers: Iterable[int]) -> str:
-        return f"--{name} {' '.join(map(str, numbers))}"
-
-    if isinstance(segment, LogitsSegment):
-        ends = f"--members {segment.members} --images {segment.images}"
-        return f"{option('rounds', segment.rounds)} --group {segment.group} {ends}"
-    text = f"--first {segment.first} --last {segment.last} {option('groups', segment.groups)}"
-    parts = asdict(kept) if kept else {}
-    return " ".join([text, *(option(f"kept-{name}", rounds) for name, rounds in parts.items())])

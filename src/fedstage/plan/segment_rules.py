@@ -4,13 +4,17 @@ A rule a segment would be simpler, but for each file that it plans Snakemake loo
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from fedstage.plan import segment_files
+from fedstage.plan import artefacts, segment_files
+from fedstage.plan.edges import Origin
 from fedstage.plan.identity import line_id
 from fedstage.plan.runs import Run
-from fedstage.plan.segments import LogitsSegment, Segment, plan
+from fedstage.plan.segment_files import Kept
+from fedstage.plan.segments import LogitsSegment, Segment, plan, says
+from fedstage.plan.sharing import exchanges_logits, students
 from fedstage.settings.config_file import Keep
+from fedstage.settings.lines import Line
 
 Part = Segment | LogitsSegment
 
@@ -71,7 +75,7 @@ def segment_rules(
         SegmentJob(
             part,
             tuple(dict.fromkeys(first.get(path, path) for path in reads[part])),
-            segment_files.options(part, kept.get(part) if isinstance(part, Segment) else None),
+            options(part, kept.get(part) if isinstance(part, Segment) else None),
         )
         for part in outputs
     ]
@@ -95,3 +99,30 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
             rules[name, patterns] = rule
         rules[name, patterns].jobs[line] = job
     return list(rules.values())
+
+
+def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:
+    """Return the rounds and groups of a segment, and what it keeps, as options of its command."""
+
+    def option(name: str, numbers: Iterable[int]) -> str:
+        return f"--{name} {' '.join(map(str, numbers))}"
+
+    if isinstance(segment, LogitsSegment):
+        ends = f"--members {segment.members} --images {segment.images}"
+        return f"{option('rounds', segment.rounds)} --group {segment.group} {ends}"
+    text = f"--first {segment.first} --last {segment.last} {option('groups', segment.groups)}"
+    parts = asdict(kept) if kept else {}
+    return " ".join([text, *(option(f"kept-{name}", rounds) for name, rounds in parts.items())])
+
+
+def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: list[int]) -> bool:
+    """Whether a segment of the line, of rounds `first` to `last` of `groups`, makes a file."""
+    if not (first <= origin.round <= last and origin.group in groups):
+        return False
+    if origin.stage != "logits":
+        return True
+    # A segment computes logits itself only for its students, or for clients that exchange them.
+    learned = says(line, origin.round) and any(group in groups for group in students(line))
+    return (learned or exchanges_logits(line)) and origin.name in (
+        f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
+    )

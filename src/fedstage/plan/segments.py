@@ -25,6 +25,7 @@ from fedstage.plan.members import checkpoints
 from fedstage.plan.participants import is_stale
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import (
+    caches_labels,
     exchanges_features,
     exchanges_logits,
     first_distillation,
@@ -127,7 +128,8 @@ def _undistilled_segments(demand: _Demand, length: int) -> Iterator[Segment]:
     """Yield the segments of single groups, then those of groups that share control variates."""
     together: dict[Line, dict[int, set[int]]] = defaultdict(dict)
     for (line, group), stops in demand.stops.items():
-        if trained_together(line) and length > 1:  # one round reads earlier rounds only
+        # One round reads earlier rounds only, unless labels are made of what all groups say in it.
+        if trained_together(line) and (length > 1 or caches_labels(line)):
             together[line][group] = stops
             continue
         for first, last in cut(1, stops, length):

@@ -18,6 +18,7 @@ from fedstage.settings.groups import (
     models_of,
 )
 from fedstage.settings.lines import Line, re_estimates
+from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import KlTransfer
@@ -208,6 +209,11 @@ def shares_control(line: Line) -> bool:
 def exchanges_logits(line: Line) -> bool:
     """Whether clients learn from one another's logits, and no weights travel."""
     return line.local.exchanges == "logits"
+
+
+def caches_labels(line: Line) -> bool:
+    """Whether what clients have said in earlier rounds is kept, and not asked for anew."""
+    return isinstance(line.local, Digest) and line.local.cache is not None
 
 
 def exchanges_features(line: Line) -> bool:

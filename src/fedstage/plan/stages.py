@@ -65,6 +65,11 @@ STAGES: dict[str, Stage] = {
     "head_transfer": Stage(
         "give a model the mean of other models' heads", ("output",), line="federated"
     ),
+    "cached_labels": Stage(
+        "keep what an ensemble says of public samples for later rounds",
+        ("output",),
+        line="federated",
+    ),
     # several rounds
     "segment": _federated(
         "call the stages of several rounds of a group in one process",
@@ -76,6 +81,7 @@ STAGES: dict[str, Stage] = {
             "distillation",
             "feature_training",
             "head_transfer",
+            "cached_labels",
         ),
     ),
     "logits_segment": _federated(

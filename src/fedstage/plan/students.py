@@ -32,8 +32,13 @@ def reads_teachers(line: Line) -> bool:
 
 
 def logits_of_teachers(line: Line, round: int) -> list[str]:
-    """Return the logits of the teacher after a round, unless its models compute them live."""
-    return [] if teaches_live(line) else artefacts.teacher_logits(line, round)
+    """Return the logits of the teacher after a round, unless its models compute them live.
+
+    Or the labels that are kept of such logits.
+    """
+    if teaches_live(line):
+        return []
+    return artefacts.cached_labels(line, round) or artefacts.teacher_logits(line, round)
 
 
 def models_of_teachers(line: Line, round: int) -> list[str]:
@@ -52,7 +57,8 @@ def models_of_teachers(line: Line, round: int) -> list[str]:
 
 def rounds_of_models(line: Line) -> int:
     """Return for how many rounds a round's models are read by the rounds after it."""
+    longest = max(1, line.local.history)
     if not reads_teachers(line):
-        return 1
+        return longest
     assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    return max(1, checkpoints(line.ensemble) - 1)
+    return max(longest, checkpoints(line.ensemble) - 1)

@@ -13,13 +13,16 @@ class AggregationRule(Choice):
     """A rule that combines clients' models.
 
     It may be `trained` by gradient descent, `fitted` to the clients' samples of role `aggregator`,
-    and may need the images themselves (`sees_images`), not only the logits of clients' models.
+    and may need the images themselves (`sees_images`), not only the logits of clients' models; of
+    these it has those of the classes, or all that models say (`sees_all_outputs`).
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
     trained: ClassVar[bool] = False
     fitted: ClassVar[bool] = False
+    trained_by: ClassVar[tuple[str, ...]] = ()
     sees_images: ClassVar[bool] = False
+    sees_all_outputs: ClassVar[bool] = False
 
 
 class TrainedRule(AggregationRule):
@@ -27,6 +30,7 @@ class TrainedRule(AggregationRule):
 
     trained: ClassVar[bool] = True
     fitted: ClassVar[bool] = True
+    trained_by: ClassVar[tuple[str, ...]] = ("federated", "proxy")
 
 
 class Averaging(AggregationRule):
@@ -51,11 +55,29 @@ class Confidence(AggregationRule):
     name: Literal["confidence"]
 
 
+class LeastUnknown(AggregationRule):
+    """The sum of probabilities, in which a client has less the more a sample is unknown to it.
+
+    Only the `voters` vote to which a sample is least unknown; by default all (FedOV).
+    """
+
+    sees_all_outputs: ClassVar[bool] = True
+    name: Literal["least_unknown"]
+    voters: Positive | None = None
+
+
 class Linear(TrainedRule):
     """One trained weight a client; as released, with a bias for all classes, all starting at 1."""
 
     name: Literal["linear"]
     variant: Literal["as_published", "as_released"] = "as_published"
+
+
+class Simplex(TrainedRule):
+    """Probabilities mixed by a weight a client; none is negative, and they sum to 1 (FedBoost)."""
+
+    trained_by: ClassVar[tuple[str, ...]] = ("mirror_descent",)
+    name: Literal["simplex"]
 
 
 class PerClass(TrainedRule):
@@ -122,7 +144,18 @@ class Moe(TrainedRule):
     output: Literal["softmax", "sigmoid"] = "softmax"
 
 
-Aggregator = ByName[Averaging | Weighted | Confidence | Linear | PerClass | Mlp | Voting | Moe]
+Aggregator = ByName[
+    Averaging
+    | Weighted
+    | Confidence
+    | LeastUnknown
+    | Linear
+    | Simplex
+    | PerClass
+    | Mlp
+    | Voting
+    | Moe
+]
 
 
 class AggregatorStopping(Settings):
@@ -137,8 +170,12 @@ class AggregatorStopping(Settings):
 
 
 class TrainingOfAggregators(Choice):
-    """How an aggregator is trained."""
+    """How an aggregator is trained.
 
+    Its participants may have all members from the start, or each round fetch those that they need.
+    """
+
+    fetches: ClassVar[bool] = False
     room: ClassVar[str] = "algorithm.one_shot.aggregator_training"
 
 
@@ -171,4 +208,24 @@ class ProxySet(TrainingOfAggregators):
     early_stopping: AggregatorStopping | None = None
 
 
-AggregatorTraining = ByName[FederatedRounds | ProxySet]
+class MirrorDescent(TrainingOfAggregators):
+    """FedBoost: each round moves the weights of an ensemble by the gradient over some members.
+
+    Each of `participants` (by default all) has so many `predictors` (by default all members), drawn
+    for it with equal chances, or by the members' `weights`, but with no less than the `least` share
+    of an equal chance. Participants' gradients are weighted by `weights`.
+    """
+
+    fetches: ClassVar[bool] = True
+    name: Literal["mirror_descent"]
+    rounds: Positive
+    participants: Positive | None = None
+    predictors: Positive | None = None
+    sampling: Literal["uniform", "weights"] = "uniform"
+    least: Annotated[float, Field(gt=0, le=1)] = 0.1
+    learning_rate: Rate = 0.1
+    weights: Literal["uniform", "samples"] = "samples"
+    early_stopping: AggregatorStopping | None = None
+
+
+AggregatorTraining = ByName[FederatedRounds | ProxySet | MirrorDescent]

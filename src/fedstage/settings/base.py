@@ -42,6 +42,8 @@ CHOICES = frozenset(
         "schedule",
         "loss",
         "aggregator",
+        "members",
+        "outliers",
         "aggregator_training",
         "distillation",
         "student",

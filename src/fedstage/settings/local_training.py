@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
 
 #: What clients send, and learn from one another by.
 Exchanged = Literal["weights", "logits", "features"]
@@ -17,6 +17,8 @@ class LocalTraining(Choice):
     their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
     logits. `needs_head`: whether that reads the representation of a model with a head.
     `needs_average`: whether the server's equations hold for the average of the models only.
+    `history`: of how many of the last global models a participant learns, `judged`: whether their
+    losses on the server's validation set count, and `models_sent` how many the server then sends.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
@@ -25,6 +27,37 @@ class LocalTraining(Choice):
     own_loss: ClassVar[bool] = False
     needs_head: ClassVar[bool] = False
     needs_average: ClassVar[bool] = False
+
+    @property
+    def history(self) -> int:
+        """How many of the last global models, with that it starts from, a client learns from."""
+        return 0
+
+    @property
+    def judged(self) -> bool:
+        """Whether a client learns from those models by their losses, which the server measures."""
+        return False
+
+    def models_sent(self, known: int) -> int:
+        """Return how many models the server sends where `known` of its history there are."""
+        return 1
+
+    def check_history(self, statistics: bool, validation: float) -> Iterator[str]:
+        """Yield what does not go with clients that learn from the last global models.
+
+        `statistics` says whether these have running statistics, `validation` is how many labelled
+        samples the server has to judge them by.
+        """
+        if self.history and not statistics:
+            yield (
+                f"local = {self.name}: not with aggregation.batch_norm = local, by which global "
+                "models, which teach, have no statistics"
+            )
+        if self.judged and not validation:
+            yield (
+                f"data.server_validation = 0: local = {self.name} with teacher = vote needs at "
+                "least 1 sample"
+            )
 
 
 class FedAvg(LocalTraining):
@@ -106,17 +139,73 @@ class FedLc(LocalTraining):
     tau: NonNegative = 1.0
 
 
+class FedGkd(LocalTraining):
+    """Distillation from the last `models` global models, weighted by gamma / 2 (Yao et al. 2023).
+
+    The `teacher` is one model of their ``mean`` weights or each of them by itself, with a ``vote``:
+    a softmax of their losses on the server's validation set, divided by minus `vote_temperature`.
+    The `distance` to its logits is the ``kl`` divergence at a `temperature` or, as an option of the
+    released code, their mean squared difference.
+    """
+
+    uses: ClassVar[Mapping[str, str]] = {"teacher": "algorithm.local_trainers.votes"}
+    own_loss: ClassVar[bool] = True
+    name: Literal["fedgkd"]
+    gamma: NonNegative = 0.2
+    models: Positive = 5
+    teacher: Literal["mean", "vote"] = "mean"
+    vote_temperature: Rate = 1.0
+    distance: Literal["kl", "mse"] = "kl"
+    temperature: Rate = 1.0
+
+    def _faults(self) -> Iterator[str]:
+        if self.teacher != "vote" and self.vote_temperature != 1.0:
+            yield f"vote_temperature = {self.vote_temperature}: only for teacher = 'vote'"
+        if self.distance != "kl" and self.temperature != 1.0:
+            yield f"temperature = {self.temperature}: only for distance = 'kl'"
+
+    @property
+    def history(self) -> int:
+        """`models`, unless their weight is 0."""
+        return self.models if self.gamma else 0
+
+    @property
+    def judged(self) -> bool:
+        """Whether models vote."""
+        return self.teacher == "vote" and self.history > 0
+
+    def models_sent(self, known: int) -> int:
+        """Return 1 and, if there are older ones, that of the mean weights; or all that vote."""
+        return max(1, known if self.teacher == "vote" else min(known, 2))
+
+
+class LabelCache(Settings):
+    """Labels of public samples that clients and server keep, in place of asking anew (SCARLET).
+
+    Labels made in round s serve until round s + `duration` - 1. Then clients are asked anew: the
+    new labels are kept (`renewed`) or serve once and leave no entry (`forgotten`, as released).
+    """
+
+    duration: Positive = 50
+    expired: Literal["forgotten", "renewed"] = "forgotten"
+
+
 class Digest(LocalTraining):
     """Each client keeps a model of its own, and learns first what the others said (FedMD, DS-FL).
 
     It digests the ensemble of the last round by the line's `distillation`, with the settings of
-    `server`, and then trains on its own samples. No weights travel, only logits on public data.
+    `server`, and then trains on its own samples. No weights travel, only logits on public data;
+    with a `cache` of those that are not known.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.digestion"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "name": "algorithm.global_trainers.digestion",
+        "cache": "algorithm.exchange.caching",
+    }
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "logits"
     name: Literal["digest"]
+    cache: LabelCache | None = None
 
 
 class Gkt(LocalTraining):
@@ -136,7 +225,9 @@ class Gkt(LocalTraining):
     temperature: Rate = 3.0
 
 
-LocalTrainer = ByName[FedAvg | FedProx | Scaffold | FedNova | Moon | FedNtd | FedLc | Digest | Gkt]
+LocalTrainer = ByName[
+    FedAvg | FedProx | Scaffold | FedNova | Moon | FedNtd | FedLc | FedGkd | Digest | Gkt
+]
 
 
 class Uncompressed(Settings):

@@ -9,8 +9,7 @@ from fedstage.settings.aggregators import (
     Aggregator,
     AggregatorTraining,
     Averaging,
-    FederatedRounds,
-    ProxySet,
+    LeastUnknown,
 )
 from fedstage.settings.base import (
     Count,
@@ -28,9 +27,11 @@ from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
+from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import Transfer
+from fedstage.settings.unknown import Unknown, check_unknown
 
 
 class OneShot(Settings):
@@ -38,16 +39,23 @@ class OneShot(Settings):
 
     `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
     others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
+    Clients may learn an `unknown` class, with one more output than classes.
+    The ensemble has the models of all clients, or of chosen `members`.
     With a `quantisation` the aggregated models are quantised. Models and data of the clients in
     `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
     (by default of the architecture of `model`) on the public images, which predicts in its place.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"quantisation": "models.int8"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "quantisation": "models.int8",
+        "unknown": "algorithm.one_shot.unknown_class",
+    }
     aggregator_fraction: Fraction = 0.0
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"
+    unknown: Unknown | None = None
     quantisation: Quantisation = NotQuantised(name="none")
+    members: Members | None = None
     aggregator: Aggregator = Averaging(name="averaging")
     aggregator_training: AggregatorTraining | None = None
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
@@ -96,17 +104,46 @@ class OneShotLine(OneShot):
             )
         if len(set(self.forget)) == self.clients:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
+        if self.unknown is not None:
+            of_clients = self.architectures or (self.model,)
+            parts = (self.data, of_clients, self.client, self.numerics)
+            yield from check_unknown(self.unknown, *parts)
+            if self.start is not None:
+                yield (
+                    f"start = {self.start!r}: not with unknown, for which models have one more "
+                    "output than what they start from"
+                )
+        if self.aggregator.name == "least_unknown":
+            yield from self._check_least_unknown(self.aggregator)
+        if self.members is not None:
+            yield from self._check_members(self.members)
         if self.aggregator.fitted:
             yield from self._check_fit()
         if self.distillation is not None:
             yield from self._check_distillation()
+
+    def _check_least_unknown(self, rule: LeastUnknown) -> Iterator[str]:
+        if self.unknown is None:
+            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
+        left = self.clients - len(set(self.forget))
+        most = left if self.members is None else min(left, self.members.count)
+        if (rule.voters or 1) > most:
+            yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
+
+    def _check_members(self, chosen: Members) -> Iterator[str]:
+        left = self.clients - len(set(self.forget))
+        if chosen.count > left:
+            yield f"members.count = {chosen.count}: at most {left}, the clients not forgotten"
+        if chosen.judged and not self.validation:
+            yield f"validation = 0: members = {chosen.name} needs more than 0"
 
     def _check_fit(self) -> Iterator[str]:
         """Yield why an aggregator has no samples to fit, or samples that trained the clients."""
         where = f"aggregator = {self.aggregator.name!r}"
         training = self.aggregator_training
         if self.aggregator.trained and training is None:
-            yield f"aggregator_training = null: {where} needs federated or proxy"
+            needed = " or ".join(self.aggregator.trained_by)
+            yield f"aggregator_training = null: {where} needs {needed}"
         if self.aggregator.trained and training is not None:
             yield from self._check_training(training)
         if training is not None and training.name == "proxy" and self.aggregator.name != "voting":
@@ -132,6 +169,9 @@ class OneShotLine(OneShot):
         if self.server is None:
             yield "server = null: distillation needs the server's settings"
             return
+        student = self.student or self.model
+        if student.more_outputs:
+            yield f"student.more_outputs = {student.more_outputs}: only for models of clients"
         yield from check_public(self.data, self.public, self.core)
         if self.server.drop_worst != "none":
             yield f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
@@ -151,9 +191,17 @@ class OneShotLine(OneShot):
         if self.server.early_stopping is not None and not self.data.server_validation:
             yield "data.server_validation = 0: server.early_stopping needs at least 1 sample"
 
-    def _check_training(self, training: FederatedRounds | ProxySet) -> Iterator[str]:
+    def _check_training(self, training: AggregatorTraining) -> Iterator[str]:
         left = self.clients - len(set(self.forget))
-        if training.name == "federated" and (training.participants or 1) > left:
+        if training.name not in self.aggregator.trained_by:
+            yield (
+                f"aggregator_training = {training.name!r}: aggregator = "
+                f"{self.aggregator.name!r} is trained by {' or '.join(self.aggregator.trained_by)}"
+            )
+        most = left if self.members is None else self.members.count
+        if training.name == "mirror_descent" and (training.predictors or 1) > most:
+            yield f"aggregator_training.predictors = {training.predictors}: at most {most} members"
+        if training.name != "proxy" and (training.participants or 1) > left:
             yield (
                 f"aggregator_training.participants = {training.participants}: at most {left}, the "
                 "clients that are not forgotten"

@@ -23,6 +23,13 @@ class L1Transfer(StudentLoss):
     name: Literal["l1"]
 
 
+class L2Transfer(StudentLoss):
+    """The mean squared difference to the teacher's logits or probabilities (Guha et al.)."""
+
+    name: Literal["l2"]
+    scores: Literal["logits", "probabilities"] = "logits"
+
+
 class FedEtTransfer(StudentLoss):
     """The teacher's class and, `diversity` times, what dissenting clients say (Fed-ET).
 
@@ -46,4 +53,4 @@ class EntropyReduction(StudentLoss):
     temperature: Rate = 0.1
 
 
-Transfer = ByName[KlTransfer | L1Transfer | FedEtTransfer | EntropyReduction]
+Transfer = ByName[KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction]

@@ -1,7 +1,7 @@
 """Stage `aggregation`: from the updates of a group to its averaged model w_{t,k}."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ import torch
 
 from fedstage.algorithm.aggregation.distances import relative_distances
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
+from fedstage.algorithm.exchange.caching import after_round, labels_sent
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
-from fedstage.models.loading import new_model, state_of
-from fedstage.plan.sharing import exchanges_features, exchanges_logits
+from fedstage.models.loading import new_model, parameter_names, state_of
+from fedstage.plan.sharing import caches_labels, exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Lower
@@ -95,14 +96,14 @@ def aggregation(
     group = metadata["group"]
     architecture = model_of(settings, group)
     begun, _ = open_tensors(start)
-    skeleton = new_model(architecture, dataset_info, torch.device("meta"))
     old_state = open_tensors(state)[0] if state else {}
-    parameters = renamed(begun, {name: name for name, _ in skeleton.named_parameters()})
-    said = _logits_sent(settings, public, dataset_info)
+    names = parameter_names(architecture, dataset_info)
+    parameters = renamed(begun, {name: name for name in names})
+    said, heard = _logits_sent(settings, public, dataset_info, metadata["round"])
     features = _features_sent(settings, group, dataset_info)
     group_round = GroupRound(
         settings, group, received, begun, parameters, old_state, said, features,
-        _read_bases(updates, bases or [], received),
+        _read_bases(updates, bases or [], received), heard,
     )  # fmt: skip
     weights, memory = next_model(group_round)
     if group_round.answered and re_estimates(settings):
@@ -157,16 +158,27 @@ def _read_bases(
     return {round: tensors for round, (tensors, _) in zip(rounds, opened, strict=True)}
 
 
-def _logits_sent(settings: Line, public: Path | None, info: dict[str, Any]) -> int:
-    """Return how many logits a participant sends: of a round's public samples, or of each own."""
+def _logits_sent(
+    settings: Line, public: Path | None, info: dict[str, Any], round: int
+) -> tuple[int, Callable[[int | None], int] | None]:
+    """Return how many logits a participant sends, and with a cache a function of what it hears.
+
+    It sends those of a round's public samples, or of each sample of its own.
+    """
+    classes = int(info["classes"])
     if exchanges_features(settings):
-        return int(info["classes"])
+        return classes, None
     if not exchanges_logits(settings):
-        return 0
+        return 0, None
     assert public is not None, "the graph gives it to such a line"
     assert settings.server is not None, "checked by Line: who digests has the server's settings"
     samples = len(read_public(public, info, torch.device("cpu")))
-    return min(samples, settings.server.samples_a_round or samples) * int(info["classes"])
+    if not caches_labels(settings):
+        return min(samples, settings.server.samples_a_round or samples) * classes, None
+    asked, _ = after_round(settings, samples, round)
+    return len(
+        asked
+    ) * classes, lambda since: classes * labels_sent(settings, samples, round, since)
 
 
 def _features_sent(settings: Line, group: int, info: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ import torch
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Samples
 from fedstage.algorithm.one_shot.fitting import fit, knowledge, read_role
+from fedstage.algorithm.one_shot.selections import chosen_members
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, traffic
 from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_info
@@ -69,14 +70,19 @@ def aggregator(
 
     samples = read("aggregator", logits, data)
     held_out = read("validation", validation_logits, validation)
-    known = knowledge(settings, read_counts(histogram), dataset_info, samples)
-    trained = fit(settings, known, samples, held_out.values())
-    metadata = {"members": members(settings), "round": trained.best}
+    everyone, counts = members(settings), read_counts(histogram)
+    chosen = chosen_members(settings, counts, held_out, dataset_info)
+    places = torch.tensor([everyone.index(client) for client in chosen], device=device)
+    samples = {client: own.of_members(places) for client, own in samples.items()}
+    validation_samples = [own.of_members(places) for own in held_out.values()]
+    known = knowledge(settings, chosen, counts, dataset_info, samples)
+    trained = fit(settings, chosen, known, samples, validation_samples)
+    metadata = {"members": chosen, "round": trained.best}
     save_tensors(output, trained.parameters, metadata)
     save_tensors(snapshots, *_stacked(trained.kept))
     sizes = [payload_bytes(load_tensors(path)[0]) for path in models]
     sent = _quantised(quantised) if quantised else None
-    columns = traffic(settings, sizes, dataset_info["classes"], trained, sent)
+    columns = traffic(settings, sizes, places.tolist(), dataset_info["classes"], trained, sent)
     save_table(rounds, columns, ROUNDS_SCHEMA)
 
 

@@ -8,12 +8,13 @@ import torch
 from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
-from fedstage.algorithm.global_trainers.lesson import lesson, live_targets, of_round
+from fedstage.algorithm.global_trainers.lesson import lesson, live_targets, of_round, read_lesson
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.sharing import caches_labels
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.server import has_live_teachers, in_round
@@ -44,8 +45,9 @@ def distillation(
     Parameters
     ----------
     logits, members : list of Path, optional
-        The members' logits on the public images; their models, where the student learns from their
-        feature maps, or they compute logits of the images that it sees.
+        The members' logits on the public images, or the labels that are kept of them; their models,
+        where the student learns from their feature maps, or they compute logits of the images that
+        it sees.
     judged, updates : list of Path, optional
         Where the worst clients are left out: the logits of all clients on the server's validation
         set, and the updates of the student's group, of which its start is averaged anew.
@@ -60,7 +62,8 @@ def distillation(
         metadata = {}  # of another round, or of what the line starts from
     # The server's own model starts from that of the round before.
     metadata = metadata | {"round": round, "group": group}
-    said = read_members(logits) if logits else []
+    kept = caches_labels(settings)
+    said = read_members(logits) if logits and not kept else []
     if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"
         weights, said, dropped = _leave_out(
@@ -73,6 +76,8 @@ def distillation(
     if has_live_teachers(settings.server):
         whole = Taught(images, None, labels, live_targets(settings, live))
         taught = of_round(settings, whole, round)
+    elif kept:
+        taught = read_lesson(settings, logits or [], images, round, labels)
     else:
         taught = lesson(settings, said, images, round, labels)
     model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.algorithm.one_shot.prediction import predict
+from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
-from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.inputs import begin, load_model, stack_logits
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -36,10 +36,12 @@ def distilled_model(
     assert settings.distillation is not None, "checked by the catalogue: a student has a transfer"
     assert settings.server is not None, "checked by OneShotLine"
     images = read_public(public, dataset_info, device)
-    ensemble = stack_logits(logits, device)
-    parameters, _ = load_tensors(aggregator)
+    parameters, notes = load_tensors(aggregator)
+    stacked = stack_logits(logits, device)
+    ensemble = of_chosen(settings, notes["members"], stacked, dataset_info)
     teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
     labels = read_labelled(public, None, device)[1] if settings.server.labels else None
+    ensemble = of_classes(ensemble, dataset_info)
     how = transfer(settings.distillation)
     weights, learnt = teach(
         load_model(start, settings.student, dataset_info, device, settings.numerics),
@@ -52,4 +54,4 @@ def distilled_model(
         "distilled model",
         server_validation=server_validation,
     )
-    save_tensors(output, weights, {"members": members(settings)} | learnt)
+    save_tensors(output, weights, {"members": notes["members"]} | learnt)

@@ -18,9 +18,11 @@ from fedstage.algorithm.local_trainers.participant import (
     Start,
     train_participant,
 )
+from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
+from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import load_table
@@ -43,6 +45,8 @@ def local_training(
     said: list[Path] | None = None,
     public: Path | None = None,
     server_model: Path | None = None,
+    history: list[Path] | None = None,
+    server_validation: Path | None = None,
     outputs: list[Path],
 ) -> None:
     """Train the clients in `slots` of round `round`, and write the update of each.
@@ -60,6 +64,9 @@ def local_training(
         Where clients exchange logits: those of the last round's participants on the public samples.
     server_model : Path, optional
         Where clients exchange features: the server's model after the last round.
+    history, server_validation : list of Path, Path, optional
+        The last global models, in the order of rounds, where clients learn from them, and the
+        server's own labelled images, where their losses on these count.
     outputs : list of Path
         An update a slot, as `train_participant` describes it.
 
@@ -70,6 +77,13 @@ def local_training(
     """
     settings, device, dataset_info = begin(line, Line, info)
 
+    past = [load_tensors(path)[0] for path in history or []]
+    losses: list[float] = []
+    if server_validation:
+        judged = (load_model(path, model_of(settings, group), dataset_info, device,
+                             settings.numerics) for path in history or [])  # fmt: skip
+        losses = losses_of(judged, server_validation, dataset_info, device, settings.numerics)
+
     def work(slot: int, output: Path) -> Generator[None, None, None]:
         client, base = _in_slot(participation, round, slot)
         if client is None:
@@ -78,7 +92,7 @@ def local_training(
         chosen = read_samples(clients, "train", client)
         samples, labels = read_labelled(data, chosen, device, dataset_info)
         participant = Participant(round, group, slot, client, samples, labels, base)
-        begun = Start(start, load_tensors(start)[0], read_state(state or [], group))
+        begun = Start(start, load_tensors(start)[0], read_state(state or [], group), past, losses)
         lesson: Lesson | None = None
         if said and public:
             lesson = partial(

@@ -9,7 +9,7 @@ from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
 from fedstage.algorithm.exchange.updates import answered, place_of, read_updates
 from fedstage.errors import FedstageError
 from fedstage.models.heads import joined
-from fedstage.models.loading import fill_model, new_model
+from fedstage.models.loading import fill_model, new_model, parameter_names
 from fedstage.plan.members import parse_sampled
 from fedstage.settings.ensembles import Bayesian
 from fedstage.settings.groups import model_of
@@ -112,7 +112,6 @@ def _draw_members(
     mean, metadata = load_tensors(aggregated)
     if not valid:
         return [], metadata | {"samples": []}
-    skeleton = new_model(model_of(settings, metadata["group"]), info, torch.device("meta"))
     uniform = settings.aggregation.weights == "uniform"
     models = draw(
         drawn,
@@ -120,7 +119,7 @@ def _draw_members(
         [1.0 if uniform else float(update.metadata["samples"]) for update in valid],
         mean,
         load_tensors(start)[0] if start else None,
-        [name for name, _ in skeleton.named_parameters()],
+        parameter_names(model_of(settings, metadata["group"]), info),
         (settings.seed, "logits", metadata["round"], metadata["group"]),
     )
     samples = [metadata["samples"]] * len(models)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from fedstage.algorithm.one_shot.prediction import predict
+from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
@@ -75,12 +75,14 @@ def one_shot_evaluation(
     else:
         assert aggregator is not None, "the graph gives both where there is no student"
         assert snapshots is not None, "the graph gives both where there is no student"
-        ensemble = stack_logits(logits or [], device)
+        last, notes = load_tensors(aggregator)
+        stacked = stack_logits(logits or [], device)
+        ensemble = of_chosen(settings, notes["members"], stacked, dataset_info)
 
         def predictions(parameters: Weights) -> torch.Tensor:
             return predict(settings.aggregator, parameters, ensemble, images, dataset_info)
 
-        predicted = predictions(load_tensors(aggregator)[0])
+        predicted = predictions(last)
         later = [row(round, predictions(one)) for round, one in _snapshots(snapshots)]
     save_rows(output, [row(1, predicted)], METRICS_SCHEMA)
     save_rows(over_rounds, later, METRICS_SCHEMA)

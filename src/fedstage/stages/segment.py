@@ -9,6 +9,7 @@ from fedstage.plan.participants import is_stale
 from fedstage.plan.segment_files import own_slots
 from fedstage.plan.segments import says
 from fedstage.plan.sharing import (
+    caches_labels,
     exchanges_features,
     exchanges_logits,
     is_distilled,
@@ -64,6 +65,8 @@ def segment(
         if says(settings, round) or exchanges_logits(settings):
             for group in owned:
                 _compute_round_logits(settings, round, group)
+        if caches_labels(settings) and owned:
+            _cache_labels(settings, round, owned[-1])
         for group in groups:
             if is_distilled(settings, round, group):
                 _distil(settings, round, group)
@@ -123,6 +126,12 @@ def _train_on_features(settings: Line, round: int, group: int) -> None:
         round=round,
         group=group,
     )
+
+
+def _cache_labels(settings: Line, round: int, group: int) -> None:
+    (output,) = artefacts.cached_labels(settings, round)
+    files = edges.cached_labels(settings, round, group) | {"output": output}
+    call("cached_labels", files, round=round)
 
 
 def _transfer_heads(settings: Line, round: int, group: int, output: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.edges import find_origin, made_in_segment
+from fedstage.plan.edges import find_origin
 from fedstage.plan.results import BY_METHOD, RESULTS
+from fedstage.plan.segment_rules import made_in_segment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate
@@ -55,17 +56,17 @@ def find_artefact(path: Path) -> Artefact:
     root, name = _split(path)
     if not (root / name).is_file():
         raise FedstageError(f"{path}: no such file")
-    candidates, damaged = _readable(record_files(root, Path(name).parts[:3][-1]))
-    found = [(record, job) for record, job in candidates if _makes(root, job, name)]
+    candidates, damaged = readable(record_files(root, Path(name).parts[:3][-1]))
+    found = [(record, job) for record, job in candidates.items() if _makes(root, job, name)]
     if not found:
         raise FedstageError(
             f"{path}: no record below {RESULTS}/logs of a job that made it: "
-            + ("; ".join(damaged) or "the logs were deleted, or no stage made the file")
+            + ("; ".join(damaged.values()) or "the logs were deleted, or no stage made the file")
         )
     record, job = max(
         found, key=lambda pair: (name in by_path(pair[1]["outputs"]), pair[1]["made"])
     )
-    return Artefact(root, name, record.relative_to(root), job, damaged)
+    return Artefact(root, name, record.relative_to(root), job, [*damaged.values()])
 
 
 def _split(path: Path) -> tuple[Path, str]:
@@ -114,14 +115,14 @@ def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
     return job
 
 
-def _readable(paths: Iterable[Path]) -> tuple[list[tuple[Path, dict[str, Any]]], list[str]]:
-    """Return the records that can be read, and what is wrong with the others."""
-    records, damaged = [], []
+def readable(paths: Iterable[Path]) -> tuple[dict[Path, dict[str, Any]], dict[Path, str]]:
+    """Return the records that can be read, and what is wrong with the others, by their paths."""
+    records, damaged = {}, {}
     for path in paths:
         try:
-            records.append((path, load_record(path)))
+            records[path] = load_record(path)
         except FedstageError as error:
-            damaged.append(str(error))
+            damaged[path] = str(error)
     return records, damaged
 
 

@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX, content_digest
-from fedstage.storage.records import by_path, made_by_segment
+from fedstage.storage.records import by_path, made_by_segment, readable
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import verified_spans
 from fedstage.storage.yaml_files import load_sealed_yaml
@@ -35,8 +35,10 @@ def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults
     them, since what is made anew may have other inputs by now. A file of a segment has no digest in
     a record, and no input that is gone is compared: it may have been temporary.
     """
-    records, damaged = _read_records(root / RESULTS / "logs")
-    yield from damaged
+    read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
+    for path, fault in damaged.items():
+        yield path.relative_to(root).as_posix(), fault.removeprefix(f"{path}: ")
+    records = list(read.values())
     made = _latest(records)
     digest = cache(lambda name: content_digest(root / name))
     for name in names:
@@ -86,15 +88,3 @@ def _latest(records: Iterable[dict[str, Any]]) -> dict[str, Record]:
     return {
         name: (job, written) for job in ordered for name, written in by_path(job["outputs"]).items()
     }
-
-
-def _read_records(logs: Path) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return all records below a folder, and those that are damaged with what is wrong."""
-    read, damaged = [], []
-    for path in sorted(logs.rglob(f"*{SUFFIX}")):
-        try:
-            read.append(load_json(path))
-        except FedstageError as error:
-            name = path.relative_to(logs.parent.parent).as_posix()
-            damaged.append((name, str(error).removeprefix(f"{path}: ")))
-    return read, damaged

@@ -22,9 +22,15 @@ class Samples:
         self.images, self.labels = self.standardised(train["images"]), train["labels"]
         self.test_images, self.test_labels = self.standardised(test["images"]), test["labels"]
         self.public = self.standardised(load_file(folder / "held_out.safetensors")["images"])
+        self.folder = folder
 
     def standardised(self, images):
         return (images.float() / 255 - self.mean) / self.deviation
+
+    def validation(self):
+        """Return the images and labels that the server judges models by."""
+        own = load_file(self.folder / "server_validation.safetensors")
+        return self.standardised(own["images"]), own["labels"]
 
     def accuracy(self, logits):
         """Return the share of right predictions of the test images, in percent."""

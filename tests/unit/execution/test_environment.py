@@ -1,12 +1,16 @@
-"""Which process a pool of warm workers belongs to."""
+"""Which process a pool of warm workers belongs to, and whom it serves."""
 
 import os
+import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fedstage.execution.environment import prepare
+from fedstage.plan.syntax import PACKAGE
 from fedstage.settings.config_file import Execution
 
 HOST = socket.gethostname()
@@ -71,3 +75,18 @@ def test_variables_of_the_user_win_over_settings():
     settings = {"workers": 3, "workers_per_gpu": 2, "clients_per_gpu": 6, "timeout": 60}
     assert pool_settings(settings, **given) == ["5", "4", "7", "9"]
     assert pool_settings(settings, **dict.fromkeys(given, "")) == ["3", "2", "6", "60"]
+
+
+def test_equal_copies_of_the_package_do_not_share_workers(tmp_path):
+    """One of them may be edited while a pool of it is still there."""
+    code = "from fedstage.execution.environment import fingerprint; print(fingerprint())"
+    copy = shutil.copytree(PACKAGE, tmp_path / "src" / "fedstage")
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONPATH": str(folder.parent)},
+            check=True, capture_output=True,
+        ).stdout
+        for folder in (PACKAGE, PACKAGE, copy)
+    ]  # fmt: skip
+    assert found[0] == found[1] != found[2]

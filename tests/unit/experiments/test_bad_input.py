@@ -141,7 +141,7 @@ ONE_SHOT_FAULTS = {
         {"aggregator": {"mlp": {"units": 9}}}, "aggregator.units = 9", "unknown key"
     ),
     "unknown way to train an aggregator": fitted(
-        {"central": {}}, "aggregator_training = 'central'", "'federated', 'proxy'"
+        {"central": {}}, "aggregator_training = 'central'", "'federated', 'proxy', 'mirror_descent'"
     ),
     "unknown server optimiser of an aggregator": fitted(
         {"federated": {"rounds": 5, "server_optimizer": "lamb"}},
@@ -217,7 +217,77 @@ ONE_SHOT_FAULTS = {
         "early_stopping",
         validation=0.0,
     ),
-    "unknown transfer": one_shot({"distillation": "mse"}, "distillation = 'mse'", "'l1', 'fedet'"),
+    "weights of a simplex by gradient descent": fitted(
+        ROUNDS, "aggregator_training = 'federated'", "by mirror_descent", aggregator="simplex"
+    ),
+    "weights outside of a simplex by mirror descent": fitted(
+        {"mirror_descent": {"rounds": 5}},
+        "aggregator_training = 'mirror_descent'",
+        "by federated or proxy",
+    ),
+    "a simplex that nobody trains": one_shot(
+        {"aggregator": "simplex"}, "aggregator_training = null", "needs mirror_descent"
+    ),
+    "more predictors than members": fitted(
+        {"mirror_descent": {"rounds": 5, "predictors": 4}},
+        "aggregator_training.predictors = 4",
+        "at most 3",
+        aggregator="simplex",
+        members={"random": {"count": 3}},
+    ),
+    "unknown selection": one_shot(
+        {"members": {"worst": {"count": 3}}}, "members = 'worst'", "'random', 'best', 'largest'"
+    ),
+    "selection without a count": one_shot({"members": "best"}, "members.count: missing"),
+    "more members than clients": one_shot(
+        {"members": {"random": {"count": 9}}, "forget": [1, 2]}, "members.count = 9", "at most 8"
+    ),
+    "members judged on test data": one_shot(
+        {"members": {"best": {"count": 3, "by": "test"}}}, "members.by = 'test'", "'validation'"
+    ),
+    "members judged without validation data": one_shot(
+        {"members": {"best": {"count": 3}}, "validation": 0.0}, "validation = 0", "members = best"
+    ),
+    "a vote by what is unknown without": one_shot(
+        {"aggregator": "least_unknown"}, "unknown = null", "aggregator = least_unknown"
+    ),
+    "more voters than members": one_shot(
+        {"aggregator": {"least_unknown": {"voters": 4}}, "unknown": {}}
+        | {"members": {"random": {"count": 3}}},
+        "aggregator.voters = 4",
+        "at most 3",
+    ),
+    "unknown source of outliers": one_shot(
+        {"unknown": {"outliers": "mixup"}}, "outliers = 'mixup'", "'corruptions', 'noise'"
+    ),
+    "an attack on no outliers": one_shot(
+        {"unknown": {"outliers": None}}, "attack: needs outliers", "set attack to null"
+    ),
+    "destroyed images of features": one_shot(
+        {"unknown": {}, "data": "heart_disease", "model": "mlp", "server": None},
+        "unknown.outliers = 'corruptions'",
+        "made from images",
+        "features",
+    ),
+    "an unknown class beside one output": one_shot(
+        {"unknown": {"outliers": "noise"}, "data": "heart_disease", "server": None}
+        | {"model": {"logistic_regression": {"outputs": 1}}},
+        "outputs = 1: not with unknown",
+    ),
+    "an unknown class by a focal loss": one_shot(
+        {"unknown": {}, "client": {"loss": "focal"}}, "client.loss = 'focal'", "cross_entropy"
+    ),
+    "an unknown class in compiled code": one_shot(
+        {"unknown": {}, "numerics": {"compile": True}}, "numerics.compile = true: not with unknown"
+    ),
+    "a student with more outputs": one_shot(
+        {"distillation": "kl", "student": {"cnn_small": {"more_outputs": 1}}},
+        "student.more_outputs = 1",
+        "only for models of clients",
+    ),
+    "unknown transfer": one_shot(
+        {"distillation": "mse"}, "distillation = 'mse'", "'l1', 'l2', 'fedet'"
+    ),
     "unknown key of a transfer": one_shot(
         {"distillation": {"fedet": {"lambda": 1}}}, "distillation.lambda = 1", "unknown key"
     ),
@@ -353,6 +423,9 @@ START_FAULTS = {
         "tutor", "start tutor", "start: method = 'own': starts from itself", kd={"start": "own"}
     ),
     "start from an ensemble": started("fedens", "one_shot without distillation", "one model"),
+    "start of models with one more output": started(
+        "tutor", "own", "not with unknown", training="one_shot", rounds=1, unknown={}
+    ),
     "start from clients": started("local_only", "alone or pooled", "must be federated"),
     "start from a choice": started(
         {"method": "tutor", "choose": {"among": {"client.epochs": [1, 2]}}},
@@ -885,6 +958,35 @@ BAD_CONFIGURATIONS = {
     ),
     "fedlc with a negative margin": method(
         {"local": {"fedlc": {"tau": -1}}}, "local.tau = -1", "or equal to 0"
+    ),
+    "fedgkd of no model": method(
+        {"local": {"fedgkd": {"models": 0}}}, "local.models = 0", "or equal to 1"
+    ),
+    "fedgkd with a temperature of votes without votes": method(
+        {"local": {"fedgkd": {"vote_temperature": 2.0}}},
+        "local: vote_temperature = 2.0: only for teacher = 'vote'",
+    ),
+    "fedgkd with a temperature of squares": method(
+        {"local": {"fedgkd": {"distance": "mse", "temperature": 2.0}}},
+        "local: temperature = 2.0: only for distance = 'kl'",
+    ),
+    "fedgkd-vote without labelled samples": method(
+        {"local": {"fedgkd": {"teacher": "vote"}}},
+        "data.server_validation = 0: local = fedgkd with teacher = vote needs at least 1 sample",
+    ),
+    "fedgkd with statistics of clients' own": method(
+        {
+            "local": "fedgkd",
+            "model": {"cnn_small": {"norm": "batch"}},
+            "aggregation": {"batch_norm": "local"},
+        },
+        "local = fedgkd: not with aggregation.batch_norm = local",
+    ),
+    "a cache of labels for no round": method(
+        {"local": {"digest": {"cache": {"duration": 0}}}}, "local.cache.duration = 0", "to 1"
+    ),
+    "a cache of labels where no logits travel": method(
+        {"local": {"fedavg": {"cache": {}}}}, "local.cache = {}: unknown key"
     ),
     "the median with SCAFFOLD": method(
         {"local": "scaffold", "aggregation": {"rule": "median"}},

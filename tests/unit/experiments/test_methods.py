@@ -54,7 +54,7 @@ SPLIT = {
 #: What an experiment gives to methods in which the server has samples of its own.
 CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
 ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ft_kd")
-HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "fedmd")
+HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "scarlet", "fedmd")
 
 
 @pytest.mark.parametrize("method", LIBRARY)
@@ -122,6 +122,15 @@ def test_heterogeneous_feddf_has_a_student_of_each_group_and_by_choice_the_serve
     assert students(without) == students(with_server) == (0, 1, 2)
     assert (without.server_model, with_server.server_model) == (False, True)
     assert [len(group_slots(with_server, group)) for group in range(3)] == [0, 8, 8]
+
+
+def test_scarlet_is_dsfl_with_kept_labels_and_a_power_of_mean_probabilities():
+    scarlet, dsfl = served("scarlet").line, served("dsfl").line
+    changed = {name for name, value in scarlet if value != getattr(dsfl, name)}
+    assert changed == {"local", "distillation", "server"}
+    assert (scarlet.local.cache.duration, scarlet.ensemble.average) == (50, "probabilities")
+    power = scarlet.distillation.name, scarlet.server.temperature, scarlet.server.sharpening
+    assert power == ("kl", 1.0, 2.0)
 
 
 def test_dsfl_has_a_student_on_the_server_and_fedmd_none():

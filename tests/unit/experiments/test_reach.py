@@ -122,3 +122,24 @@ def test_a_method_that_others_start_from_counts(tmp_path):
 def test_the_length_of_runs_may_be_a_methods_own(tmp_path):
     """Methods of one shot have one round, whatever the base says of others."""
     load(tmp_path, base={"rounds": 20})
+
+
+FORGET = {"forget": [1]}
+UNREAD = "one{}: base.forget: no run reads it, as none is one_shot".format
+
+
+def test_a_setting_of_the_other_kind_of_training_is_told(tmp_path):
+    assert UNREAD("") in load(tmp_path, base=FORGET, methods=["fedavg", "scaffold"]).unread
+    by_scale = load(tmp_path, methods=["fedavg"], scale={"base": FORGET}).unread
+    assert UNREAD("/default") in by_scale
+    assert UNREAD("") not in by_scale
+    unread = load(tmp_path, base=FORGET, methods=["fens"]).unread
+    assert unread == ("one: base.participants: no run reads it, as none is federated",)
+
+
+def test_what_some_run_reads_is_not(tmp_path):
+    assert load(tmp_path, base=FORGET, methods=["fedavg", "fens"]).unread == ()
+    trained = BASE | {"training": "one_shot"} | FORGET
+    assert UNREAD("") not in load(tmp_path, base=trained, methods=["fens"]).unread
+    other = {"other": {"grid": {"method": ["fens"]}}}  # `like` this one
+    assert load(tmp_path, base=FORGET, methods=["fedavg"], **other).unread == ()

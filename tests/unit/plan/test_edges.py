@@ -3,7 +3,8 @@
 import pytest
 
 from fedstage.plan import artefacts, data_files
-from fedstage.plan.edges import find_origin, made_in_segment, read_by
+from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan.segment_rules import made_in_segment
 from fedstage.plan.sharing import undistilled
 from fedstage.settings.lines import Line
 
@@ -340,3 +341,61 @@ def test_the_servers_model_starts_from_its_previous_one_in_any_case():
     )
     found = read_by(headed, find_origin(artefacts.global_model(headed, 3, 0)))
     assert found["start"] == [artefacts.model_with_head(headed, 3, 0)]
+
+
+# --- labels that are kept -------------------------------------------------------------------------
+
+
+def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
+    changes = {
+        "global_models": 3, "server_model": True, "client_groups": "drawn", "ensemble": "clients",
+        "global": "designated", "local": {"digest": {"cache": {}}}, "server": TAUGHT["server"],
+    }  # fmt: skip
+    line = Line.model_validate(BASE | changes)
+    path = artefacts.cached_labels(line, 3)[0]
+    assert path.startswith(artefacts.line_folder(undistilled(line)))
+    assert read_by(line, find_origin(path)) == {
+        "line": [artefacts.line_file(line)],
+        "logits": artefacts.teacher_logits(line, 3),
+        "before": artefacts.cached_labels(line, 2),
+    }
+    first = read_by(line, find_origin(artefacts.cached_labels(line, 1)[0]))
+    assert "before" not in first
+    for file, option in (
+        (artefacts.updates(line, 4, 1)[0], "said"),
+        (artefacts.global_model(line, 3, 0), "logits"),
+    ):
+        assert read_by(line, find_origin(file))[option] == [path]
+
+
+# --- clients that learn from the last global models -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models", "round", "rounds"),
+    [(3, 1, []), (3, 2, [1]), (3, 3, [1, 2]), (3, 7, [4, 5, 6]), (1, 7, [6]), (5, 4, [1, 2, 3])],
+)
+def test_a_client_reads_the_last_global_models_of_its_group(models, round, rounds):
+    line = Line.model_validate(BASE | {"local": {"fedgkd": {"models": models}}})
+    found = read_by(line, find_origin(artefacts.updates(line, round, 1)[0]))
+    assert found.get("history", []) == [artefacts.global_model(line, t, 1) for t in rounds]
+    assert "server_validation" not in found
+
+
+def test_models_that_vote_are_judged_on_the_servers_samples_as_soon_as_there_are_any():
+    data = {"digits": {"server_validation": 20}}
+    changes = {"data": data, "local": {"fedgkd": {"teacher": "vote"}}}
+    line = Line.model_validate(BASE | changes)
+    judged = [
+        read_by(line, find_origin(artefacts.updates(line, round, 0)[0])).get("server_validation")
+        for round in (1, 2)
+    ]
+    assert judged == [None, [data_files.data_file(line.data, "server_validation")]]
+
+
+def test_a_stale_client_reads_the_models_before_its_own_start():
+    changes = {"staleness": {"cyclic": {"delays": [2]}}, "local": {"fedgkd": {"models": 2}}}
+    line = Line.model_validate(BASE | changes)
+    found = read_by(line, find_origin(artefacts.updates(line, 6, 0)[0]))
+    assert found["start"] == [artefacts.global_model(line, 3, 0)]
+    assert found["history"] == [artefacts.global_model(line, t, 0) for t in (2, 3)]

@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.plan import artefacts, edges, segment_files, segments
+from fedstage.plan import artefacts, edges, segment_files, segment_rules, segments
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import is_distilled, owner, undistilled
@@ -61,6 +61,10 @@ LINES = {
     "heads_only": SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True},
     "served_late": SERVED | {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}},
     "dsfl": SERVED | {"local": "digest", "ensemble": "clients", "global": "designated"},
+    "scarlet": SERVED | {
+        "local": {"digest": {"cache": {"duration": 3}}}, "ensemble": "clients",
+        "global": {"designated": {"warm_up": 1}},
+    },
     "fedgkt": SERVED | {
         "local": "gkt", "model": "resnet_upper",
         "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"],
@@ -112,6 +116,13 @@ LINES = {
         "global_models": 2, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
         "global": "designated", "staleness": RANDOM,
     },
+    "fedgkd": {"local": {"fedgkd": {"models": 3}}},
+    "fedgkd_feddf": FEDDF | {"local": {"fedgkd": {"models": 3, "teacher": "vote"}}},
+    "fedgkd_fedsdd": {
+        "local": "fedgkd", "global_models": 3, "ensemble": AGGREGATED,
+        "global": {"designated": {"warm_up": 2}},
+    },
+    "fedgkd_random": FEDDF | {"local": {"fedgkd": {"models": 2}}, "staleness": RANDOM},
     "fedmd": {
         "global_models": 2, "client_groups": "drawn", "local": "digest", "ensemble": "clients",
     },
@@ -329,7 +340,7 @@ def test_only_updates_that_somebody_reads_are_kept():
         path for round in (2, 4) for path in artefacts.updates(evaluated.line, round, 0)
     ]
     assert kept.models == kept.participants == kept.logits == (1, 2, 3, 4)
-    assert segment_files.options(part, kept) == (
+    assert segment_rules.options(part, kept) == (
         "--first 1 --last 4 --groups 0"
         " --kept-updates 2 4 --kept-models 1 2 3 4"
         " --kept-participants 1 2 3 4 --kept-logits 1 2 3 4"

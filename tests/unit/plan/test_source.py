@@ -158,7 +158,7 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            if stage in (*OF_ONE_SHOT, *OF_STUDENTS):
+            if stage in (*OF_ONE_SHOT, *OF_STUDENTS, "cached_labels"):  # no line here keeps labels
                 continue
             if stage not in OF_DISTILLED or line.global_trainer:
                 found[stage, name] = fingerprint(line, stage, package)
@@ -376,7 +376,7 @@ def test_votes_are_counted_in_the_stage_of_all_aggregators(changed):
 @pytest.mark.parametrize(
     ("file", "old", "new", "lines"),
     [
-        ("federated.py", "number = min(", "number = max(", ("mlp", "mlp by yogi")),
+        ("federated.py", "batches.pop(0)", "batches.pop()", ("mlp", "mlp by yogi")),
         ("proxy.py", "(own,) = ", "own, *_ = ", ("linear on a proxy",)),
     ],
 )
@@ -491,6 +491,29 @@ def test_an_ensemble_reaches_those_that_it_teaches_and_its_evaluations(changed):
     lines = ("taught_by_clients", "judged")
     taught = {(stage, line) for stage in stages for line in lines}
     assert changes == taught | {("evaluation", "clients")}
+
+
+def test_kept_labels_and_votes_reach_the_lines_that_have_them_only():
+    servers = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
+    exchanging = {"ensemble": "clients", "server": servers}
+    lines = {
+        "kept": a_line(local={"digest": {"cache": {}}}, **exchanging),
+        "anew": a_line(local="digest", **exchanging),
+        "mean": a_line(local="fedgkd"),
+        "votes": a_line(
+            data={"digits": {"server_validation": 9}}, local={"fedgkd": {"teacher": "vote"}}
+        ),
+    }
+    for stage, module, name in (
+        ("aggregation", "algorithm.exchange.caching", "kept"),
+        ("segment", "stages.cached_labels", "kept"),
+        ("local_training", "algorithm.local_trainers.votes", "votes"),
+    ):
+        reached = {
+            one for one, line in lines.items()
+            if f"fedstage.{module}" in reachable(stage, *reach(line, stage))
+        }  # fmt: skip
+        assert reached == {name}
 
 
 def test_a_data_module_reaches_its_own_data_sets_only(changed):
@@ -613,7 +636,7 @@ def test_every_choice_of_the_settings_is_a_module(kind):
 
 def test_every_kind_of_choice_has_several():
     rooms = [kind.room for kind in choices()]
-    assert len(set(rooms)) == 12
+    assert len(set(rooms)) == 14
     assert all(rooms.count(room) >= 2 for room in rooms)
 
 
@@ -779,7 +802,7 @@ def test_other_rules_carry_the_fingerprint_of_their_stage():
     line = LINES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
     calls = {"local_training", "aggregation", "distillation", "logits"}
-    calls |= {"feature_training", "head_transfer"}
+    calls |= {"feature_training", "head_transfer", "cached_labels"}
     assert of_segments == calls
     for stage in set(STAGES) - of_segments:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)

@@ -150,7 +150,9 @@ class Made:
     files: tuple
 
 
-def aggregated(world, folder, fitted="aggregator", data="train", stopped=False, **changes):
+def aggregated(
+    world, folder, fitted="aggregator", data="train", stopped=False, judged=False, **changes
+):
     settings = settings_of(**changes)
     clients = members(settings)
     folder.mkdir(exist_ok=True)
@@ -158,13 +160,14 @@ def aggregated(world, folder, fitted="aggregator", data="train", stopped=False, 
     snapshots = folder / "snapshots.safetensors"
     path = written(folder / "line.yaml", settings)
     read = {"logits": [world.logits(c, fitted) for c in clients], "data": world.data(data)}
-    if stopped:
+    read = read if fitted else {}
+    if stopped or judged:
         read["validation_logits"] = [world.logits(c, "validation") for c in clients]
         read["validation"] = world.data("train")
     aggregator(
         line=path, models=[world.model(c) for c in clients], clients=world.clients,
         histogram=world.histogram, info=world.info, output=output, snapshots=snapshots,
-        rounds=rounds, **(read if fitted else {}),
+        rounds=rounds, **read,
     )  # fmt: skip
     parameters, notes = load_tensors(output)
     table = load_table(rounds)
@@ -177,12 +180,12 @@ def later_rows(metrics):
     return metrics.with_stem(f"{metrics.stem}_over_rounds")
 
 
-def evaluated(world, made, role="test"):
+def evaluated(world, made, role="test", clients=None):
     settings_file, (parameters, rounds, snapshots) = made.line, made.files
     output = parameters.with_name(f"{role}.parquet")
     one_shot_evaluation(
         line=settings_file, role=role, aggregator=parameters, snapshots=snapshots, info=world.info,
-        logits=[world.logits(c, role) for c in made.notes["members"]],
+        logits=[world.logits(c, role) for c in clients or made.notes["members"]],
         data=world.data("test" if role == "test" else "train"), clients=world.clients,
         histogram=world.histogram, rounds=rounds, output=output, over_rounds=later_rows(output),
     )  # fmt: skip
@@ -194,6 +197,61 @@ def evaluated(world, made, role="test"):
 
 def accuracy(logits, labels):
     return 100 * float((logits.argmax(1) == labels).mean())
+
+
+def rightly(world, client):
+    """How much of its own validation samples the model of a client is right about."""
+    samples, every = world.rows("validation", client), world.rows("validation")
+    rows = [every.index(sample) for sample in samples]
+    said = world.said("validation", [client])[0]
+    return accuracy(said[rows], world.labels()[samples])
+
+
+def trained_samples(world, client):
+    return len(world.rows("train", client))
+
+
+# --- which models ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "known"), [("best", rightly), ("largest", trained_samples)])
+def test_only_chosen_models_predict_teach_and_travel(world, tmp_path, kind, known):
+    values = [known(world, client) for client in range(4)]
+    assert len(set(values)) == 4
+    expected = sorted(np.argsort(values)[-2:].tolist())
+    members = {kind: {"count": 2}}
+    made = aggregated(world, tmp_path, fitted=None, judged=kind == "best", members=members)
+    assert made.notes["members"] == expected
+    row = evaluated(world, made, clients=range(4))
+    said = world.said("test", expected).mean(0)
+    assert row["top1_accuracy"] == pytest.approx(accuracy(said, world.labels("test")))
+    sent = max(MODEL_BYTES["cnn_small" if c % 2 else "logistic_regression"] for c in expected)
+    own = {row["phase"]: (row["participants"], row["bytes_up"]) for row in made.rounds}
+    assert own["selection"] == (4, 4)
+    assert own["local_model"] == (2, sent)
+    assert row["bytes_up"] == 4 + sent // 2
+    assert row["bytes_down"] == max(MODEL_BYTES.values())
+
+
+def test_a_trained_aggregator_is_one_of_the_chosen_models(world, tmp_path):
+    training = {"federated": ROUNDS["federated"] | {"early_stopping": {}}}
+    chosen = {"aggregator": "linear", "aggregator_training": training}
+    made = aggregated(world, tmp_path, stopped=True, members={"best": {"count": 2}}, **chosen)
+    assert made.parameters["weights"].shape == (2,)
+    assert {row["participants"] for row in made.rounds if row["phase"] == "round"} == {4}
+    sizes = [MODEL_BYTES["cnn_small" if c % 2 else "logistic_regression"] for c in range(4)]
+    ensemble = [row["bytes_down"] for row in made.rounds if row["phase"] == "ensemble"]
+    assert ensemble == [sum(sizes[client] for client in made.notes["members"])]
+    whole = aggregated(
+        world, tmp_path / "all", stopped=True, members={"best": {"count": 4}}, **chosen
+    )
+    plain = aggregated(world, tmp_path / "plain", stopped=True, **chosen)
+    assert torch.equal(whole.parameters["weights"], plain.parameters["weights"])
+
+
+def test_a_random_choice_reports_nothing(world, tmp_path):
+    made = aggregated(world, tmp_path, fitted=None, members={"random": {"count": 3}})
+    assert [row["phase"] for row in made.rounds] == ["initial_model", "local_model"]
 
 
 # --- clients' models and what they say ------------------------------------------------------------
@@ -454,7 +512,9 @@ def pixels_of(world, part):
 
 
 @pytest.mark.parametrize(
-    ("aggregator", "distillation"), [("weighted", "l1"), ("averaging", "kl")], ids=str
+    ("aggregator", "distillation"),
+    [("weighted", "l1"), ("averaging", "l2"), ("averaging", "kl")],
+    ids=str,
 )
 def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, distillation):
     made, _, output = taught(world, tmp_path, aggregator=aggregator, distillation=distillation)
@@ -469,6 +529,8 @@ def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, 
         sgd.zero_grad()
         if distillation == "l1":
             loss = (model(x) - teacher).abs().mean()
+        elif distillation == "l2":
+            loss = (model(x) - teacher).square().mean()
         else:
             own, other = (model(x) / 4).log_softmax(1), (teacher / 4).log_softmax(1)
             loss = 16 * (other.exp() * (other - own)).sum(1).mean()

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, data_files, segment_files, segments
+from fedstage.plan import artefacts, data_files, segment_files, segment_rules, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
+from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
 BASE = {
@@ -109,7 +110,7 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
-        words = segment_files.options(part, kept.get(part)).split()
+        words = segment_rules.options(part, kept.get(part)).split()
         assert main([part.stage, "--line", artefacts.line_file(part.line), *words]) == 0
     outputs = [path for part in trained for path in segment_files.segment_outputs(part, kept[part])]
     return outputs + [path for part in logits for path in segment_files.logits_outputs(part)]
@@ -176,6 +177,104 @@ def test_what_no_job_reads_is_dropped_without_changing_a_byte(prepare, tmp_path,
     outputs = run_all(line, 5, 2, "needed")
     assert files() == {path: everything[path] for path in outputs}
     assert len(outputs) < len(everything)
+
+
+#: Clients that exchange logits, of a small round, with the server's student.
+EXCHANGING = {
+    "clients": 3, "global_models": 3, "server_model": True, "client_groups": "drawn",
+    "ensemble": {"clients": {"average": "probabilities"}}, "global": "designated",
+    "server": BASE["server"] | {"samples_a_round": 40},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [2, 25])
+def test_kept_labels_pass_between_segments(exchanging, tmp_path, length):
+    line = exchanging(cache={"duration": 3})
+    run_all(line, 5, 1)
+    place = tmp_path / artefacts.global_model(line, 5, 0)
+    expected = place.read_bytes()
+    labels = [load_tensors(artefacts.cached_labels(line, t)[0]) for t in range(1, 6)]
+    assert labels[0][1]["asked"] == 40 > labels[1][1]["asked"] > 0
+    assert labels[0][0]["labels"].any(1).sum() == 40 < labels[4][0]["labels"].any(1).sum()
+    for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
+        path.unlink()
+    outputs = run_all(line, 5, length, "needed", every=5)
+    assert place.read_bytes() == expected
+    found = (tmp_path / "results/training").rglob("round_*/**/*.*")
+    assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
+
+
+@pytest.mark.parametrize(("duration", "same"), [(1, True), (3, False)])
+def test_labels_that_serve_one_round_are_those_of_dsfl(exchanging, duration, same):
+    ends, sent = [], []
+    for cache in (None, {"duration": duration}):
+        line = exchanging(cache=cache)
+        run_all(line, 4, 4)
+        ends.append(load_tensors(artefacts.global_model(line, 4, 0))[0])
+        tables = [load_table(artefacts.participants_table(line, 4, group)) for group in (1, 2)]
+        rows = [row for table in tables for row in table.to_pylist()]
+        sent.append([(row["client"], row["bytes_up"]) for row in rows])
+    assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
+    assert all(up == 40 * 10 * 4 for _, up in sent[0])
+    assert (sent[0] == sent[1]) == same
+    assert sum(up for _, up in sent[1]) <= sum(up for _, up in sent[0])
+
+
+@pytest.fixture
+def exchanging(prepare):
+    """Return a function that prepares a line of such clients, with their groups drawn."""
+
+    def make(cache):
+        line = prepare(**EXCHANGING, local={"digest": {"cache": cache}})
+        call(
+            "participation", clients=3, participants=2, groups=2, seed=0, first=1, last=100,
+            output=data_files.participation_table(line, 1),
+        )  # fmt: skip
+        return line
+
+    return make
+
+
+#: Clients that learn from the last global models, which others may have made.
+REMEMBERING = {
+    "three": {"local": {"fedgkd": {"models": 3, "gamma": 2.0}}},
+    "voting": {"local": {"fedgkd": {"models": 2, "gamma": 2.0, "teacher": "vote"}}},
+    "students": {
+        "local": {"fedgkd": {"models": 4, "gamma": 2.0}}, "ensemble": "clients",
+        "global": {"basic": {"warm_up": 1}},
+    },
+    "late": {
+        "local": {"fedgkd": {"models": 2, "gamma": 2.0}}, "ensemble": "clients", "global": "basic",
+        "staleness": {"cyclic": {"delays": [0, 1]}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+@pytest.mark.parametrize("length", [2, 25])
+def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, name, length):
+    line = prepare(**REMEMBERING[name])
+    run_all(line, 6, 1)
+    place = tmp_path / artefacts.global_model(line, 6, 0)
+    expected = place.read_bytes()
+    for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
+        path.unlink()
+    outputs = run_all(line, 6, length, "needed", every=6)
+    assert place.read_bytes() == expected
+    found = (tmp_path / "results/training").rglob("round_*/**/*.*")
+    assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "rounds", "same"), [(0.0, 3, True), (2.0, 1, True), (2.0, 3, False)]
+)
+def test_without_its_weight_and_in_the_first_round_fedgkd_is_fedavg(prepare, gamma, rounds, same):
+    lines = [prepare(), prepare(local={"fedgkd": {"gamma": gamma, "teacher": "vote"}})]
+    ends = []
+    for line in lines:
+        run_all(line, rounds, 3)
+        ends.append(load_tensors(artefacts.global_model(line, rounds, 0))[0])
+    assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
 
 
 @pytest.mark.parametrize("name", ASKING)

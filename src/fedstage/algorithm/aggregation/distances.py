@@ -5,6 +5,7 @@ from math import sqrt
 
 import torch
 
+from fedstage.algorithm.aggregation.parts import PART
 from fedstage.weights import Tensors
 
 
@@ -32,14 +33,20 @@ def relative_distances(models: Sequence[Tensors], parameters: Tensors) -> list[f
         before.append(_norm(value))
         for model, norms in zip(models, changes, strict=True):
             if model:
-                norms.append(_norm(model[name] - value))
+                norms.append(_norm(model[name], value))
     length = _together(before)
     return [100 * _together(norms) / length if norms and length else None for norms in changes]
 
 
-def _norm(tensor: torch.Tensor) -> float:
-    """Return the Euclidean norm of a tensor's values."""
-    return float(torch.linalg.vector_norm(tensor, dtype=torch.float64))
+def _norm(tensor: torch.Tensor, before: torch.Tensor | None = None) -> float:
+    """Return the Euclidean norm of a tensor's values, or of how they differ from those `before`."""
+    squares = torch.zeros((), dtype=torch.float64)
+    for first in range(0, tensor.numel(), PART):
+        values = tensor.reshape(-1)[first : first + PART].double()
+        if before is not None:
+            values = values - before.reshape(-1)[first : first + PART]
+        squares += values.square().sum()
+    return float(squares.sqrt())
 
 
 def _together(norms: Sequence[float]) -> float:

@@ -5,7 +5,7 @@
 and, beside it, the next round state and the bytes that travelled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
 from fedstage.plan.participants import binding, is_stale
 from fedstage.plan.sharing import (
+    caches_labels,
     exchanges_features,
     exchanges_logits,
     keeps_statistics,
@@ -54,6 +55,9 @@ class GroupRound:
     features: int = 0
     # Where stale updates count by their changes: the models that they started from, by round.
     bases: Mapping[int, Tensors] = field(default_factory=dict)
+    # Where labels are kept: how many logits of others a participant hears, by how many rounds ago
+    # it last took part.
+    heard: Callable[[int | None], int] | None = None
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -166,7 +170,8 @@ def next_client_state(group: GroupRound) -> Tensors:
     after = [own, round_state.next_residuals(state, updates)]
     if keeps_statistics(settings):
         after.append(round_state.next_statistics(state, updates, group.parameters))
-    if settings.compression.name == "stc" and settings.compression.downstream:
+    sparse = settings.compression.name == "stc" and settings.compression.downstream
+    if sparse or caches_labels(settings):
         after.append(round_state.next_heard(state, group.received))
     return together(*after)
 
@@ -194,8 +199,17 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
         client, round = update.metadata["client"], update.metadata["round"]
         missed = round_state.rounds_since(group.state, client, round)
         up.append(bytes_up(compression, update, parameters))
-        down.append(beside + bytes_down(compression, missed, start, parameters))
+        older = _older_models_sent(group.settings, update) * payload_bytes(start)
+        down.append(beside + older + bytes_down(compression, missed, start, parameters))
     return {"bytes_up": up, "bytes_down": down}
+
+
+def _older_models_sent(line: Line, update: Update) -> int:
+    """Return how many models a participant gets beside the one that it starts from."""
+    if not line.local.history:
+        return 0
+    # The model of round 0 has learnt nothing, so it is none of those that teach.
+    return line.local.models_sent(min(line.local.history, update.metadata["base_round"])) - 1
 
 
 def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:
@@ -203,8 +217,16 @@ def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:
     size = 4 * group.logits
     return {
         "bytes_up": [0 if update.diverged else size for update in group.received],
-        "bytes_down": [size * (update.metadata["round"] > 1) for update in group.received],
+        "bytes_down": [4 * _logits_heard(group, update) for update in group.received],
     }
+
+
+def _logits_heard(group: GroupRound, update: Update) -> int:
+    """Return how many logits a participant hears: those of the last round, or that it lacks."""
+    client, round = int(update.metadata["client"]), int(update.metadata["round"])
+    if group.heard is None:
+        return group.logits * (round > 1)
+    return group.heard(round_state.rounds_since(group.state, client, round))
 
 
 def _traffic_of_features(group: GroupRound) -> dict[str, list[Any]]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from fedstage.algorithm.ensemble_trainers import read_members
-from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.algorithm.global_trainers.lesson import read_lesson
 from fedstage.algorithm.global_trainers.student import teach
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.samples import read_public
@@ -32,7 +31,8 @@ def digest(
     Parameters
     ----------
     said : sequence of Path
-        The logits of the participants of round `round` - 1 on the `public` samples.
+        The logits of the participants of round `round` - 1 on the `public` samples, or the labels
+        that are kept of those and earlier ones.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def digest(
     images = read_public(public, dict(info), next(model.parameters()).device)
     teach(
         model,
-        lesson(line, read_members(said), images, round - 1),
+        read_lesson(line, said, images, round - 1),
         transfer(line.distillation).loss(line.distillation, line.server),
         in_round(line.server, round),
         line.numerics,

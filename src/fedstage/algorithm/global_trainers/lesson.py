@@ -2,18 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, in_order, stack, teacher_logits
+from fedstage.algorithm.ensemble_trainers import (
+    Members,
+    in_order,
+    read_members,
+    stack,
+    teacher_logits,
+)
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught
+from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.bags import Samples
-from fedstage.randomness import torch_generator
+from fedstage.plan.sharing import caches_labels
 from fedstage.settings.lines import Line
 from fedstage.settings.numerics import Numerics
+from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import forward
 
 
@@ -29,22 +39,29 @@ def lesson(
     All students of the round, on the server and on clients, have the same. Public samples may have
     `labels` [n].
     """
-    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
-    ordered = in_order(members)
-    teacher = teacher_logits(line.ensemble, ordered)
-    how = transfer(line.distillation)
-    targets = how.targets(line.distillation, teacher, stack(ordered).float()).to(images.device)
+    targets = targets_from(line, members).to(images.device)
+    return of_round(line, Taught(images, targets, labels), round)
+
+
+def read_lesson(
+    line: Line,
+    said: Sequence[Path],
+    images: Samples,
+    round: int,
+    labels: torch.Tensor | None = None,
+) -> Taught:
+    """Return a round's `lesson` from the files of what was said, or of what is kept of it."""
+    if not caches_labels(line):
+        return lesson(line, read_members(said), images, round, labels)
+    targets = load_tensors(said[0])[0]["labels"].to(images.device)
     return of_round(line, Taught(images, targets, labels), round)
 
 
 def of_round(line: Line, whole: Taught, round: int) -> Taught:
     """Return a lesson on the samples of a round, of one on all of them."""
-    assert line.server is not None, "checked by Line: what is taught has the server's settings"
-    count, most = len(whole.images), line.server.samples_a_round
-    if most is None or most >= count:
+    drawn = samples_of(line, len(whole.images), round)
+    if drawn is None:
         return whole
-    generator = torch_generator(line.seed, "lesson", round)
-    drawn = torch.randperm(count, generator=generator)[:most].sort().values
     drawn = drawn.to(whole.images.device)
     return replace(
         whole,

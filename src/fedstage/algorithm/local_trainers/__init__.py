@@ -52,6 +52,10 @@ class Task:
         The group's round state.
     labels : torch.Tensor
         Those of all of its samples, int64 [n].
+    history : sequence of dict
+        The last global models, in the order of rounds, where the trainer learns from them.
+    losses : sequence of float
+        Their losses on the server's validation set, where these are read.
     """
 
     model: nn.Module
@@ -61,6 +65,8 @@ class Task:
     client: int
     labels: torch.Tensor
     classes: int
+    history: Sequence[Tensors] = ()
+    losses: Sequence[float] = ()
 
     @cached_property
     def label_counts(self) -> torch.Tensor:

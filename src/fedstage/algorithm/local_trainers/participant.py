@@ -3,7 +3,7 @@
 w_start -> steps of the local trainer -> weights, payload, and what compression leaves out
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,16 @@ class Participant:
 
 @dataclass(frozen=True)
 class Start:
-    """w*_{b,k}, its file, for messages, and the round state; the latter is empty in round 1."""
+    """w*_{b,k}, its file, for messages, and the round state; the latter is empty in round 1.
+
+    `history` and `losses` are those of a `Task`.
+    """
 
     path: Path
     weights: Weights
     state: Tensors
+    history: Sequence[Tensors] = ()
+    losses: Sequence[float] = ()
 
 
 def train_participant(
@@ -95,7 +100,8 @@ def train_participant(
     trainer.prepare(model, on_device, number)
     targets = labels if lesson is None else lesson(model, samples, labels)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
-    task = Task(model, loss, numerics, on_device, number, labels, classes)
+    past = (start.history, start.losses)
+    task = Task(model, loss, numerics, on_device, number, labels, classes, *past)
     key = (settings.seed, "local_training", round, number, "augmentation")
     outcome = yield from training(
         model,

@@ -8,6 +8,7 @@ import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, alone, trainer
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
+from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
@@ -22,11 +23,12 @@ SERVER = -1
 
 def fit(
     settings: OneShotLine,
+    clients: Sequence[int],
     known: Knowledge,
     samples: Mapping[int, Samples],
     validation: Iterable[Samples],
 ) -> Trained:
-    """Return the aggregator, computed from what is known, or trained from there on the samples."""
+    """Return the aggregator of `clients`, computed from what is known, or trained from there on."""
     generator = torch_generator(settings.seed, "aggregator", "initial")
     start = rule(settings.aggregator).parameters(settings.aggregator, known, generator)
     training = settings.aggregator_training
@@ -35,19 +37,21 @@ def fit(
     device = next(iter(samples.values())).logits.device
     placed = {name: value.to(device) for name, value in start.items()}
     combine, held = combination(settings.aggregator), _joined(list(validation))
-    return trainer(training).train(training, Task(combine, placed, samples, held, settings.seed))
+    task = Task(combine, placed, samples, held, settings.seed, clients)
+    return trainer(training).train(training, task)
 
 
 def knowledge(
     settings: OneShotLine,
+    clients: Sequence[int],
     counts: Mapping[int, Mapping[int, int]],
     info: Mapping[str, Any],
     samples: Mapping[int, Samples],
 ) -> Knowledge:
-    """Return the members' label counts, and where the rule votes, votes on the clients' samples."""
+    """Return the label counts of the members, `clients`, and where the rule votes, their votes."""
     table = [
         [counts.get(client, {}).get(label, 0) for label in range(info["classes"])]
-        for client in members(settings)
+        for client in clients
     ]
     votes = None
     if settings.aggregator.name == "voting":
@@ -87,7 +91,7 @@ def read_role(
     numbers, owners = (None, None) if on_server else read_owned(clients, role)
     images, labels = read_labelled(data, numbers, device)
     pixels = normalise(images, info) if settings.aggregator.sees_images else None
-    every = Samples(stacked, labels, pixels)
+    every = Samples(of_rule(settings.aggregator, stacked, info), labels, pixels)
     if owners is None:
         return {SERVER: every}
     rows = {client: (owners == client).nonzero().flatten() for client in members(settings)}

@@ -17,17 +17,17 @@ from typing import Any
 import pyarrow as pa
 
 from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.algorithm.one_shot.aggregator_training import Trained, alone
+from fedstage.algorithm.one_shot.aggregator_training import Round, Trained, alone
 from fedstage.settings.one_shot import OneShotLine
 
-COUNT = 4  # bytes of a count: int32
+COUNT = 4  # bytes of a count, int32, or of an accuracy, float32
 RANGE = 8  # bytes of the least and the greatest value of an activation: float32
 
 #: A row a phase, and a row a round of an aggregator's training.
 ROUNDS_SCHEMA = pa.schema(
     [
-        # "initial_model", "local_model", "activation_ranges", "label_counts", "ensemble", "votes",
-        # "round", "validation", or "step" of a server that trains alone.
+        # "initial_model", "local_model", "selection", "activation_ranges", "label_counts",
+        # "ensemble", "votes", "round", "validation", or "step" of a server that trains alone.
         ("phase", pa.string()),
         ("round", pa.int32()),  # 0: before the first
         ("participants", pa.int32()),
@@ -52,41 +52,70 @@ class Quantised:
 def traffic(
     line: OneShotLine,
     models: Sequence[int],
+    chosen: Sequence[int],
     classes: int,
     trained: Trained,
     quantised: Quantised | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the columns of `ROUNDS_SCHEMA`; `models` are the bytes of the trained models."""
-    rows = [*_before(line, models, classes, quantised), *_in_rounds(len(models), trained)]
+    """Return the columns of `ROUNDS_SCHEMA`.
+
+    `models` are the bytes of the trained models, and `chosen` the positions in it of those that the
+    ensemble has.
+    """
+    before = _before(line, models, chosen, classes, quantised)
+    predicting = models if quantised is None else quantised.models
+    held = [predicting[position] for position in chosen]
+    rows = [*before, *_in_rounds(held, len(models), trained)]
     columns = zip(*rows, strict=True)
     return dict(zip(ROUNDS_SCHEMA.names, map(list, columns), strict=True))
 
 
 def _before(
-    line: OneShotLine, models: Sequence[int], classes: int, quantised: Quantised | None
+    line: OneShotLine,
+    models: Sequence[int],
+    chosen: Sequence[int],
+    classes: int,
+    quantised: Quantised | None,
 ) -> Iterator[Row]:
-    def once(phase: str, up: int, down: int) -> Row:
-        return (phase, 0, len(models), None, None, up, down)
+    def once(phase: str, up: int, down: int, clients: int = len(models)) -> Row:
+        return (phase, 0, clients, None, None, up, down)
 
-    common = line.initialisation == "common"
+    def of_chosen(values: Sequence[int]) -> list[int]:
+        return [values[position] for position in chosen]
+
+    members, common = len(chosen), line.initialisation == "common"
     yield once("initial_model", 0, max(models) if common else 0)
-    yield once("local_model", max(models), 0)
+    if line.members is not None and line.members.name != "random":
+        yield once("selection", COUNT, 0)
+    yield once("local_model", max(of_chosen(models)), 0, members)
     if quantised is not None:
-        yield once("activation_ranges", RANGE * max(quantised.ranges), 0)
+        yield once("activation_ranges", RANGE * max(of_chosen(quantised.ranges)), 0, members)
     if line.aggregator.name == "weighted":
-        yield once("label_counts", COUNT * classes, 0)
-    if line.aggregator.fitted and not alone(line.aggregator_training):
-        sent = models if quantised is None else quantised.models
-        yield once("ensemble", 0, sum(sent) - min(sent))  # each has its own
+        yield once("label_counts", COUNT * classes, 0, members)
+    training = line.aggregator_training
+    fetched = line.aggregator.trained and training is not None and training.fetches
+    if line.aggregator.fitted and not (alone(training) or fetched):
+        sent = of_chosen(models if quantised is None else quantised.models)
+        own = min(sent) if members == len(models) else 0  # each has its own, but who is not chosen
+        yield once("ensemble", 0, sum(sent) - own)
     if line.aggregator.name == "voting":
-        yield once("votes", COUNT * len(models) * classes**2, 0)
+        yield once("votes", COUNT * members * classes**2, 0)
 
 
-def _in_rounds(clients: int, trained: Trained) -> Iterator[Row]:
+def _in_rounds(members: Sequence[int], clients: int, trained: Trained) -> Iterator[Row]:
     aggregator = payload_bytes(trained.parameters)
     for one in trained.rounds:
         number, accuracy = one.number, one.accuracy
         size, phase = (aggregator, "round") if one.participants else (0, "step")
-        yield (phase, number, one.participants, one.loss, accuracy, size, size)
+        sizes = (size, size) if one.sampled is None else _of_some(one, members)
+        yield (phase, number, one.participants, one.loss, accuracy, *sizes)
         if one.participants and accuracy is not None:  # every client sends right and all samples
             yield ("validation", number, clients, None, accuracy, 2 * COUNT, aggregator)
+
+
+def _of_some(one: Round, members: Sequence[int]) -> tuple[int, int]:
+    """Return the bytes that the mean participant sends and receives in a round of some members."""
+    assert one.sampled is not None, "of other rounds these are the aggregator's"
+    numbers = COUNT * one.sampled.coordinates
+    models = sum(count * members[position] for position, count in one.sampled.fetched.items())
+    return round(numbers / one.participants), round((numbers + models) / one.participants)

@@ -3,7 +3,7 @@
 No torch here: the Snakefile reads this.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from fedstage.plan import artefacts, one_shot_artefacts
@@ -45,11 +45,17 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
     return _of_scored(one_shot_artefacts.local_models(line), length)
 
 
-def held_files(line: AnyLine, length: RunLength, filled: Filled | None = None) -> list[str]:
+def held_files(
+    line: AnyLine,
+    length: RunLength,
+    filled: Filled | None = None,
+    chosen: Sequence[int] | None = None,
+) -> list[str]:
     """Return the files that prediction needs, a file once for each model of its size.
 
     Where each client predicts with its own model these are all models: see `holds_one`. `filled` is
-    how many slots of a round and group were not empty; by default none was.
+    how many slots of a round and group were not empty; by default none was. `chosen` are the
+    clients whose models a one-shot ensemble has, by default all that it can have.
     """
     if isinstance(line, LocalLine):
         return _of_scored(one_shot_artefacts.models_in_precision(line), length)
@@ -58,7 +64,8 @@ def held_files(line: AnyLine, length: RunLength, filled: Filled | None = None) -
     if line.distillation is not None:
         return [one_shot_artefacts.student_file(line)]
     models = one_shot_artefacts.models_in_precision(quantised_line(line))
-    return [*(models[client] for client in members(line)), one_shot_artefacts.aggregator_file(line)]
+    held = members(line) if chosen is None else chosen
+    return [*(models[client] for client in held), one_shot_artefacts.aggregator_file(line)]
 
 
 def holds_one(line: AnyLine, length: RunLength) -> bool:

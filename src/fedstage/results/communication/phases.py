@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fedstage.plan import artefacts
+from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.communication.files import client_models, held_files, holds_one, traffic_files
 from fedstage.results.runs_file import Part
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.tables import load_table
-from fedstage.storage.tensors import verified_spans
+from fedstage.storage.tensors import load_tensors, verified_spans
 
 #: The phase of all rounds of a federated line; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
@@ -95,13 +95,15 @@ def one_shot_bytes(part: Part) -> int:
 
 def held_bytes(part: Part) -> int:
     """Return the bytes that prediction needs in memory, say of all members and their aggregator."""
-    line = part.line
+    line, chosen = part.line, None
+    if isinstance(line, OneShotLine) and line.members is not None:
+        chosen = load_tensors(one_shot_artefacts.aggregator_file(line))[1]["members"]
 
     def filled(round: int, group: int) -> int:
         assert isinstance(line, Line), "no other line has groups"
         return len(load_table(artefacts.participants_table(line, round, group), ["slot"]))
 
-    sizes = [tensor_bytes(path) for path in held_files(line, part.length, filled)]
+    sizes = [tensor_bytes(path) for path in held_files(line, part.length, filled, chosen)]
     return max(sizes) if holds_one(line, part.length) else sum(sizes)
 
 

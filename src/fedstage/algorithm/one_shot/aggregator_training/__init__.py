@@ -4,7 +4,7 @@ The models are frozen, so their logits of each sample are computed once and a st
 nothing. Each way to train is a module with the function `train`, found by the name of its settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.one_shot.aggregators import Combine
-from fedstage.settings.aggregators import FederatedRounds, ProxySet
+from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.settings.base import implementation
 from fedstage.weights import Weights
 
@@ -34,6 +34,10 @@ class Samples:
         pixels = None if self.pixels is None else self.pixels[index]
         return Samples(self.logits[:, index], self.labels[index], pixels)
 
+    def of_members(self, positions: torch.Tensor) -> "Samples":
+        """Return the samples as an ensemble of some of the members sees them."""
+        return Samples(self.logits[positions], self.labels, self.pixels)
+
 
 @dataclass(frozen=True)
 class Task:
@@ -44,6 +48,15 @@ class Task:
     samples: Mapping[int, Samples]  # by client, or the server's own under -1
     validation: Samples | None  # for early stopping
     seed: int
+    members: Sequence[int] = ()  # clients, in the order of the members
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What all participants of a round move where each has some of the members only."""
+
+    fetched: Mapping[int, int]  # by position of a member, how many have not had its model before
+    coordinates: int  # numbers that are sent, and sent back
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,7 @@ class Round:
     participants: int  # how many clients took part
     loss: float  # mean over the participants' steps
     accuracy: float | None = None  # on the validation samples afterwards, in percent
+    sampled: Sampled | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +90,12 @@ class AggregatorTrainer(Protocol):
         """Train lambda, until the last round or until early stopping ends it."""
 
 
-def trainer(settings: FederatedRounds | ProxySet) -> AggregatorTrainer:
+def trainer(settings: AggregatorTraining) -> AggregatorTrainer:
     """Return the module of a way to train."""
     return cast(AggregatorTrainer, implementation(settings))
 
 
-def alone(settings: FederatedRounds | ProxySet | None) -> bool:
+def alone(settings: AggregatorTraining | None) -> bool:
     """Whether the server trains without the clients."""
     return settings is not None and settings.name == "proxy"
 

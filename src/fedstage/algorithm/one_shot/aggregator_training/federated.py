@@ -14,9 +14,10 @@ import torch
 
 from fedstage.algorithm.aggregation.server_optimizers import server_step
 from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, gradient
+from fedstage.algorithm.one_shot.aggregator_training.participants import participants
 from fedstage.algorithm.one_shot.aggregator_training.stopping import Progress, follow
 from fedstage.algorithm.one_shot.aggregators import Combine
-from fedstage.randomness import numpy_generator, torch_generator
+from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import FederatedRounds
 from fedstage.training.batches import public_batches
 from fedstage.weights import Weights
@@ -47,13 +48,6 @@ def _rounds(settings: FederatedRounds, task: Task) -> Iterator[Progress]:
         change = _mean_change(parameters, moved, sizes)
         parameters, state = server_step(settings.server_optimizer, parameters, change, state)
         yield parameters, len(chosen), torch.stack(losses).mean()
-
-
-def participants(settings: FederatedRounds, clients: list[int], round: int, seed: int) -> list[int]:
-    """Return the participants of a round, in order; all clients if there are too few."""
-    number = min(settings.participants or len(clients), len(clients))
-    generator = numpy_generator(seed, "aggregator", round, "participants")
-    return sorted(generator.choice(clients, number, replace=False).tolist())
 
 
 def local_steps(

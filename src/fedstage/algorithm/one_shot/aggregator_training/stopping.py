@@ -10,7 +10,7 @@ import torch
 from fedstage.algorithm.one_shot.aggregator_training import Round, Samples, Task, Trained
 from fedstage.algorithm.one_shot.aggregators import Combine
 from fedstage.errors import FedstageError
-from fedstage.settings.aggregators import FederatedRounds, ProxySet
+from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.weights import Weights
 
 PERCENT = 100.0
@@ -21,7 +21,7 @@ Progress = tuple[Weights, int, torch.Tensor]
 
 
 def follow(
-    training: Iterable[Progress], settings: FederatedRounds | ProxySet, task: Task, last: int
+    training: Iterable[Progress], settings: AggregatorTraining, task: Task, last: int
 ) -> Trained:
     """Train until the end, or until `patience` rounds after the best; keep the best aggregator.
 
@@ -53,7 +53,7 @@ def follow(
     values = torch.stack(losses).cpu()
     wrong = (~values.isfinite()).nonzero()
     if len(wrong):
-        unit = "round" if settings.name == "federated" else "step"
+        unit = "step" if settings.name == "proxy" else "round"
         raise FedstageError(
             f"aggregator, {unit} {int(wrong[0]) + 1}: the loss is not finite; lower "
             f"aggregator_training.learning_rate = {settings.learning_rate}"

@@ -11,13 +11,20 @@ from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.settings.ensembles import Clients
 from fedstage.settings.server import Server
-from fedstage.settings.transfers import EntropyReduction, FedEtTransfer, KlTransfer, L1Transfer
+from fedstage.settings.transfers import (
+    EntropyReduction,
+    FedEtTransfer,
+    KlTransfer,
+    L1Transfer,
+    L2Transfer,
+)
 
 M, N, C = 3, 12, 4
 SERVER = Server(steps=1, batch_size=4, learning_rate=0.1, temperature=3.0)
 KL, L1, FEDET = (
     KlTransfer(name="kl"), L1Transfer(name="l1"), FedEtTransfer(name="fedet", diversity=0.5),
 )  # fmt: skip
+L2, BRIER = (L2Transfer(name="l2", scores=scores) for scores in ("logits", "probabilities"))
 SHARP = EntropyReduction(name="entropy_reduction", temperature=0.1)
 
 
@@ -43,14 +50,29 @@ def test_l1_is_the_mean_difference_of_logits():
     assert learnt(L1) == pytest.approx(float((STUDENT - TEACHER).abs().mean()))
 
 
-@pytest.mark.parametrize("settings", [KL, L1])
+def test_l2_is_the_mean_squared_difference_of_scores():
+    assert learnt(L2) == pytest.approx(float((STUDENT - TEACHER).square().mean()))
+    off = STUDENT.softmax(1) - TEACHER.softmax(1)
+    assert learnt(BRIER) == pytest.approx(float(off.square().mean()))
+
+
+@pytest.mark.parametrize("settings", [L2, BRIER], ids=["logits", "probabilities"])
+def test_l2_has_the_slope_of_finite_differences(settings):
+    student = STUDENT.double().requires_grad_()
+    module = transfer(settings)
+    loss = module.loss(settings, SERVER)
+    targets = module.targets(settings, TEACHER.double(), MEMBERS.double())
+    assert torch.autograd.gradcheck(lambda own: loss(own, targets), student)
+
+
+@pytest.mark.parametrize("settings", [KL, L1, L2, BRIER])
 def test_nothing_is_left_to_learn_of_who_says_the_same(settings):
     assert float(learnt(settings, student=TEACHER)) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_members_do_not_matter_but_to_fedet():
     other = spoken(M, N, C, seed=9)
-    for settings, matters in ((KL, False), (L1, False), (FEDET, True), (SHARP, False)):
+    for settings, matters in ((KL, False), (L1, False), (L2, False), (FEDET, True), (SHARP, False)):
         assert (learnt(settings) != learnt(settings, members=other)) == matters
 
 

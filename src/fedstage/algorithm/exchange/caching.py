@@ -1,0 +1,52 @@
+"""Labels of public samples that are kept over rounds (SCARLET, Azuma et al. 2026).
+
+The samples of a round follow from the seed, and so does the cache: server and clients know for
+which samples there are labels, and nothing is sent to say so. With D = `duration`, a label of round
+s serves the rounds before s + D; then clients are asked anew. The new label is kept (`renewed`), or
+serves once and leaves no entry, so that the sample is kept again when it is used next
+(`forgotten`): so does the released code. There a label of s + D itself is asked for and then not
+taken, by a bound that one place has and another has not; here it is taken.
+"""
+
+import torch
+
+from fedstage.algorithm.exchange.public_samples import samples_of
+from fedstage.settings.lines import Line
+from fedstage.settings.local_training import Digest, LabelCache
+
+
+def cache_of(line: Line) -> LabelCache:
+    """Return the settings of a line's cache."""
+    assert isinstance(line.local, Digest), "only clients that exchange logits keep labels"
+    assert line.local.cache is not None, "this line keeps none"
+    return line.local.cache
+
+
+def after_round(line: Line, count: int, round: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the samples (int64) that clients are asked for in a round, of `count`, and the cache.
+
+    That is the round in which the kept label of each sample was made, int64 [count]; 0 for none.
+    """
+    settings, made = cache_of(line), torch.zeros(count, dtype=torch.int64)
+    asked = torch.empty(0, dtype=torch.int64)
+    for past in range(1, round + 1):
+        drawn = samples_of(line, count, past)
+        used = torch.arange(count) if drawn is None else drawn
+        known = made[used]
+        serves = (known > 0) & (past < known + settings.duration)
+        asked, known = used[~serves], known[~serves]
+        gone = (known > 0) & (settings.expired == "forgotten")
+        made[asked] = torch.where(gone, 0, past)
+    return asked, made
+
+
+def labels_sent(line: Line, count: int, round: int, since: int | None) -> int:
+    """Return how many labels a participant of a round gets, that took part `since` rounds before.
+
+    They are all that it lacks to have the cache of the last round, and those that serve once.
+    """
+    if round == 1:
+        return 0
+    asked, made = after_round(line, count, round - 1)
+    last = 1 if since is None else round - since  # it got those of the rounds before then
+    return int((made >= last).sum()) + int((made[asked] == 0).sum())

@@ -1,0 +1,88 @@
+"""FedGKD (Yao et al. 2023): a client keeps what the last global models know.
+
+A client that starts from w*_b minimises, with the last M = `models` global models up to w*_b,
+
+    L = CE + (gamma / 2) D( f(x; w_bar), f(x; w) )     w_bar = (1/M) sum_j w*_{b-j}         (`mean`)
+    L = CE + (gamma / 2) sum_j lambda_j D( f(x; w*_{b-j}), f(x; w) )                        (`vote`)
+        lambda = softmax( -loss_j / T_v ), loss_j on the server's validation set
+    D = T^2 mean KL( sigma_T(teacher), sigma_T(student) ), gradient only through the student
+
+The mean is that of weights, not of outputs. In the first M rounds there are fewer models, and in
+the first round there is none: the initial model has learnt nothing, and the term is off, as
+released. Teachers are frozen and speak with their own, or mean, running statistics. The squared
+difference of logits (`mse`) is an option of the released code. That code's path for votes takes
+the divergences without gradients, so that they change nothing; here they have them, as published.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.local_trainers import Task
+from fedstage.algorithm.local_trainers.fedavg import (
+    gradient_term,
+    next_state,
+    payload,
+    prepare,
+    scales,
+    sent_down,
+)
+from fedstage.models.loading import frozen
+from fedstage.settings.local_training import FedGkd
+from fedstage.training.divergence import mean_divergence
+from fedstage.training.passes import ModelLoss, forward
+from fedstage.weights import Tensors, Weights
+
+__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
+
+
+def objective(settings: FedGkd, task: Task) -> ModelLoss | None:
+    """Return L; None for gamma = 0 or a first round, which is FedAvg bit for bit."""
+    if settings.gamma == 0 or not task.history:
+        return None
+    voting = settings.teacher == "vote"
+    weights = task.history if voting else [mean_weights(task.history)]
+    teachers = [_filled(task.model, one) for one in weights]
+    shares = votes(task.losses, settings.vote_temperature) if voting else [1.0]
+
+    def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            said = [forward(teacher, pixels, task.numerics) for teacher in teachers]
+        logits = forward(model, pixels, task.numerics)
+        loss = task.loss(logits, labels)
+        for share, known in zip(shares, said, strict=True):
+            loss = loss + settings.gamma / 2 * share * distance(settings, known, logits)
+        return loss
+
+    return of_model
+
+
+def distance(settings: FedGkd, known: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Return D of a teacher's and a student's logits, both [b, classes]."""
+    if settings.distance == "mse":
+        return nn.functional.mse_loss(logits, known)
+    t = settings.temperature
+    return t**2 * mean_divergence(known / t, logits / t)
+
+
+def votes(losses: Sequence[float], temperature: float) -> list[float]:
+    """Return lambda of models with these losses."""
+    scaled = -torch.tensor(losses, dtype=torch.float64) / temperature
+    return [float(share) for share in scaled.softmax(0)]
+
+
+def mean_weights(models: Sequence[Tensors]) -> Weights:
+    """Return the mean of models, summed in float64; numbers of batches are rounded."""
+    mean: Weights = {}
+    for name, like in models[0].items():
+        total = torch.stack([model[name].double() for model in models]).mean(0)
+        mean[name] = (total if like.is_floating_point() else total.round()).to(like.dtype)
+    return mean
+
+
+def _filled(model: nn.Module, weights: Tensors) -> nn.Module:
+    """Return a frozen model with these weights."""
+    teacher = frozen(model)
+    teacher.load_state_dict(weights)
+    return teacher

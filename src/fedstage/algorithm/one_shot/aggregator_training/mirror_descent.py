@@ -1,0 +1,128 @@
+"""FedBoost (Hamer, Mohri and Suresh 2020): weights of an ensemble, learnt with few members a round.
+
+    client i    members k of S_i, each with probability g_k;   a~_k = a_k / g_k for k in S_i, else 0
+                L_i = -mean log sum_k a~_k p_k(y | x),   over all of its samples
+    server      a_k <- a_k exp(-eta d_k) / Z,   d = sum_i q_i dL_i / da
+
+with q_i by the clients' samples. a~ and the derivatives are unbiased; with all members in every S_i
+this is exponentiated gradient. The paper draws members independently, about as many as it wants,
+perhaps none; here they are exactly so many, drawn systematically, which has the same g. How g
+follows from a is open: equal, or in proportion to a, but no less than a share of what is equal,
+since a member of weight above 0 must have a chance. Its agnostic loss, of the worst mixture of
+clients, is not here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import exp
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregator_training import Sampled, Samples, Task, Trained
+from fedstage.algorithm.one_shot.aggregator_training.participants import participants
+from fedstage.algorithm.one_shot.aggregator_training.stopping import Progress, follow
+from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import MirrorDescent
+
+LOGARITHMS = (-700.0, 700.0)
+HALVINGS = 64  # of them, to the precision of float64
+
+
+def train(settings: MirrorDescent, task: Task) -> Trained:
+    """Train for at most `settings.rounds` rounds."""
+    sampled: list[Sampled] = []
+    trained = follow(_rounds(settings, task, sampled), settings, task, settings.rounds)
+    rounds = [
+        replace(one, sampled=travelled)
+        for one, travelled in zip(trained.rounds, sampled, strict=True)
+    ]
+    return replace(trained, rounds=rounds)
+
+
+def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iterator[Progress]:
+    """Yield after each round, whose members `sampled` is told before."""
+    clients = sorted(task.samples)
+    held = {client: {client} for client in clients}
+    start = task.start["weights"]
+    log_weights = start.double().log()
+    for round in range(1, settings.rounds + 1):
+        chances = inclusion(settings, log_weights.exp().cpu())
+        chosen = participants(settings, clients, round, task.seed)
+        drawn = {
+            client: draw(
+                chances, torch_generator(task.seed, "aggregator", round, client, "members")
+            )
+            for client in chosen
+        }
+        sampled.append(_fetch(task, drawn, held))
+        losses, slopes = zip(
+            *(
+                _slope(log_weights, chances, drawn[client], task.samples[client])
+                for client in chosen
+            ),
+            strict=True,
+        )
+        sizes = [
+            len(task.samples[client]) if settings.weights == "samples" else 1 for client in chosen
+        ]
+        shares = torch.tensor(sizes, dtype=torch.float64, device=start.device) / sum(sizes)
+        moved = log_weights - settings.learning_rate * (shares @ torch.stack(slopes))
+        log_weights = moved.log_softmax(0)
+        after = {"weights": log_weights.exp().to(start.dtype)}
+        yield after, len(chosen), shares @ torch.stack(losses)
+
+
+def inclusion(settings: MirrorDescent, weights: torch.Tensor) -> torch.Tensor:
+    """Return g [M], float64, each at most 1 and in all `settings.predictors`."""
+    members = len(weights)
+    count = settings.predictors or members
+    equal = torch.full_like(weights, count / members)
+    if settings.sampling == "uniform" or count == members:
+        return equal
+    lowest, highest = LOGARITHMS  # of c in g_k = min(1, max(c a_k, least))
+    for _ in range(HALVINGS):
+        middle = (lowest + highest) / 2
+        chances = (weights * exp(middle)).clamp(settings.least * count / members, 1.0)
+        lowest, highest = (middle, highest) if chances.sum() < count else (lowest, middle)
+    return chances
+
+
+def draw(chances: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the positions that are drawn, each with its chance, by systematic sampling.
+
+    In a random order the chances lie side by side on a line, on which every whole number, moved by
+    one uniform number, draws whom it falls on. So as many are drawn as the chances add up to.
+    """
+    order = torch.randperm(len(chances), generator=generator)
+    ends = chances[order].cumsum(0)
+    ends[-1] = ends[-1].round()  # up to rounding it is whole
+    offset = torch.rand((), dtype=torch.float64, generator=generator)
+    passed = (ends.clamp(max=float(ends[-1])) - offset).ceil()
+    before = torch.cat([passed.new_zeros(1), passed[:-1]])
+    return order[passed > before].sort().values
+
+
+def _slope(
+    log_weights: torch.Tensor, chances: torch.Tensor, drawn: torch.Tensor, samples: Samples
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a client's loss and its derivatives by a [M], 0 for members that it does not have."""
+    drawn = drawn.to(log_weights.device)
+    labels = samples.labels[None, :, None].expand(len(drawn), -1, 1)
+    said = samples.logits[drawn].double().log_softmax(2).gather(2, labels).squeeze(2)
+    log_chances = chances.to(log_weights.device)[drawn].log()
+    mixed = (said + (log_weights[drawn] - log_chances)[:, None]).logsumexp(0)
+    slope = torch.zeros_like(log_weights)
+    slope[drawn] = -(said - log_chances[:, None] - mixed).exp().mean(1)
+    return -mixed.mean(), slope
+
+
+def _fetch(task: Task, drawn: dict[int, torch.Tensor], held: dict[int, set[int]]) -> Sampled:
+    """Return what participants fetch, which they hold from then on."""
+    fetched: dict[int, int] = {}
+    for client, positions in drawn.items():
+        for position in positions.tolist():
+            owner = task.members[position]
+            if owner not in held[client]:
+                held[client].add(owner)
+                fetched[position] = fetched.get(position, 0) + 1
+    return Sampled(fetched, sum(map(len, drawn.values())))

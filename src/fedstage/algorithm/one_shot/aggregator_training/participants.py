@@ -1,0 +1,13 @@
+"""Who takes part in a round of an aggregator's training."""
+
+from fedstage.randomness import numpy_generator
+from fedstage.settings.aggregators import FederatedRounds, MirrorDescent
+
+
+def participants(
+    settings: FederatedRounds | MirrorDescent, clients: list[int], round: int, seed: int
+) -> list[int]:
+    """Return the participants of a round, in order; all clients if there are too few."""
+    number = min(settings.participants or len(clients), len(clients))
+    generator = numpy_generator(seed, "aggregator", round, "participants")
+    return sorted(generator.choice(clients, number, replace=False).tolist())

@@ -1,0 +1,91 @@
+"""Selections: which clients' models a one-shot ensemble has (Guha et al. 2019).
+
+A selection is a module with the function `choose`, found by the name of its settings. What it goes
+by is known only when models are trained, so that the aggregator's job chooses.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregator_training import Samples
+from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.errors import FedstageError
+from fedstage.plan.one_shot_sharing import members
+from fedstage.randomness import torch_generator
+from fedstage.settings.base import implementation
+from fedstage.settings.one_shot import OneShotLine
+
+Counts = Mapping[int, Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Clients that may be chosen, and what they report.
+
+    `samples` are how many each has trained on. `accuracies`, from 0 to 1, are those of each
+    client's model on its own validation samples; clients without such samples have none.
+    """
+
+    clients: list[int]
+    samples: Mapping[int, int]
+    accuracies: Mapping[int, float]
+
+
+class SelectionModule(Protocol):
+    """The function of a selection's module."""
+
+    def choose(
+        self, settings: Any, candidates: Candidates, generator: torch.Generator
+    ) -> list[int]:
+        """Return at most `settings.count` clients, in any order."""
+
+
+def chosen_members(
+    line: OneShotLine,
+    counts: Counts,
+    validation: Mapping[int, Samples],
+    info: Mapping[str, Any],
+) -> list[int]:
+    """Return the clients of the ensemble in ascending order; all of them without a selection.
+
+    Parameters
+    ----------
+    counts
+        By client, how many samples of each class it has trained on.
+    validation
+        By client, its own validation samples, with the logits of all clients' models.
+
+    Raises
+    ------
+    FedstageError
+        If no client has what the selection demands.
+    """
+    everyone = members(line)
+    if line.members is None:
+        return everyone
+    module = cast(SelectionModule, implementation(line.members))
+    sizes, accuracies = _sizes(everyone, counts), _accuracies(everyone, validation, info)
+    known = Candidates(everyone, sizes, accuracies)
+    generator = torch_generator(line.seed, "aggregator", "members")
+    if not (chosen := sorted(module.choose(line.members, known, generator))):
+        demands = line.members.model_dump(exclude={"name", "count"})
+        raise FedstageError(f"members = {line.members.name}: no client has {demands}; demand less")
+    return chosen
+
+
+def _sizes(clients: list[int], counts: Counts) -> dict[int, int]:
+    return {client: sum(counts.get(client, {}).values()) for client in clients}
+
+
+def _accuracies(
+    clients: list[int], validation: Mapping[int, Samples], info: Mapping[str, Any]
+) -> dict[int, float]:
+    """Return the accuracy of each client's model on the client's own samples."""
+    accuracies = {}
+    for client, own in validation.items():
+        said = of_classes(own.logits[clients.index(client)], info)
+        accuracies[client] = float((said.argmax(1) == own.labels).double().mean())
+    return accuracies

@@ -1,0 +1,44 @@
+"""Which clients' models a one-shot ensemble has (Guha et al. 2019)."""
+
+from typing import ClassVar, Literal
+
+from fedstage.settings.base import ByName, Choice, Fraction, Positive
+
+
+class Selection(Choice):
+    """A choice of `count` clients, whose models are the ensemble's; the others send none.
+
+    A selection that is `judged` reads the clients' validation samples.
+    """
+
+    room: ClassVar[str] = "algorithm.one_shot.selections"
+    judged: ClassVar[bool] = False
+    count: Positive
+
+
+class RandomMembers(Selection):
+    """Clients drawn at random; those of a smaller count are among those of a larger."""
+
+    name: Literal["random"]
+
+
+class BestMembers(Selection):
+    """The clients whose models are the most accurate on their own validation samples.
+
+    Only those whose accuracy, from 0 to 1, is `at_least` so high are chosen.
+    """
+
+    judged: ClassVar[bool] = True
+    name: Literal["best"]
+    by: Literal["validation"] = "validation"
+    at_least: Fraction = 0.0
+
+
+class LargestMembers(Selection):
+    """The clients with most training samples, of those with at least `samples`."""
+
+    name: Literal["largest"]
+    samples: Positive = 1
+
+
+Members = ByName[RandomMembers | BestMembers | LargestMembers]

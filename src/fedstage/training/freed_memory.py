@@ -1,0 +1,30 @@
+"""Memory that tensors have freed: kept during a job, given back after it.
+
+By default glibc returns large blocks to the system as soon as they are free, and a training step
+allocates the same blocks again: thousands of page faults a step, a fifth of the time of a ResNet-20
+in bf16. But a block that is free is not taken for a tensor of its very size, because tensors are
+aligned; so what has freed a whole model gives it back. With other C libraries, which have neither
+function, nothing is done.
+"""
+
+import ctypes
+
+#: Parameters of mallopt, as glibc's malloc.h numbers them.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_LARGEST_THRESHOLD = 32 * 1024**2  # the largest that glibc accepts for mmap
+_NEVER = 2**31 - 1
+
+
+def keep_freed() -> None:
+    """Let this process and its forks keep free memory, to be used again."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_MMAP_THRESHOLD, _LARGEST_THRESHOLD)
+        libc.mallopt(_TRIM_THRESHOLD, _NEVER)
+
+
+def give_back() -> None:
+    """Return free memory to the system."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)

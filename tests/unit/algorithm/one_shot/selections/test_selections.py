@@ -1,0 +1,114 @@
+"""Which clients' models an ensemble has."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from fedstage.algorithm.one_shot.aggregator_training import Samples
+from fedstage.algorithm.one_shot.selections import chosen_members
+from fedstage.errors import FedstageError
+from fedstage.settings.one_shot import OneShotLine
+
+CLIENTS = 6
+COUNTS = {0: {0: 5}, 1: {0: 9, 1: 3}, 2: {1: 4}, 3: {0: 12}, 4: {1: 1}}  # the last has none
+#: Of each client's own four samples its model is right about so many; client 1 has none.
+RIGHT = {0: 2, 2: 4, 3: 2, 4: 0, 5: 3}
+
+INFO = {"classes": 2}
+
+
+def line(**changes):
+    return OneShotLine.model_validate(
+        {
+            "data": "digits", "clients": CLIENTS, "partition": "iid", "model": "cnn_small",
+            "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "validation": 0.1,
+            "seed": 0,
+        }
+        | changes
+    )  # fmt: skip
+
+
+def held_out(left=range(CLIENTS)):
+    """Labels are 1; every other model than the client's own is right about all."""
+    samples = {}
+    for client in left:
+        if client in RIGHT:
+            logits = torch.tensor([-1.0, 1.0]).repeat(len(left), 4, 1)
+            logits[list(left).index(client), RIGHT[client] :] *= -1
+            samples[client] = Samples(logits, torch.ones(4, dtype=torch.int64))
+    return samples
+
+
+def chosen(members, **changes):
+    own = line(members=members, **changes)
+    left = held_out([i for i in range(6) if i not in own.forget])
+    return chosen_members(own, COUNTS, left, INFO)
+
+
+def test_without_a_selection_all_are_members():
+    assert chosen(None) == list(range(CLIENTS))
+    assert chosen(None, forget=[2]) == [0, 1, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", ["random", "largest"])
+def test_as_many_as_there_are_is_all(kind):
+    least = {"samples": 1} if kind == "largest" else {}
+    forget = [5] if kind == "largest" else []  # which has no sample
+    members = {kind: {"count": CLIENTS - len(forget), **least}}
+    assert chosen(members, forget=forget) == chosen(None, forget=forget)
+
+
+def test_the_best_are_those_with_the_highest_accuracy_on_their_own_samples():
+    assert chosen({"best": {"count": 1}}) == [2]
+    assert chosen({"best": {"count": 2}}) == [2, 5]
+    assert chosen({"best": {"count": 3}}) == [0, 2, 5]  # of equals the first
+    assert chosen({"best": {"count": 2}}, forget=[0, 2]) == [3, 5]
+
+
+def test_who_is_below_the_baseline_or_has_no_samples_reports_nothing():
+    assert chosen({"best": {"count": 6}}) == [0, 2, 3, 4, 5]
+    assert chosen({"best": {"count": 6, "at_least": 0.5}}) == [0, 2, 3, 5]
+    assert chosen({"best": {"count": 6, "at_least": 0.75}}) == [2, 5]
+
+
+def test_the_largest_are_those_with_most_training_samples():
+    assert chosen({"largest": {"count": 2}}) == [1, 3]
+    assert chosen({"largest": {"count": 6}}) == [0, 1, 2, 3, 4]
+    assert chosen({"largest": {"count": 6, "samples": 5}}) == [0, 1, 3]
+
+
+def test_of_clients_of_a_size_the_first_are_chosen():
+    same = {client: {0: 7} for client in range(CLIENTS)}
+    assert chosen_members(line(members={"largest": {"count": 2}}), same, {}, INFO) == [0, 1]
+
+
+def test_random_members_are_of_the_seed_and_more_of_them_contain_fewer():
+    drawn = [chosen({"random": {"count": count}}) for count in range(1, 7)]
+    assert [len(one) for one in drawn] == [1, 2, 3, 4, 5, 6]
+    assert all(set(few) < set(more) for few, more in pairwise(drawn))
+    assert chosen({"random": {"count": 3}}) == drawn[2]
+    others = [tuple(chosen({"random": {"count": 3}}, seed=seed)) for seed in range(1, 9)]
+    assert len(set(others)) > 3
+
+
+def test_a_forgotten_random_member_is_replaced_by_another():
+    before = chosen({"random": {"count": 3}})
+    after = chosen({"random": {"count": 3}}, forget=[before[0]])
+    assert set(before[1:]) < set(after)
+    assert before[0] not in after
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"best": {"count": 2, "at_least": 0.999}}, "'at_least': 0.999"),
+        ({"largest": {"count": 2, "samples": 99}}, "'samples': 99"),
+    ],
+)
+def test_an_ensemble_of_nobody_is_refused_in_one_line(members, told):
+    own = line(members=members)
+    poor = {client: samples for client, samples in held_out().items() if client != 2}
+    with pytest.raises(FedstageError, match=told) as caught:
+        chosen_members(own, COUNTS, poor, INFO)
+    assert "\n" not in str(caught.value)

@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 import pytest
 import torch
 from reference.drawing import Drawn
+from reference.fedov import fedov
 from reference.scaffold import scaffold
 from reference_calls import EXCHANGING, FEDERATED, SPLITTING, STUDENTS, ensemble, rounds
 from reference_runs import (
@@ -29,6 +30,7 @@ from reference_runs import (
     networks_of,
 )
 
+from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
@@ -175,6 +177,40 @@ def test_one_shot_ensembles_are_the_same(made, method):
     for one, other in zip(mine, theirs.values(), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=CLOSE)
     (run,) = made.runs("exact", method)
+    assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
+
+
+def destroyed(line):
+    """Return a function of a client's step and images that gives what the package has drawn."""
+    generators = {}
+
+    def draws(client, step, images):
+        key = (line.seed, "local_model", client, "outliers")
+        generator = generators.setdefault(client, torch_generator(*key))
+        made = outliers(line.unknown.outliers, images, generator)
+        share = float(torch.rand((), generator=generator))
+        return made, share, torch.randperm(len(images), generator=generator)
+
+    return draws
+
+
+def test_clients_that_learn_what_they_do_not_know_are_the_same(made):
+    line = made.line("fedov")
+    world, own = made.recorded(line), line.unknown
+    models, predicted = fedov(
+        world,
+        destroyed(line),
+        epochs=line.client.epochs,
+        rate=line.client.learning_rate,
+        steps=own.attack.steps,
+        step=own.attack.step / float(world.deviation),
+        second=own.second,
+        mixed=own.mixed,
+    )
+    paths = one_shot_artefacts.local_models(local_line(line))
+    for model, path in zip(models, paths, strict=True):
+        assert largest_difference(model, made.tensors(path)) <= CLOSE
+    (run,) = made.runs("exact", "fedov")
     assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
 
 

@@ -132,6 +132,23 @@ def test_seven_rules_train_each_client_once(configured):
     assert run.jobs["local_training"] == run.jobs["aggregation"] == 0
 
 
+def test_whoever_votes_and_with_which_weight_the_clients_are_the_same(configured):
+    few = {"random": {"count": 2}, "best": {"count": 2}, "largest": {"count": 2}}
+    votes = {name: rule("averaging", members={name: own}) for name, own in few.items()}
+    simplex = {"aggregator": "simplex", "aggregator_training": {"mirror_descent": {"rounds": 2}}}
+    votes["fedboost"] = ONE_SHOT | simplex
+    run = configured(SEVEN | votes).plan()
+    assert run.jobs["local_model"] == CLIENTS
+    assert run.jobs["aggregator"] == len(SEVEN) + len(votes)
+    # Clients that learn an unknown class are other clients, from other initial weights; whatever
+    # votes, they are the same.
+    unknown = ONE_SHOT | {"unknown": {}}
+    knowing = {"fedov": unknown | {"aggregator": "least_unknown"}, "plain": unknown}
+    run = configured(SEVEN | votes | knowing).plan()
+    assert run.jobs["local_model"] == 2 * CLIENTS
+    assert run.jobs["initial_model"] == 2
+
+
 def test_rivals_on_all_samples_train_as_many_clients_again(configured):
     whole = {"fedens": rule("averaging", local_fraction=1.0)}
     run = configured(SEVEN | whole).plan()

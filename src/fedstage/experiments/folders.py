@@ -11,6 +11,7 @@ from fedstage.plan.one_shot_sharing import (
     generates,
     local_line,
     quantised_line,
+    started_models,
     teaching,
     unquantised,
 )
@@ -56,8 +57,11 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     pictured |= {training_generators(line) for line in one_shot if clients_generate(line)}
     initial = {
         Initial(line.data, model, line.seed)
-        for line in every
+        for line in federated
         for model in (line.model, *line.architectures)
+    }
+    initial |= {
+        Initial(line.data, one, line.seed) for line in local for one in started_models(line)
     }
     initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
     return {

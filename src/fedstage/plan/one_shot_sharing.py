@@ -36,6 +36,7 @@ _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 #: Fields of local lines that federated lines lack, or that have another meaning there.
 _OF_CLIENTS = (
     "aggregator_fraction", "initialisation", "architectures", "quantisation", "pooled", "on_core",
+    "unknown",
 )  # fmt: skip
 
 
@@ -66,6 +67,7 @@ def alone(
         shared["aggregator_fraction"] = _left_out(own)
         shared["initialisation"] = own.initialisation
         shared["quantisation"] = own.quantisation
+        shared["unknown"] = own.unknown
     return LocalLine.model_construct(**shared, pooled=pooled, on_core=on_core)
 
 
@@ -84,7 +86,7 @@ def local_line(line: OneShotLine) -> LocalLine:
 
     Clients that train on all their samples share models with a line without aggregator samples.
     """
-    models = _shortest_cycle([client_model(line, client) for client in range(line.clients)])
+    models = _shortest_cycle([_dealt(line, client) for client in range(line.clients)])
     alone = LocalLine.model_fields.keys() - {"pooled", "on_core"}
     shared = {name: getattr(line, name) for name in alone}
     shared |= {
@@ -111,7 +113,22 @@ def quantised_line(line: OneShotLine) -> LocalLine:
 
 
 def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
-    """Return the architecture of a client; architectures are dealt out in turn."""
+    """Return the architecture of a client, with the outputs that its training needs."""
+    model = _dealt(line, client)
+    if line.unknown is None:
+        return model
+    return model.model_copy(update={"more_outputs": line.unknown.more_outputs})
+
+
+def started_models(line: LocalLine) -> set[Model]:
+    """Return the architectures of all models that a line trains."""
+    if line.pooled or line.on_core:
+        return {line.model}
+    return {client_model(line, client) for client in range(line.clients)}
+
+
+def _dealt(line: LocalLine | OneShotLine, client: int) -> Model:
+    """Return the architecture as settings have it; several are dealt out in turn."""
     models = line.architectures
     return models[client % len(models)] if models else line.model
 

@@ -43,6 +43,7 @@ CHOICES = frozenset(
         "loss",
         "aggregator",
         "members",
+        "outliers",
         "aggregator_training",
         "generator",
         "distillation",

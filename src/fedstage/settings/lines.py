@@ -29,6 +29,7 @@ from fedstage.settings.samples import check_clients, check_parts, check_public, 
 from fedstage.settings.server import Server, needs_validation
 from fedstage.settings.teaching import OF_ROUNDS, changed, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
+from fedstage.settings.unknown import Unknown
 
 
 class Line(Groups):
@@ -62,6 +63,12 @@ class Line(Groups):
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
+        for model in models_of(self):
+            if model.more_outputs:
+                yield (
+                    f"model.more_outputs = {model.more_outputs}: only for clients of one shot, "
+                    "whose votes may read them"
+                )
         if self.client.batches == "continued" and self.participants != self.clients:
             yield (
                 f"participants = {self.participants}: must be clients = {self.clients} with "
@@ -108,24 +115,14 @@ class Line(Groups):
                 f"numerics.compile = true: not with local = {self.local.name}, whose loss is "
                 "its own and has no compiled code"
             )
-        if self.local.history:
-            yield from self._check_history(f"local = {self.local.name}")
+        statistics = self.aggregation.batch_norm != "local" or not any(
+            map(has_batch_norm, models_of(self))
+        )
+        yield from self.local.check_history(statistics, self.data.server_validation)
         if self.local.exchanges == "logits":
             yield from self._check_exchange_of_logits()
         if self.local.exchanges == "features":
             yield from self._check_exchange_of_features()
-
-    def _check_history(self, where: str) -> Iterator[str]:
-        """Yield what does not go with clients that learn from the last global models."""
-        if self.aggregation.batch_norm == "local" and any(map(has_batch_norm, models_of(self))):
-            yield (
-                f"{where}: not with aggregation.batch_norm = local, by which global models, which "
-                "teach, have no statistics"
-            )
-        if self.local.judged and not self.data.server_validation:
-            yield (
-                f"data.server_validation = 0: {where} with teacher = vote needs at least 1 sample"
-            )
 
     def _check_staleness(self, where: str) -> Iterator[str]:
         """Yield what does not go with participants that start from older models."""
@@ -279,9 +276,13 @@ class LocalLine(Settings):
     aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
     `initialisation` = ``own`` client n starts from the initial model of group n; with a `start` all
     start from the final model of another line. `quantisation` affects scoring, not training.
+    Clients may learn an `unknown` class.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"quantisation": "models.int8"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "quantisation": "models.int8",
+        "unknown": "algorithm.one_shot.unknown_class",
+    }
     data: Data
     clients: Positive
     partition: Partition
@@ -295,6 +296,7 @@ class LocalLine(Settings):
     initialisation: Literal["common", "own"] = "common"
     start: WeightsFile | None = None
     quantisation: Quantisation = NotQuantised(name="none")
+    unknown: Unknown | None = None
     client: Client
     numerics: Numerics = Numerics()
     seed: Seed

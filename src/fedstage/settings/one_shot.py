@@ -9,6 +9,7 @@ from fedstage.settings.aggregators import (
     Aggregator,
     AggregatorTraining,
     Averaging,
+    LeastUnknown,
 )
 from fedstage.settings.base import (
     Count,
@@ -32,6 +33,7 @@ from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import BETWEEN_STEPS, LABELLED, OF_ROUNDS, changed, check_labels
 from fedstage.settings.transfers import OneShotTransfer
+from fedstage.settings.unknown import Unknown, check_unknown
 
 
 class OneShot(Settings):
@@ -39,6 +41,7 @@ class OneShot(Settings):
 
     `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
     others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
+    Clients may learn an `unknown` class, with one more output than classes.
     The ensemble has the models of all clients, or of chosen `members`.
     With a `quantisation` the aggregated models are quantised. Models and data of the clients in
     `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
@@ -46,10 +49,14 @@ class OneShot(Settings):
     A `generator` makes the images of `public` = generated.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"quantisation": "models.int8"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "quantisation": "models.int8",
+        "unknown": "algorithm.one_shot.unknown_class",
+    }
     aggregator_fraction: Fraction = 0.0
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"
+    unknown: Unknown | None = None
     quantisation: Quantisation = NotQuantised(name="none")
     members: Members | None = None
     aggregator: Aggregator = Averaging(name="averaging")
@@ -101,6 +108,17 @@ class OneShotLine(OneShot):
             )
         if len(set(self.forget)) == self.clients:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
+        if self.unknown is not None:
+            of_clients = self.architectures or (self.model,)
+            parts = (self.data, of_clients, self.client, self.numerics)
+            yield from check_unknown(self.unknown, *parts)
+            if self.start is not None:
+                yield (
+                    f"start = {self.start!r}: not with unknown, for which models have one more "
+                    "output than what they start from"
+                )
+        if self.aggregator.name == "least_unknown":
+            yield from self._check_least_unknown(self.aggregator)
         if self.members is not None:
             yield from self._check_members(self.members)
         if self.aggregator.fitted:
@@ -114,6 +132,14 @@ class OneShotLine(OneShot):
             yield from self._check_synthesis(self.generator)
         if self.distillation is not None:
             yield from self._check_distillation(self.distillation)
+
+    def _check_least_unknown(self, rule: LeastUnknown) -> Iterator[str]:
+        if self.unknown is None:
+            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
+        left = self.clients - len(set(self.forget))
+        most = left if self.members is None else min(left, self.members.count)
+        if (rule.voters or 1) > most:
+            yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
         left = self.clients - len(set(self.forget))
@@ -154,6 +180,9 @@ class OneShotLine(OneShot):
         if self.server is None:
             yield "server = null: distillation needs the server's settings"
             return
+        student = self.student or self.model
+        if student.more_outputs:
+            yield f"student.more_outputs = {student.more_outputs}: only for models of clients"
         yield from check_public(self.data, self.public, self.core, self.generator)
         if self.generator is not None and self.public.name != "generated":
             yield (

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.plan.one_shot_sharing import members
@@ -41,8 +42,10 @@ def distilled_model(
     if aggregator is not None:
         parameters, notes = load_tensors(aggregator)
         learnt_from = notes["members"]
-        ensemble = of_chosen(settings, learnt_from, stack_logits(logits or [], device))
+        stacked = stack_logits(logits or [], device)
+        ensemble = of_chosen(settings, learnt_from, stacked, dataset_info)
         teacher = predict(settings.aggregator, parameters, ensemble, images, dataset_info)
+        ensemble = of_classes(ensemble, dataset_info)
     else:
         assert labels is not None, "checked by OneShotLine: without an ensemble labels teach"
         teacher, ensemble, learnt_from = labels, labels.new_empty(0, len(labels)), members(settings)

@@ -75,7 +75,8 @@ def one_shot_evaluation(
         assert aggregator is not None, "the graph gives both where there is no student"
         assert snapshots is not None, "the graph gives both where there is no student"
         last, notes = load_tensors(aggregator)
-        ensemble = of_chosen(settings, notes["members"], stack_logits(logits or [], device))
+        stacked = stack_logits(logits or [], device)
+        ensemble = of_chosen(settings, notes["members"], stacked, dataset_info)
 
         def predictions(parameters: Weights) -> torch.Tensor:
             return predict(settings.aggregator, parameters, ensemble, images, dataset_info)

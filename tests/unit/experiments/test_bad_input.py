@@ -248,6 +248,43 @@ ONE_SHOT_FAULTS = {
     "members judged without validation data": one_shot(
         {"members": {"best": {"count": 3}}, "validation": 0.0}, "validation = 0", "members = best"
     ),
+    "a vote by what is unknown without": one_shot(
+        {"aggregator": "least_unknown"}, "unknown = null", "aggregator = least_unknown"
+    ),
+    "more voters than members": one_shot(
+        {"aggregator": {"least_unknown": {"voters": 4}}, "unknown": {}}
+        | {"members": {"random": {"count": 3}}},
+        "aggregator.voters = 4",
+        "at most 3",
+    ),
+    "unknown source of outliers": one_shot(
+        {"unknown": {"outliers": "mixup"}}, "outliers = 'mixup'", "'corruptions', 'noise'"
+    ),
+    "an attack on no outliers": one_shot(
+        {"unknown": {"outliers": None}}, "attack: needs outliers", "set attack to null"
+    ),
+    "destroyed images of features": one_shot(
+        {"unknown": {}, "data": "heart_disease", "model": "mlp", "server": None},
+        "unknown.outliers = 'corruptions'",
+        "made from images",
+        "features",
+    ),
+    "an unknown class beside one output": one_shot(
+        {"unknown": {"outliers": "noise"}, "data": "heart_disease", "server": None}
+        | {"model": {"logistic_regression": {"outputs": 1}}},
+        "outputs = 1: not with unknown",
+    ),
+    "an unknown class by a focal loss": one_shot(
+        {"unknown": {}, "client": {"loss": "focal"}}, "client.loss = 'focal'", "cross_entropy"
+    ),
+    "an unknown class in compiled code": one_shot(
+        {"unknown": {}, "numerics": {"compile": True}}, "numerics.compile = true: not with unknown"
+    ),
+    "a student with more outputs": one_shot(
+        {"distillation": "kl", "student": {"cnn_small": {"more_outputs": 1}}},
+        "student.more_outputs = 1",
+        "only for models of clients",
+    ),
     "unknown transfer": one_shot(
         {"distillation": "mse"}, "distillation = 'mse'", "'l1', 'l2', 'fedet'"
     ),
@@ -421,6 +458,9 @@ START_FAULTS = {
         "tutor", "start tutor", "start: method = 'own': starts from itself", kd={"start": "own"}
     ),
     "start from an ensemble": started("fedens", "one_shot without distillation", "one model"),
+    "start of models with one more output": started(
+        "tutor", "own", "not with unknown", training="one_shot", rounds=1, unknown={}
+    ),
     "start from clients": started("local_only", "alone or pooled", "must be federated"),
     "start from a choice": started(
         {"method": "tutor", "choose": {"among": {"client.epochs": [1, 2]}}},

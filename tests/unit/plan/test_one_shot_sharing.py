@@ -82,6 +82,7 @@ REACH = {
     "start": ("results/training/a/round_0003/group_0/aggregated.safetensors", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, TRAINED),
     "quantisation": ("int8", FITTED),
+    "unknown": ({"attack": None}, TRAINED),
     "members": ({"random": {"count": 2}}, FITTED),
     "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
     "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),

@@ -12,14 +12,18 @@ from fedstage.results.tables.labels import NOTHING
 
 Times = Mapping[Job, Timed]
 
+#: What is done with logits, and what is taught: from logits, or features of clients' samples.
+_LOGITS = ("logits", "cached_labels")
+_TEACHING = ("distillation", "feature_training", "head_transfer")
+
 #: Columns of a round: their heads, and the stages whose jobs are added up.
 _PARTS = {
     "training": ("Training", ("local_training",)),
     "aggregation": ("Aggregation", ("aggregation",)),
-    "logits": ("Logits", ("logits",)),
-    "distillation": ("Distillation", ("distillation",)),
-    "added": ("Logits and distillation", ("logits", "distillation")),
-    "round": ("Round", ("local_training", "aggregation", "logits", "distillation")),
+    "logits": ("Logits", _LOGITS),
+    "distillation": ("Distillation", _TEACHING),
+    "added": ("Logits and distillation", (*_LOGITS, *_TEACHING)),
+    "round": ("Round", ("local_training", "aggregation", *_LOGITS, *_TEACHING)),
 }
 _DIGITS = 6
 _PARTICIPANT = ("participant", "A participant")

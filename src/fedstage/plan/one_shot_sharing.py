@@ -28,6 +28,7 @@ _NO_ENSEMBLE: dict[str, Any] = {
     "aggregator": Averaging(name="averaging"),
     "aggregator_training": None,
     "members": None,
+    "unknown": None,
 }
 
 #: Settings of clients that matter only in several rounds, at their defaults.

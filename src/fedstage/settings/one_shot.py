@@ -224,6 +224,8 @@ class OneShotLine(OneShot):
             return
         if self.members is not None:
             yield f"members = {self.members.name}: not with {where}, which has the models of all"
+        if self.unknown is not None:
+            yield f"unknown: not with {where}, whose images have known classes"
         for key in changed(self.server, BETWEEN_STEPS):
             yield f"server.{key}: not with {where}, whose student learns beside it"
         if weight := getattr(generator, "batch_norm", 0):

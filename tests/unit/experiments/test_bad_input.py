@@ -350,6 +350,10 @@ ONE_SHOT_FAULTS = {
         },
         "members = random: not with generator = coboosting",
     ),
+    "a generator of classes that are unknown": one_shot(
+        {"generator": "coboosting", "unknown": {}, "server": {"steps": None, "epochs": 2}},
+        "unknown: not with generator = coboosting",
+    ),
     "unknown generator": one_shot({"generator": "gan"}, "generator = 'gan'", "'cvae'"),
     "a student of factors": one_shot(
         {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},

@@ -26,7 +26,7 @@ from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
 from fedstage.settings.server import Server, needs_validation
-from fedstage.settings.teaching import OF_ROUNDS, changed, check_teaching
+from fedstage.settings.teaching import OF_ROUNDS, changed, check_selection, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
 
 
@@ -105,6 +105,8 @@ class Line(Groups):
                 f"numerics.compile = true: not with local = {self.local.name}, whose loss is "
                 "its own and has no compiled code"
             )
+        hears = getattr(self.local, "teacher", None) == "server"
+        yield from check_selection(self.distillation, self.public if hears else None)
         if self.local.history:
             yield from self._check_history(f"local = {self.local.name}")
         if self.local.exchanges == "logits":

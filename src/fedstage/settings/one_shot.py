@@ -28,7 +28,7 @@ from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
 from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import OF_ROUNDS, changed, check_labels
+from fedstage.settings.teaching import OF_ROUNDS, changed, check_labels, check_selection
 from fedstage.settings.transfers import Transfer
 
 
@@ -102,6 +102,7 @@ class OneShotLine(OneShot):
         if self.aggregator.fitted:
             yield from self._check_fit()
         if self.distillation is not None:
+            yield from check_selection(self.distillation, None)
             yield from self._check_distillation()
 
     def _check_members(self, chosen: Members) -> Iterator[str]:

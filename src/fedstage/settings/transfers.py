@@ -1,14 +1,20 @@
 """Losses of students: what they learn from an ensemble on public images."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 
 
 class StudentLoss(Choice):
-    """The loss with which a student learns from an ensemble, of a round or in one shot."""
+    """The loss with which a student learns from an ensemble, of a round or in one shot.
+
+    `selects`: whether what it learns depends on labels and on what it says itself.
+    """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
+    selects: ClassVar[bool] = False
 
 
 class KlTransfer(StudentLoss):
@@ -53,4 +59,17 @@ class EntropyReduction(StudentLoss):
     temperature: Rate = 0.1
 
 
-Transfer = ByName[KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction]
+class FedGemsTransfer(StudentLoss):
+    """Labels and, of samples that the student gets wrong, what is known of them (FedGEMS).
+
+    Of those the labels weigh `epsilon`, and the divergence 1 - `epsilon`.
+    """
+
+    selects: ClassVar[bool] = True
+    name: Literal["fedgems"]
+    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
+
+
+Transfer = ByName[
+    KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction | FedGemsTransfer
+]

@@ -158,7 +158,8 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            if stage in (*OF_ONE_SHOT, *OF_STUDENTS, "cached_labels"):  # no line here keeps labels
+            # No line here keeps or selects labels.
+            if stage in (*OF_ONE_SHOT, *OF_STUDENTS, "cached_labels", "selected_labels"):
                 continue
             if stage not in OF_DISTILLED or line.global_trainer:
                 found[stage, name] = fingerprint(line, stage, package)
@@ -802,7 +803,7 @@ def test_other_rules_carry_the_fingerprint_of_their_stage():
     line = LINES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
     calls = {"local_training", "aggregation", "distillation", "logits"}
-    calls |= {"feature_training", "head_transfer", "cached_labels"}
+    calls |= {"feature_training", "head_transfer", "cached_labels", "selected_labels"}
     assert of_segments == calls
     for stage in set(STAGES) - of_segments:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)

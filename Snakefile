@@ -70,6 +70,7 @@ for target in filterfalse(workflow.is_rule, NAMED):
 
 onstart:
     schedule_greedily()
+    stop_at_bad_data()
     stop_in_a_thread()
     lift_rate_limit()
     hash_inputs_once()

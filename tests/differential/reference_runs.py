@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import yaml
 from reference.network import (
+    CLASSES,
     HeadedNetwork,
     LogisticRegression,
     LowerNetwork,
@@ -25,7 +26,7 @@ from reference.reading import Recorded
 from safetensors.torch import load_file
 
 from fedstage.plan import artefacts, data_files
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import client_model, local_line
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.groups import model_of
 
@@ -94,6 +95,16 @@ RULES = {
     "fens_per_class": one_shot("per_class"),
     "fens_mlp": one_shot({"mlp": {"hidden": 8}}),
 }
+#: So much of each term that it counts. An attack takes signs of gradients, which rounding turns
+#: where they are about 0: so that only the first step is the same.
+TERMS = {"second": 0.7, "mixed": 0.5}
+ATTACK = {"steps": 2, "step": 0.05}
+UNKNOWN = {
+    "fedov": {"unknown": TERMS | {"attack": None}},
+    "fedov_attacked": {
+        "like": "fedov", "unknown": TERMS | {"attack": ATTACK}, "client": {"epochs": 1},
+    },
+}  # fmt: skip
 #: Nothing moves, so that lambda_0, which is no artefact of `fens_mlp`, is one of this.
 STANDING = {"federated": {"rounds": 1, "learning_rate": 1e-30, "server_optimizer": "average"}}
 #: The core trains alone before the first round, on shares in which classes may be missing.
@@ -176,6 +187,7 @@ METHODS = {
     "mlp_before": one_shot({"mlp": {"hidden": 8}}, aggregator_training=STANDING),
     "fedkd": {"server": {"augmentation": "none"}},
     "fedet_os": {},
+    **UNKNOWN,
 }
 EXACT = {
     "data": {"digits": {"test": 500, "held_out": 200}},
@@ -261,7 +273,13 @@ PARTS = {"resnet_lower": LowerNetwork, "resnet_upper": UpperNetwork}
 
 def networks_of(line):
     """Return a function for each group that makes the references' network of its model."""
-    return [network_of(model_of(line, group)) for group in groups_of(line)]
+    return [network_of(model_in(line, group)) for group in groups_of(line)]
+
+
+def model_in(line, group):
+    """Return the architecture of a group, or of the clients of one shot."""
+    one_shot = not hasattr(line, "participants")
+    return client_model(local_line(line), 0) if one_shot else model_of(line, group)
 
 
 def groups_of(line):
@@ -273,9 +291,10 @@ def network_of(model):
         return LogisticRegression
     if model.name in PARTS:
         return partial(PARTS[model.name], model.blocks, model.width, model.norm == "batch")
+    outputs = CLASSES + model.more_outputs
     body, head = partial(SmallNetwork, model.width, model.hidden), model.head
     if head is None:
-        return body
+        return partial(body, outputs)
     return lambda: HeadedNetwork(body(head.hidden), head.hidden, head.width, head.relu)
 
 
@@ -309,7 +328,7 @@ class Made:
         own = line if federated else local_line(line)
         initial = [
             self.folder
-            / artefacts.initial_model(line.data, model_of(line, group), line.seed, group)
+            / artefacts.initial_model(line.data, model_in(line, group), line.seed, group)
             for group in groups_of(line)
         ]
         table = self.folder / data_files.participation_table(line, 1) if federated else None

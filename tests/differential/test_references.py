@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 import pytest
 import torch
 from reference.drawing import Drawn
+from reference.fedov import fedov
 from reference.scaffold import scaffold
 from reference_calls import EXCHANGING, FEDERATED, SPLITTING, STUDENTS, ensemble, rounds
 from reference_runs import (
@@ -25,10 +26,12 @@ from reference_runs import (
     ROUNDS,
     RULES,
     SEEDS,
+    UNKNOWN,
     make,
     networks_of,
 )
 
+from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
@@ -178,6 +181,46 @@ def test_one_shot_ensembles_are_the_same(made, method):
     assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
 
 
+def destroyed(line):
+    """Return a function of a client's step and images that gives what the package has drawn."""
+    generators = {}
+
+    def draws(client, step, images):
+        key = (line.seed, "local_model", client, "outliers")
+        generator = generators.setdefault(client, torch_generator(*key))
+        made = outliers(line.unknown.outliers, images, generator)
+        share = float(torch.rand((), generator=generator))
+        return made, share, torch.randperm(len(images), generator=generator)
+
+    return draws
+
+
+@pytest.mark.parametrize("method", UNKNOWN)
+def test_clients_that_learn_what_they_do_not_know_are_the_same(made, method):
+    line = made.line(method)
+
+    def batches(round, client, samples):  # whose order says which image is destroyed how
+        key = (line.seed, "local_model", client, "batches")
+        return client_batches(samples, line.client, torch_generator(*key))
+
+    world, own = made.recorded(line, batches), line.unknown
+    models, predicted = fedov(
+        world,
+        destroyed(line),
+        epochs=line.client.epochs,
+        rate=line.client.learning_rate,
+        steps=own.attack.steps if own.attack else 0,
+        step=own.attack.step / float(world.deviation) if own.attack else 0.0,
+        second=own.second,
+        mixed=own.mixed,
+    )
+    paths = one_shot_artefacts.local_models(local_line(line))
+    for model, path in zip(models, paths, strict=True):
+        assert largest_difference(model, made.tensors(path)) <= CLOSE
+    (run,) = made.runs("exact", method)
+    assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
+
+
 @pytest.mark.parametrize("method", STUDENTS)
 def test_one_shot_students_are_the_same(made, method):
     line = made.line(method)
@@ -227,7 +270,7 @@ def test_own_draws_are_as_accurate(made, method):
 
 
 def test_references_know_nothing_of_the_package():
-    others = {"torch", "numpy", "reference", "pyarrow", "safetensors", "copy"}
+    others = {"torch", "numpy", "reference", "pyarrow", "safetensors", "copy", "itertools"}
     for path in sorted(Path(__file__).with_name("reference").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):

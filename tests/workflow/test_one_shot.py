@@ -100,6 +100,29 @@ def again(made, tmp_path):
     return plan
 
 
+GENERATED = ONE_SHOT | {
+    "generator": {"cvae": {"latent": 2, "width": 2, "epochs": 1, "samples": 20}},
+    "public": "generated",
+    "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.05},
+}
+
+
+def test_who_learns_labels_of_generated_images_trains_no_model_of_a_client(configured):
+    jobs = configured({"labels": GENERATED | {"distillation": "labels"}}).plan().jobs
+    assert jobs["client_generator"] == CLIENTS
+    assert jobs["generated"] == jobs["distilled_model"] == jobs["one_shot_evaluation"] == 1
+    assert jobs["local_model"] == jobs["client_logits"] == jobs["aggregator"] == 0
+
+
+def test_students_of_generated_images_share_generators_images_and_models(configured):
+    rows = {name: GENERATED | {"distillation": name} for name in ("labels", "kl", "l1")}
+    jobs = configured(rows | {"fedens": ONE_SHOT}).plan().jobs
+    assert jobs["client_generator"] == jobs["local_model"] == CLIENTS
+    assert jobs["client_logits"] == 2 * CLIENTS  # on the test set and on generated images
+    assert jobs["generated"] == jobs["aggregator"] == 1
+    assert jobs["distilled_model"] == 3
+
+
 def test_seven_rules_train_each_client_once(configured):
     run = configured(SEVEN).plan()
     assert run.jobs["local_model"] == CLIENTS
@@ -107,6 +130,23 @@ def test_seven_rules_train_each_client_once(configured):
     # The test set, and the aggregator's part, of each client's model.
     assert run.jobs["client_logits"] == 2 * CLIENTS
     assert run.jobs["local_training"] == run.jobs["aggregation"] == 0
+
+
+def test_whoever_votes_and_with_which_weight_the_clients_are_the_same(configured):
+    few = {"random": {"count": 2}, "best": {"count": 2}, "largest": {"count": 2}}
+    votes = {name: rule("averaging", members={name: own}) for name, own in few.items()}
+    simplex = {"aggregator": "simplex", "aggregator_training": {"mirror_descent": {"rounds": 2}}}
+    votes["fedboost"] = ONE_SHOT | simplex
+    run = configured(SEVEN | votes).plan()
+    assert run.jobs["local_model"] == CLIENTS
+    assert run.jobs["aggregator"] == len(SEVEN) + len(votes)
+    # Clients that learn an unknown class are other clients, from other initial weights; whatever
+    # votes, they are the same.
+    unknown = ONE_SHOT | {"unknown": {}}
+    knowing = {"fedov": unknown | {"aggregator": "least_unknown"}, "plain": unknown}
+    run = configured(SEVEN | votes | knowing).plan()
+    assert run.jobs["local_model"] == 2 * CLIENTS
+    assert run.jobs["initial_model"] == 2
 
 
 def test_rivals_on_all_samples_train_as_many_clients_again(configured):

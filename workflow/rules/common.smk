@@ -20,7 +20,8 @@ from fedstage.experiments.descriptions import claims_on, clients_of, dropping_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
 from fedstage.experiments.targets import named_targets, results_of
-from fedstage.plan import artefacts, data_files, edges, one_shot_edges, segment_files
+from fedstage.plan import artefacts, data_files, edges, generator_files, one_shot_edges
+from fedstage.plan import segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
@@ -81,7 +82,7 @@ wildcard_constraints:
     partition="[^/]+",
     plan="[^/]+",
     initial="[^/]+",
-    folder="training|local_models|aggregators|distilled_models",
+    folder="training|local_models|aggregators|distilled_models|generators|generated|synthesised",
     line="[^/]+",
     round=r"\d{4}",
     group=r"\d+",
@@ -103,7 +104,7 @@ def found(kind, name):
 
 
 def line_of(wildcards):
-    """Return the line of a folder below training, local_models, aggregators, distilled_models."""
+    """Return the line of a folder of trained models or generated images below results."""
     return found("lines", wildcards.line)
 
 

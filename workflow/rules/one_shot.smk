@@ -115,3 +115,73 @@ rule distilled_model:
         " --line {input.line} --aggregator {input.aggregator} --logits {input.logits}"
         " --start {input.start} --public {input.public}"
         " --server-validation {input.server_validation} --info {input.info} --output {output}"
+
+
+rule client_generator:
+    input:
+        unpack(lambda w: generator_files.client_generator(line_of(w))),
+    output:
+        "results/generators/{line}/{who}.safetensors",
+    log:
+        "results/logs/client_generator/{line}/{who}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("client_generator"),
+        client=client_of,
+    message:
+        "{wildcards.who} trains a generator ({wildcards.line})"
+    shell:
+        "fedstage client_generator --log {log} --fingerprint {params.source}"
+        " --line {input.line} --client {params.client} --data {input.data} --info {input.info}"
+        " --clients {input.clients} --output {output}"
+
+
+rule generated:
+    input:
+        unpack(lambda w: generator_files.generated(line_of(w))),
+    output:
+        images="results/generated/{line}/train.safetensors",
+        histogram="results/generated/{line}/label_histogram.parquet",
+        picture="results/generated/{line}/images.png",
+        rounds="results/generated/{line}/rounds.parquet",
+    log:
+        "results/logs/generated/{line}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("generated"),
+    message:
+        "images of {wildcards.line}"
+    shell:
+        "fedstage generated --log {log} --fingerprint {params.source}"
+        " --line {input.line} --info {input.info} --generators {input.generators}"
+        " --output {output.images} --histogram {output.histogram} --picture {output.picture}"
+        " --rounds {output.rounds}"
+
+
+rule synthesised:
+    input:
+        unpack(lambda w: generator_files.synthesised(line_of(w))),
+    output:
+        images="results/synthesised/{line}/train.safetensors",
+        histogram="results/synthesised/{line}/label_histogram.parquet",
+        picture="results/synthesised/{line}/images.png",
+        student="results/synthesised/{line}/student.safetensors",
+        weights="results/synthesised/{line}/weights.safetensors",
+    log:
+        "results/logs/synthesised/{line}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("synthesised"),
+    message:
+        "images against an ensemble ({wildcards.line})"
+    shell:
+        "fedstage synthesised --log {log} --fingerprint {params.source}"
+        " --line {input.line} --info {input.info} --models {input.models} --start {input.start}"
+        " --output {output.images} --histogram {output.histogram} --picture {output.picture}"
+        " --student {output.student} --weights {output.weights}"

@@ -61,6 +61,23 @@ def is_default(settings, name, option):
     return f"--{option}" not in ARGUMENTS and getattr(settings, name) == field.default
 
 
+def stop_at_bad_data():
+    """Start no more jobs once data cannot be used, although others are kept going.
+
+    What depends on no bad data could train for days before somebody reads of it.
+    """
+    scheduler, handle = workflow.scheduler, workflow.scheduler._handle_error
+
+    def handled(job, *arguments, **named):
+        handle(job, *arguments, **named)
+        rules = {one.rule.name for one in getattr(job, "jobs", [job])}
+        if job in scheduler.failed and rules & {"dataset", "partition", "core", "initial_model"}:
+            scheduler.keepgoing = False
+
+    if "--keep-going" not in ARGUMENTS:
+        scheduler._handle_error = handled
+
+
 def hide_reasons():
     """Keep the reasons of jobs, lists of up to hundreds of files, to dry runs and the log file."""
     for handler in terminals():

@@ -5,18 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedstage.plan import identity
+from fedstage.plan.generator_sharing import clients_generate, generating, training_generators
 from fedstage.plan.one_shot_sharing import (
     aggregating,
+    generates,
     local_line,
     quantised_line,
+    started_models,
     teaching,
     unquantised,
 )
 from fedstage.plan.sharing import normalised, undistilled
-from fedstage.settings.data import Data, HeldOut
+from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.public import Generated, HeldOut
 
 #: The kinds of folders whose names stand for settings: fields of `Catalogue`.
 FOLDERS = ("data", "partitions", "plans", "initial", "lines", "precisions", "choices")
@@ -48,11 +52,16 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     every: set[Line | LocalLine] = {*local, *federated}
     taught = {teaching(line) for line in one_shot if line.distillation is not None}
     readers: list[Line | OneShotLine] = [*federated, *taught]
-    public = {line.public for line in readers if not isinstance(line.public, HeldOut)}
+    public = {line.public for line in readers if not isinstance(line.public, HeldOut | Generated)}
+    pictured = {generating(line) for line in one_shot if generates(line)}
+    pictured |= {training_generators(line) for line in one_shot if clients_generate(line)}
     initial = {
         Initial(line.data, model, line.seed)
-        for line in every
+        for line in federated
         for model in (line.model, *line.architectures)
+    }
+    initial |= {
+        Initial(line.data, one, line.seed) for line in local for one in started_models(line)
     }
     initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
     return {
@@ -65,6 +74,7 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
             **{identity.local_id(line): line for line in local},
             **{identity.aggregator_id(line): aggregating(line) for line in one_shot},
             **{identity.student_id(line): line for line in taught},
+            **{identity.generator_id(line): line for line in pictured},
         },
         "precisions": {identity.precision_id(line): line for line in precise},
     }

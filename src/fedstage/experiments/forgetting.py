@@ -23,9 +23,13 @@ from fedstage.experiments.traces import (
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import Run
-from fedstage.settings.data import CoreSamples, Data, HeldOut
+from fedstage.settings.data import Data
 from fedstage.settings.lines import LocalLine
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.public import CoreSamples, Generated, HeldOut
+
+#: Public samples that are of no data set of their own.
+_OF_LINES = HeldOut | CoreSamples | Generated
 
 #: Results that are made from metrics, models or partitions.
 _PRESENTED = ("tables", "claims", "communication", "retention", "clients")
@@ -78,7 +82,7 @@ def _traces(catalogue: Catalogue, lines: Collection[AnyLine], gone: Forgotten) -
 
 def _data_of(line: AnyLine) -> list[Data]:
     """Return the data sets that a line reads."""
-    if isinstance(line, LocalLine) or isinstance(line.public, HeldOut | CoreSamples):
+    if isinstance(line, LocalLine) or isinstance(line.public, _OF_LINES):
         return [line.data]
     return [line.data, line.public]
 

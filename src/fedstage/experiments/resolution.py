@@ -23,6 +23,7 @@ from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
+from fedstage.settings.unknown import check_unknown
 from fedstage.settings.validation import validate
 
 #: The key of a method's name in tables and figures; not a setting of any line, as `LIKE`.
@@ -272,6 +273,10 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     _check_public(where, line, line.global_trainer is not None or exchanged or re_estimates(line))
     one_shot = {key: value for key, value in settings.items() if key in keys(OneShot)}
     own = validate(OneShot, one_shot, where)
+    if length.training == "alone" and own.unknown is not None:
+        parts = (line.data, (line.model,), line.client, line.numerics)
+        for fault in check_unknown(own.unknown, *parts):
+            raise FedstageError(f"{where}: {fault}")
     if length.training == "federated":
         return line
     if length.training == "core" and line.core is None:

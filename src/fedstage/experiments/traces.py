@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.plan.data_files import generated_folder
+from fedstage.plan.generator_files import generators_folder
 from fedstage.plan.identity import participation_id, partition_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.results import RESULTS
-from fedstage.settings.data import CoreSamples, Data, HeldOut
+from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import GeneratorLine, OneShotLine
+from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
 
 AnyLine = Line | LocalLine | OneShotLine
@@ -68,6 +71,8 @@ def traces_in_line(gone: Forgotten, line: AnyLine) -> Iterator[Trace]:
         yield from _of_partition(gone, line)
     if has == "client" and isinstance(line, LocalLine):
         yield from _of_local_models(gone, line)
+    elif has == "client" and isinstance(line, GeneratorLine):
+        yield from _of_generators(gone, line)
     elif has == "client" and isinstance(line, OneShotLine):
         yield from _of_one_shot(gone, line)
     elif has == "client":
@@ -87,7 +92,7 @@ def what_it_has(gone: Forgotten, line: AnyLine) -> Has | None:
     if _same_files(line.data, gone.line.data):
         same = line.partition == gone.line.partition and line.data == gone.line.data
         return "client" if same else "samples"
-    if isinstance(line, LocalLine) or isinstance(line.public, HeldOut | CoreSamples):
+    if isinstance(line, LocalLine) or isinstance(line.public, HeldOut | CoreSamples | Generated):
         return None
     return "public" if _same_files(line.public, gone.line.data) else None
 
@@ -98,6 +103,8 @@ def folder_of(line: AnyLine) -> str:
         return artefacts.line_folder(line)
     if isinstance(line, LocalLine):
         return one_shot_artefacts.local_folder(line)
+    if isinstance(line, GeneratorLine):
+        return generated_folder(line)
     return one_shot_artefacts.one_shot_folder(line)
 
 
@@ -131,6 +138,16 @@ def _roles(line: LocalLine) -> list[str]:
     """Return the roles of clients' samples that models do not train on."""
     fractions = {"aggregator": line.aggregator_fraction, "validation": line.validation}
     return [role for role, fraction in fractions.items() if fraction]
+
+
+def _of_generators(gone: Forgotten, line: GeneratorLine) -> Iterator[Trace]:
+    """Yield the traces of a client in its generator, and in what is generated with it."""
+    assert line.generator is not None, "such a line has a generator"
+    if line.generator.trained_by == "clients":
+        own = f"{generators_folder(line)}/client_{gone.client}.safetensors"
+        yield Trace(gone.client, "its generator", own)
+    if gone.client not in line.forget:
+        yield Trace(gone.client, "generated with what it sent", generated_folder(line))
 
 
 def _of_one_shot(gone: Forgotten, line: OneShotLine) -> Iterator[Trace]:

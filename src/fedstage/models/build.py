@@ -10,7 +10,9 @@ from fedstage.settings.models import Model, head_of
 
 
 def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return a model on the CPU that maps samples [n, *shape] to logits [n, classes].
+    """Return a model on the CPU that maps samples [n, *shape] to logits [n, classes + more].
+
+    More are the settings' `more_outputs`, by default none.
 
     Its parameters are NaN until `fedstage.models.initialisation.initialise` or `load_state_dict`
     sets them; the running statistics of batch normalisation are mean 0, variance 1, 0 batches. The
@@ -27,6 +29,7 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
         If the model does not take such samples, images this small, or so many classes.
     """
     _check_size(settings, shape)
+    classes += settings.more_outputs
     # Torch's constructors draw. Building on the meta device would avoid that, but imports sympy
     # (more than a second in every job); so the global generator is forked, and the draw replaced.
     with torch.random.fork_rng(devices=[]):

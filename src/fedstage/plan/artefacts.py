@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from fedstage.plan.data_files import data_file, samples_file
+from fedstage.plan.data_files import data_file, generated_images, samples_file
 from fedstage.plan.identity import data_id, initial_id, line_id
 from fedstage.plan.members import cached_kinds, member_kinds, member_rounds, parse_sampled
 from fedstage.plan.results import RESULTS
@@ -30,12 +30,13 @@ from fedstage.plan.sharing import (
     update_owner,
     was_taught,
 )
-from fedstage.settings.data import CoreSamples, Data, HeldOut
+from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line, drops_worst, re_estimates
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
 
 # --- a round --------------------------------------------------------------------------------------
@@ -155,6 +156,9 @@ def public_id(line: Line | OneShotLine) -> str:
     """Name the public images: `held_out`, `core`, or the folder of another data set."""
     if isinstance(line.public, HeldOut | CoreSamples):
         return line.public.name
+    if isinstance(line.public, Generated):
+        assert isinstance(line, OneShotLine), "checked by Line: only one-shot lines have generators"
+        return generated_images(line)
     return data_id(line.public)
 
 

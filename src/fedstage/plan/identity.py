@@ -19,7 +19,7 @@ from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.models import Model
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import GeneratorLine, OneShotLine
 from fedstage.settings.quantisation import Quantisation
 
 #: Marks, in the names of lines, clients that keep their own running statistics, and compression.
@@ -140,17 +140,35 @@ def student_id(line: OneShotLine) -> str:
     """Name the folder of a one-shot ensemble's student."""
     settings = teaching(line)
     assert settings.distillation is not None, "teaching returns a line with a student"
-    return _one_shot_id(settings, f"{line.aggregator.name}-{settings.distillation.name}")
+    learnt: str = settings.distillation.name
+    of_ensemble = settings.distillation.teacher == "ensemble"
+    return _one_shot_id(settings, f"{line.aggregator.name}-{learnt}" if of_ensemble else learnt)
+
+
+@cache
+def generator_id(line: GeneratorLine) -> str:
+    """Name the folder of generators, or of what they generate."""
+    assert line.generator is not None, "such a line has a generator"
+    local = local_line(line)
+    method = f"{_partition_name(local)}-{line.generator.name}{_without(line)}"
+    return f"{_short(line.data)}-{method}-seed{line.seed}-{digest(canonical(line))}"
 
 
 def _one_shot_id(settings: OneShotLine, method: str) -> str:
     if settings.quantisation.name != "none":
         method += f"-{settings.quantisation.name}"
-    if forgotten := settings.forget:  # listed as long as the folder's name stays short
-        listed = "_".join(map(str, forgotten))
-        method += f"-without_{listed if len(forgotten) <= 5 else f'{len(forgotten)}_clients'}"
+    method += _without(settings)
     name = _common_name(local_line(settings))
     return f"{name}-{method}-seed{settings.seed}-{digest(canonical(settings))}"
+
+
+def _without(settings: OneShotLine) -> str:
+    """Return the mark of forgotten clients, listed as long as the folder's name stays short."""
+    forgotten = settings.forget
+    if not forgotten:
+        return ""
+    listed = "_".join(map(str, forgotten))
+    return f"-without_{listed if len(forgotten) <= 5 else f'{len(forgotten)}_clients'}"
 
 
 def is_stateful_name() -> str:

@@ -1,13 +1,13 @@
 """Where every file of models that are trained to the end, and of their aggregators, is."""
 
 from fedstage.plan.artefacts import initial_model
+from fedstage.plan.data_files import generated_folder
 from fedstage.plan.identity import aggregator_id, local_id, quantisation_id, student_id
 from fedstage.plan.one_shot_sharing import (
     client_model,
     local_line,
     members,
     quantised_line,
-    teaching,
 )
 from fedstage.plan.results import RESULTS
 from fedstage.settings.lines import Line, LocalLine
@@ -129,6 +129,8 @@ def student_folder(line: OneShotLine) -> str:
 
 def student_file(line: OneShotLine) -> str:
     """Return the model of a one-shot ensemble's student."""
+    if line.distillation is not None and line.distillation.name == "cotrained":
+        return f"{generated_folder(line)}/student.safetensors"
     return f"{student_folder(line)}/model.safetensors"
 
 
@@ -138,8 +140,7 @@ def student_start(line: OneShotLine) -> str:
     They are the clients' `start` if it is of the student's architecture, otherwise an initial model
     of the seed.
     """
-    model = teaching(line).student
-    assert model is not None, "a line with a student has its architecture"
+    model = line.student or line.model
     if line.start is not None and model == local_line(line).model:
         return line.start
     return initial_model(line.data, model, line.seed, group=0)

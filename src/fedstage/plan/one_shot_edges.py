@@ -6,7 +6,13 @@ As in `fedstage.plan.edges`, one function for each stage returns its inputs by o
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.edges import Files, settings_files
-from fedstage.plan.one_shot_sharing import aggregating, local_line, members
+from fedstage.plan.generator_files import traffic_tables
+from fedstage.plan.one_shot_sharing import (
+    aggregating,
+    learns_from_ensemble,
+    local_line,
+    members,
+)
 from fedstage.settings.lines import LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
@@ -92,10 +98,11 @@ def _validation(line: OneShotLine) -> Files:
 
 def distilled_model(line: OneShotLine) -> Files:
     """Return what a student of a one-shot ensemble learns from."""
+    taught, public = learns_from_ensemble(line), artefacts.public_id(line)
     return {
         **settings_files(one_shot_artefacts.student_folder(line), line.data),
-        "aggregator": one_shot_artefacts.aggregator_file(line),
-        "logits": one_shot_artefacts.members_logits(line, artefacts.public_id(line)),
+        "aggregator": one_shot_artefacts.aggregator_file(line) if taught else [],
+        "logits": one_shot_artefacts.members_logits(line, public) if taught else [],
         "start": one_shot_artefacts.student_start(line),
         "public": artefacts.public_file(line),
         "server_validation": artefacts.server_validation(line) or [],
@@ -113,7 +120,7 @@ def one_shot_evaluation(line: OneShotLine, role: str) -> Files:
         **settings_files(one_shot_artefacts.one_shot_folder(line), line.data),
         "data": data_files.samples_file(line, role),
         **_partition(local_line(line)),
-        "rounds": one_shot_artefacts.aggregator_rounds(line),
+        "rounds": traffic_tables(line),
     }
 
 

@@ -6,15 +6,29 @@ As in `fedstage.plan.sharing`, each is stripped of the settings that cannot reac
 from functools import cache
 from typing import Any
 
-from fedstage.settings.data import HeldOut
+from fedstage.settings.aggregators import Averaging
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShot, OneShotLine
 from fedstage.settings.optimisation import Client
+from fedstage.settings.public import HeldOut
 from fedstage.settings.quantisation import NotQuantised
 
+#: The training of clients whose models nobody reads.
+NO_CLIENT = Client(epochs=1, batch_size=1, learning_rate=1.0)
+
 _UNQUANTISED = NotQuantised(name="none")
+
+#: Settings of an ensemble that a student does not learn from.
+_NO_ENSEMBLE: dict[str, Any] = {
+    "architectures": (),
+    "initialisation": "common",
+    "quantisation": _UNQUANTISED,
+    "aggregator": Averaging(name="averaging"),
+    "aggregator_training": None,
+    "members": None,
+}
 
 #: Settings of clients that matter only in several rounds, at their defaults.
 _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
@@ -22,6 +36,7 @@ _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 #: Fields of local lines that federated lines lack, or that have another meaning there.
 _OF_CLIENTS = (
     "aggregator_fraction", "initialisation", "architectures", "quantisation", "pooled", "on_core",
+    "unknown",
 )  # fmt: skip
 
 
@@ -52,6 +67,7 @@ def alone(
         shared["aggregator_fraction"] = _left_out(own)
         shared["initialisation"] = own.initialisation
         shared["quantisation"] = own.quantisation
+        shared["unknown"] = own.unknown
     return LocalLine.model_construct(**shared, pooled=pooled, on_core=on_core)
 
 
@@ -70,7 +86,7 @@ def local_line(line: OneShotLine) -> LocalLine:
 
     Clients that train on all their samples share models with a line without aggregator samples.
     """
-    models = _shortest_cycle([client_model(line, client) for client in range(line.clients)])
+    models = _shortest_cycle([_dealt(line, client) for client in range(line.clients)])
     alone = LocalLine.model_fields.keys() - {"pooled", "on_core"}
     shared = {name: getattr(line, name) for name in alone}
     shared |= {
@@ -97,7 +113,22 @@ def quantised_line(line: OneShotLine) -> LocalLine:
 
 
 def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
-    """Return the architecture of a client; architectures are dealt out in turn."""
+    """Return the architecture of a client, with the outputs that its training needs."""
+    model = _dealt(line, client)
+    if line.unknown is None:
+        return model
+    return model.model_copy(update={"more_outputs": line.unknown.more_outputs})
+
+
+def started_models(line: LocalLine) -> set[Model]:
+    """Return the architectures of all models that a line trains."""
+    if line.pooled or line.on_core:
+        return {line.model}
+    return {client_model(line, client) for client in range(line.clients)}
+
+
+def _dealt(line: LocalLine | OneShotLine, client: int) -> Model:
+    """Return the architecture as settings have it; several are dealt out in turn."""
     models = line.architectures
     return models[client % len(models)] if models else line.model
 
@@ -123,8 +154,28 @@ def aggregating(line: OneShotLine) -> OneShotLine:
     read |= {"local_fraction": None, "forget": tuple(sorted(set(line.forget)))}
     if not line.aggregator.trained:
         read["aggregator_training"] = None
-    read |= {"distillation": None, "student": None, "server": None}
+    read |= {"distillation": None, "student": None, "server": None, "generator": None}
     return line.model_copy(update=read | {"public": HeldOut(name="held_out")})
+
+
+def generates(line: OneShotLine) -> bool:
+    """Whether a line's predictions depend on generated images."""
+    return line.distillation is not None and line.public.name == "generated"
+
+
+def generates_on_server(line: OneShotLine) -> bool:
+    """Whether they depend on images that the server generates against the clients' models."""
+    return generates(line) and line.generator is not None and line.generator.trained_by == "server"
+
+
+def learns_from_ensemble(line: OneShotLine) -> bool:
+    """Whether an ensemble predicts, or teaches the student on public images."""
+    return line.distillation is None or line.distillation.teacher == "ensemble"
+
+
+def reads_models(line: OneShotLine) -> bool:
+    """Whether a line's predictions depend on the clients' models."""
+    return learns_from_ensemble(line) or generates_on_server(line)
 
 
 @cache
@@ -133,13 +184,19 @@ def teaching(line: OneShotLine) -> OneShotLine:
     assert line.distillation is not None, "only lines with a student teach"
     assert line.server is not None, "checked by OneShotLine"
     server = line.server
-    if line.distillation.name != "kl":
+    if line.distillation.name != "kl" and not generates_on_server(line):
         other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
         server = server.model_copy(update=other)
+    student = line.student or line.model
     read = {
         "distillation": line.distillation,
-        "student": line.student or line.model,
+        "student": student,
         "server": server,
         "public": line.public,
+        "generator": line.generator if line.public.name == "generated" else None,
     }
+    if not reads_models(line):
+        read |= _NO_ENSEMBLE | {"model": student, "client": NO_CLIENT}
+        if local_line(line).model != student:
+            read["start"] = None  # which is of another architecture
     return aggregating(line).model_copy(update=read)

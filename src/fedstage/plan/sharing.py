@@ -9,7 +9,6 @@ from typing import Any
 
 from fedstage.plan.staleness import base_round, first_active, is_idle, shortest
 from fedstage.settings.aggregation import Aggregation
-from fedstage.settings.data import HeldOut
 from fedstage.settings.groups import (
     BoundClients,
     client_groups,
@@ -20,6 +19,7 @@ from fedstage.settings.groups import (
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
+from fedstage.settings.public import HeldOut
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import KlTransfer
 

@@ -104,6 +104,16 @@ STAGES: dict[str, Stage] = {
     "distilled_model": _one_shot(
         "teach a model with a one-shot ensemble's logits", ("output",), batches=("server",)
     ),
+    # images that are generated
+    "client_generator": _one_shot("train a client's generator of images", ("output",)),
+    "generated": _one_shot(
+        "generate images with the clients' generators", ("output", "histogram", "picture", "rounds")
+    ),
+    "synthesised": _one_shot(
+        "generate images against an ensemble, and teach a student with them",
+        ("output", "histogram", "picture", "student", "weights"),
+        batches=("server",),
+    ),
     # scores
     "evaluation": _federated("score a line's global models or ensembles, all rounds", ("output",)),
     "retention": _federated(

@@ -13,7 +13,8 @@ class AggregationRule(Choice):
     """A rule that combines clients' models.
 
     It may be `trained` by gradient descent, `fitted` to the clients' samples of role `aggregator`,
-    and may need the images themselves (`sees_images`), not only the logits of clients' models.
+    and may need the images themselves (`sees_images`), not only the logits of clients' models; of
+    these it has those of the classes, or all that models say (`sees_all_outputs`).
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
@@ -21,6 +22,7 @@ class AggregationRule(Choice):
     fitted: ClassVar[bool] = False
     trained_by: ClassVar[tuple[str, ...]] = ()
     sees_images: ClassVar[bool] = False
+    sees_all_outputs: ClassVar[bool] = False
 
 
 class TrainedRule(AggregationRule):
@@ -51,6 +53,17 @@ class Confidence(AggregationRule):
     """Probabilities weighted, sample by sample, by their variance over classes (Fed-ET)."""
 
     name: Literal["confidence"]
+
+
+class LeastUnknown(AggregationRule):
+    """The sum of probabilities, in which a client has less the more a sample is unknown to it.
+
+    Only the `voters` vote to which a sample is least unknown; by default all (FedOV).
+    """
+
+    sees_all_outputs: ClassVar[bool] = True
+    name: Literal["least_unknown"]
+    voters: Positive | None = None
 
 
 class Linear(TrainedRule):
@@ -132,7 +145,16 @@ class Moe(TrainedRule):
 
 
 Aggregator = ByName[
-    Averaging | Weighted | Confidence | Linear | Simplex | PerClass | Mlp | Voting | Moe
+    Averaging
+    | Weighted
+    | Confidence
+    | LeastUnknown
+    | Linear
+    | Simplex
+    | PerClass
+    | Mlp
+    | Voting
+    | Moe
 ]
 
 

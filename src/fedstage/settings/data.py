@@ -273,22 +273,6 @@ Data = ByName[
 ]
 
 
-class HeldOut(Settings):
-    """The part of the training data that `held_out` set aside, without its labels."""
-
-    name: Literal["held_out"]
-
-
-class CoreSamples(Settings):
-    """The labelled training samples that the server has of its own: `core` of a line."""
-
-    name: Literal["core"]
-
-
-#: Public data: the held-out part, the server's own, or the training images of another data set.
-Public = ByName[HeldOut | CoreSamples | Digits | TorchvisionData | ParquetData | Isic2019]
-
-
 class DataOption(Settings):
     """The option of the stage `dataset`, under its configuration key for the sake of messages."""
 

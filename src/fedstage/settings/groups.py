@@ -59,6 +59,12 @@ class Groups(Settings):
                 "global_models = 1: at least 2 with server_model = true, because no client trains "
                 "the first"
             )
+        for model in models_of(self):
+            if model.more_outputs:
+                yield (
+                    f"model.more_outputs = {model.more_outputs}: only for clients of one shot, "
+                    "whose votes may read them"
+                )
         groups = len(client_groups(self))
         if self.client_groups == "slots" and self.participants < groups:
             needed = f"{groups}" if self.server_model else f"global_models = {groups}"

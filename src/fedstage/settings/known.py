@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from fedstage.settings.data import Data, Public
+from fedstage.settings.data import Data
 from fedstage.settings.data_sets import DataSet
 from fedstage.settings.models import EfficientNet, LogisticRegression, Model, Transformer, Upper
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.public import Public
 
 
 def check_known(

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFile
-from fedstage.settings.data import Data, HeldOut, Public
+from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.groups import Groups, client_groups, model_of, models_of
 from fedstage.settings.known import check_known
@@ -23,11 +23,13 @@ from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
 from fedstage.settings.server import Server, needs_validation
 from fedstage.settings.teaching import OF_ROUNDS, changed, check_selection, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
+from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
 class Line(Groups):
@@ -82,6 +84,8 @@ class Line(Groups):
                 "compression.downstream = true: only without global and head_transfer, for then a "
                 "model is not the old one with a sparse change; set it to false"
             )
+        if re_estimates(self) and self.public.name == "generated":
+            yield from check_public(self.data, self.public, self.core)
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
@@ -107,24 +111,13 @@ class Line(Groups):
             )
         hears = getattr(self.local, "teacher", None) == "server"
         yield from check_selection(self.distillation, self.public if hears else None)
-        if self.local.history:
-            yield from self._check_history(f"local = {self.local.name}")
+        kept = self.aggregation.batch_norm == "local"
+        statistics = not kept or not any(map(has_batch_norm, models_of(self)))
+        yield from self.local.check_history(statistics, self.data.server_validation)
         if self.local.exchanges == "logits":
             yield from self._check_exchange_of_logits()
         if self.local.exchanges == "features":
             yield from self._check_exchange_of_features()
-
-    def _check_history(self, where: str) -> Iterator[str]:
-        """Yield what does not go with clients that learn from the last global models."""
-        if self.aggregation.batch_norm == "local" and any(map(has_batch_norm, models_of(self))):
-            yield (
-                f"{where}: not with aggregation.batch_norm = local, by which global models, which "
-                "teach, have no statistics"
-            )
-        if self.local.judged and not self.data.server_validation:
-            yield (
-                f"data.server_validation = 0: {where} with teacher = vote needs at least 1 sample"
-            )
 
     def _check_staleness(self, where: str) -> Iterator[str]:
         """Yield what does not go with participants that start from older models."""
@@ -277,10 +270,10 @@ class LocalLine(Settings):
     samples, less the validation samples, `aggregator_fraction` are left to train a one-shot
     aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
     `initialisation` = ``own`` client n starts from the initial model of group n; with a `start` all
-    start from the final model of another line. `quantisation` affects scoring, not training.
+    start from that of another line. `quantisation` affects scoring, not training.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"quantisation": "models.int8"}
+    uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     data: Data
     clients: Positive
     partition: Partition
@@ -294,6 +287,7 @@ class LocalLine(Settings):
     initialisation: Literal["common", "own"] = "common"
     start: WeightsFile | None = None
     quantisation: Quantisation = NotQuantised(name="none")
+    unknown: Unknown | None = None
     client: Client
     numerics: Numerics = Numerics()
     seed: Seed

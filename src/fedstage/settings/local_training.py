@@ -42,6 +42,23 @@ class LocalTraining(Choice):
         """Return how many models the server sends where `known` of its history there are."""
         return 1
 
+    def check_history(self, statistics: bool, validation: float) -> Iterator[str]:
+        """Yield what does not go with clients that learn from the last global models.
+
+        `statistics` says whether these have running statistics, `validation` is how many labelled
+        samples the server has to judge them by.
+        """
+        if self.history and not statistics:
+            yield (
+                f"local = {self.name}: not with aggregation.batch_norm = local, by which global "
+                "models, which teach, have no statistics"
+            )
+        if self.judged and not validation:
+            yield (
+                f"data.server_validation = 0: local = {self.name} with teacher = vote needs at "
+                "least 1 sample"
+            )
+
 
 class FedAvg(LocalTraining):
     """Plain local training (McMahan et al. 2017)."""

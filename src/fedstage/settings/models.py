@@ -18,6 +18,7 @@ class Architecture(Choice):
 
     `smallest` is the least height and width of images; None if any size will do. `compiles`: the
     compiler of `numerics.compile` takes it. `pools_maps`: layer `pool` takes its last feature maps.
+    A model has an output a class and `more_outputs` behind them, which votes of one shot may read.
     """
 
     room: ClassVar[str] = "models.architectures"
@@ -25,6 +26,7 @@ class Architecture(Choice):
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
+    more_outputs: Count = 0
 
 
 class Headed(Architecture):

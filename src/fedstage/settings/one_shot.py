@@ -9,6 +9,7 @@ from fedstage.settings.aggregators import (
     Aggregator,
     AggregatorTraining,
     Averaging,
+    LeastUnknown,
 )
 from fedstage.settings.base import (
     Count,
@@ -18,18 +19,21 @@ from fedstage.settings.base import (
     Settings,
     WeightsFile,
 )
-from fedstage.settings.data import Data, HeldOut, Public
+from fedstage.settings.data import Data
+from fedstage.settings.generators import Generator
 from fedstage.settings.known import check_known
-from fedstage.settings.models import Model
+from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
 from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import OF_ROUNDS, changed, check_labels, check_selection
-from fedstage.settings.transfers import Transfer
+from fedstage.settings.teaching import BETWEEN_STEPS, LABELLED, OF_ROUNDS, changed, check_labels
+from fedstage.settings.transfers import OneShotTransfer
+from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
 
 class OneShot(Settings):
@@ -37,22 +41,26 @@ class OneShot(Settings):
 
     `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
     others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
+    Clients may learn an `unknown` class, with one more output than classes.
     The ensemble has the models of all clients, or of chosen `members`.
     With a `quantisation` the aggregated models are quantised. Models and data of the clients in
     `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
     (by default of the architecture of `model`) on the public images, which predicts in its place.
+    A `generator` makes the images of `public` = generated.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"quantisation": "models.int8"}
+    uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     aggregator_fraction: Fraction = 0.0
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"
+    unknown: Unknown | None = None
     quantisation: Quantisation = NotQuantised(name="none")
     members: Members | None = None
     aggregator: Aggregator = Averaging(name="averaging")
     aggregator_training: AggregatorTraining | None = None
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
-    distillation: Transfer | None = None
+    generator: Generator | None = None
+    distillation: OneShotTransfer | None = None
     student: Model | None = None
 
 
@@ -97,13 +105,38 @@ class OneShotLine(OneShot):
             )
         if len(set(self.forget)) == self.clients:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
+        if self.unknown is not None:
+            of_clients = self.architectures or (self.model,)
+            parts = (self.data, of_clients, self.client, self.numerics)
+            yield from check_unknown(self.unknown, *parts)
+            if self.start is not None:
+                yield (
+                    f"start = {self.start!r}: not with unknown, for which models have one more "
+                    "output than what they start from"
+                )
+        if self.aggregator.name == "least_unknown":
+            yield from self._check_least_unknown(self.aggregator)
         if self.members is not None:
             yield from self._check_members(self.members)
         if self.aggregator.fitted:
             yield from self._check_fit()
+        if self.generator is not None and self.data.samples != "images":
+            yield (
+                f"generator = {self.generator.name!r}: generates images, and the samples of data = "
+                f"{self.data.name} are {self.data.samples}"
+            )
+        if self.generator is not None and self.generator.trained_by == "server":
+            yield from self._check_synthesis(self.generator)
         if self.distillation is not None:
-            yield from check_selection(self.distillation, None)
-            yield from self._check_distillation()
+            yield from self._check_distillation(self.distillation)
+
+    def _check_least_unknown(self, rule: LeastUnknown) -> Iterator[str]:
+        if self.unknown is None:
+            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
+        left = self.clients - len(set(self.forget))
+        most = left if self.members is None else min(left, self.members.count)
+        if (rule.voters or 1) > most:
+            yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
         left = self.clients - len(set(self.forget))
@@ -140,11 +173,31 @@ class OneShotLine(OneShot):
                 "on, but their start may have been trained on them"
             )
 
-    def _check_distillation(self) -> Iterator[str]:
+    def _check_distillation(self, distillation: OneShotTransfer) -> Iterator[str]:
         if self.server is None:
             yield "server = null: distillation needs the server's settings"
             return
-        yield from check_public(self.data, self.public, self.core)
+        student = self.student or self.model
+        if student.more_outputs:
+            yield f"student.more_outputs = {student.more_outputs}: only for models of clients"
+        yield from check_public(self.data, self.public, self.core, self.generator)
+        if self.generator is not None and self.public.name != "generated":
+            yield (
+                f"public = {self.public.name}: must be generated with generator = "
+                f"{self.generator.name}, whose images take the place of public data"
+            )
+        by_server = self.generator is not None and self.generator.trained_by == "server"
+        if distillation.name == "cotrained" and not by_server:
+            yield (
+                "distillation = 'cotrained': needs a generator that the server trains, dense or "
+                "coboosting"
+            )
+        if distillation.teacher == "labels" and self.public.name not in LABELLED:
+            yield (
+                f"distillation = {distillation.name!r}: only for public = "
+                f"{' or '.join(LABELLED)}, because samples of public = {self.public.name} count as "
+                "unlabelled"
+            )
         if self.server.drop_worst != "none":
             yield f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
         if self.server.samples_a_round is not None:
@@ -163,6 +216,24 @@ class OneShotLine(OneShot):
         if self.server.early_stopping is not None and not self.data.server_validation:
             yield "data.server_validation = 0: server.early_stopping needs at least 1 sample"
 
+    def _check_synthesis(self, generator: Generator) -> Iterator[str]:
+        """Yield settings of a server that a generator does not train with."""
+        where = f"generator = {generator.name}"
+        if self.server is None or self.server.epochs is None:
+            yield f"server.epochs = null: {where} needs them, a batch of images each"
+            return
+        if self.members is not None:
+            yield f"members = {self.members.name}: not with {where}, which has the models of all"
+        for key in changed(self.server, BETWEEN_STEPS):
+            yield f"server.{key}: not with {where}, whose student learns beside it"
+        if weight := getattr(generator, "batch_norm", 0):
+            for model in dict.fromkeys(self.architectures or (self.model,)):
+                if not has_batch_norm(model):
+                    yield (
+                        f"generator.batch_norm = {weight}: model = {model.name!r} "
+                        "has no batch normalisation; set it to 0"
+                    )
+
     def _check_training(self, training: AggregatorTraining) -> Iterator[str]:
         left = self.clients - len(set(self.forget))
         if training.name not in self.aggregator.trained_by:
@@ -180,3 +251,7 @@ class OneShotLine(OneShot):
             )
         if training.early_stopping is not None and not self.validation:
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"
+
+
+class GeneratorLine(OneShotLine):
+    """All that determines a generator, or what it generates; other settings say nothing."""

@@ -2,17 +2,26 @@
 
 from collections.abc import Iterator
 
-from fedstage.settings.data import AgNews, Data, Public, Sent140
+from fedstage.settings.data import AgNews, Data, Sent140
 from fedstage.settings.data_sets import ImageSet
+from fedstage.settings.generators import Generator
 from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.public import Public
 from fedstage.settings.server import Server
 
 
-def check_public(data: Data, public: Public, core: Core | None) -> Iterator[str]:
+def check_public(
+    data: Data, public: Public, core: Core | None, generator: Generator | None = None
+) -> Iterator[str]:
     """Yield the faults of a public set that has no samples, or of one changed in vain."""
+    if public.name == "generated" and generator is None:
+        yield (
+            "generator = null: public = generated needs one, such as generator = cvae, which only "
+            "runs with training = one_shot have"
+        )
     if public.name == "core" and core is None:
         yield "core = null: public = core needs one, such as core = {samples: share}"
     if public.name == "held_out":

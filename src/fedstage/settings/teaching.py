@@ -2,12 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
-from fedstage.settings.data import Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
+from fedstage.settings.public import Public
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
-from fedstage.settings.transfers import Transfer
+from fedstage.settings.transfers import StudentLoss
+
+#: What a student that learns beside a generator has not.
+BETWEEN_STEPS = ("swa", "moving_average", "early_stopping", "buffer", "labels")
+
+#: Public samples that have labels.
+LABELLED = ("core", "generated")
 
 #: What only students of a round's ensemble can learn from.
 OF_ROUNDS = ("teacher_images", "factor_transfer")
@@ -21,7 +27,7 @@ def changed(server: Server, keys: Iterable[str]) -> Iterator[str]:
 
 def check_labels(server: Server, public: Public) -> Iterator[str]:
     """Yield that public samples have no labels to learn."""
-    if server.labels and public.name != "core":
+    if server.labels and public.name not in LABELLED:
         yield (
             f"server.labels = {server.labels}: only for public = core, because samples of public = "
             f"{public.name} count as unlabelled"
@@ -69,7 +75,7 @@ def _check_maps(models: Iterable[Model]) -> Iterator[str]:
             )
 
 
-def check_selection(how: Transfer, public: Public | None) -> Iterator[str]:
+def check_selection(how: StudentLoss, public: Public | None) -> Iterator[str]:
     """Yield that a student which selects has no labels; None where clients do not hear it."""
     if how.selects and (public is None or public.name != "core"):
         yield (

@@ -10,10 +10,12 @@ from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 class StudentLoss(Choice):
     """The loss with which a student learns from an ensemble, of a round or in one shot.
 
-    `selects`: whether what it learns depends on labels and on what it says itself.
+    Its `teacher` may be the labels of the public samples instead. `selects`: whether what
+    it learns depends on labels and on what the student says itself.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
+    teacher: ClassVar[Literal["ensemble", "labels"]] = "ensemble"
     selects: ClassVar[bool] = False
 
 
@@ -70,6 +72,30 @@ class FedGemsTransfer(StudentLoss):
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
 
 
+class LabelsTransfer(StudentLoss):
+    """The cross entropy with the labels of the public samples, and no ensemble (FedCVAE-Ens)."""
+
+    teacher: ClassVar[Literal["ensemble", "labels"]] = "labels"
+    name: Literal["labels"]
+
+
+class CotrainedTransfer(StudentLoss):
+    """The student that learns beside a generator that the server trains, with the loss of `kl`."""
+
+    module: ClassVar[str] = "kl"
+    name: Literal["cotrained"]
+
+
 Transfer = ByName[
     KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction | FedGemsTransfer
+]
+#: What a one-shot student learns; in rounds labels are learnt beside an ensemble (`server.labels`).
+OneShotTransfer = ByName[
+    KlTransfer
+    | L1Transfer
+    | L2Transfer
+    | FedEtTransfer
+    | EntropyReduction
+    | LabelsTransfer
+    | CotrainedTransfer
 ]

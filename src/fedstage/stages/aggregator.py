@@ -71,7 +71,7 @@ def aggregator(
     samples = read("aggregator", logits, data)
     held_out = read("validation", validation_logits, validation)
     everyone, counts = members(settings), read_counts(histogram)
-    chosen = chosen_members(settings, counts, held_out)
+    chosen = chosen_members(settings, counts, held_out, dataset_info)
     places = torch.tensor([everyone.index(client) for client in chosen], device=device)
     samples = {client: own.of_members(places) for client, own in samples.items()}
     validation_samples = [own.of_members(places) for own in held_out.values()]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.data.label_counts import read_counts
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics
@@ -44,7 +45,7 @@ def local_evaluation(
     scores = []
     for path in models:
         logits, _ = compute_client_logits(settings, path, quantisation, images, dataset_info)
-        scores.append(score(logits, labels.cpu()))
+        scores.append(score(of_classes(logits, dataset_info), labels.cpu()))
     row = {
         "round": rounds,
         "evaluated": who,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fedstage.algorithm.one_shot import unknown_class
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
@@ -12,6 +13,7 @@ from fedstage.settings.lines import LocalLine
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.batches import client_batches
+from fedstage.training.images import unit_of
 from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
 
@@ -45,16 +47,23 @@ def local_model(
     model = load_model(start, architecture, dataset_info, device, settings.numerics)
     who = (trained_on(settings) or "pooled") if client is None else client
     key = (settings.seed, "local_model", who)
+    loss = client_loss(settings.client.loss, int(dataset_info["classes"]), device)
+    objective = None
+    if settings.unknown is not None:
+        generator, unit = torch_generator(*key, "outliers"), unit_of(images, dataset_info)
+        means = unknown_class.Means(loss, settings.numerics, generator, unit)
+        objective = unknown_class.objective(settings.unknown, means)
     outcome = train(
         model,
         images,
         labels,
         client_batches(len(images), settings.client, torch_generator(*key, "batches")),
         settings.client,
-        client_loss(settings.client.loss, int(dataset_info["classes"]), device),
+        loss,
         dataset_info,
         torch_generator(*key, "augmentation"),
         settings.numerics,
+        objective=objective,
     )
     if outcome.diverged_at is not None:
         name = f"client {who}" if isinstance(who, int) else who

@@ -1,7 +1,6 @@
 """Stage `one_shot_evaluation`: score the predictions of one-shot federated learning."""
 
-from collections.abc import Iterator
-from operator import mul
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ def one_shot_evaluation(
     info: Path,
     clients: Path,
     histogram: Path,
-    rounds: Path,
+    rounds: list[Path],
     output: Path,
     over_rounds: Path,
 ) -> None:
@@ -47,7 +46,7 @@ def one_shot_evaluation(
         samples of the role.
     student : Path, optional
         The model that learnt from the aggregator, scored in its place.
-    rounds : Path
+    rounds : list of Path
         Bytes that one client sent and received, a row a round.
     over_rounds : Path
         Output: a row for each snapshot, by the round of the aggregator's training. What some
@@ -76,7 +75,8 @@ def one_shot_evaluation(
         assert aggregator is not None, "the graph gives both where there is no student"
         assert snapshots is not None, "the graph gives both where there is no student"
         last, notes = load_tensors(aggregator)
-        ensemble = of_chosen(settings, notes["members"], stack_logits(logits or [], device))
+        stacked = stack_logits(logits or [], device)
+        ensemble = of_chosen(settings, notes["members"], stacked, dataset_info)
 
         def predictions(parameters: Weights) -> torch.Tensor:
             return predict(settings.aggregator, parameters, ensemble, images, dataset_info)
@@ -94,11 +94,10 @@ def _snapshots(path: Path) -> Iterator[tuple[int, Weights]]:
         yield round, {name: stack[position] for name, stack in stacks.items()}
 
 
-def _mean_bytes(rounds: Path, clients: int) -> dict[str, int]:
+def _mean_bytes(rounds: Sequence[Path], clients: int) -> dict[str, int]:
     """Return the bytes that a client sends and receives in all rounds, as a mean over clients."""
-    columns = load_table(rounds).to_pydict()
-    present = columns["participants"]
+    rows = [row for path in rounds for row in load_table(path).to_pylist()]
     return {
-        way: round(sum(map(mul, columns[way], present)) / clients)
+        way: round(sum(row[way] * row["participants"] for row in rows) / clients)
         for way in ("bytes_up", "bytes_down")
     }

@@ -26,6 +26,16 @@ def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
     return (images / 255).sub_(mean).div_(std)
 
 
+def unit_of(samples: Samples, info: Mapping[str, Any]) -> torch.Tensor:
+    """Return what a change by 1 is after `normalise`: [1, C, 1, 1] for images, from black to white.
+
+    For samples that are no images it is 1.
+    """
+    if isinstance(samples, Bags) or samples.dtype != torch.uint8:
+        return torch.ones(())
+    return 1 / _by_channel(tuple(info["std"]), samples.device)
+
+
 @lru_cache(maxsize=16)
 def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
     """Return a constant [1, C, 1, 1], cached because copying from the host makes a GPU wait."""

@@ -19,14 +19,16 @@ StepFunction = Callable[[torch.Tensor], None]
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as published
 
 
-def step_sizes(settings: Optimiser, rates: Sequence[float], like: torch.Tensor) -> torch.Tensor:
+def step_sizes(
+    settings: Optimiser, rates: Sequence[float], like: torch.Tensor, beta1: float = BETA1
+) -> torch.Tensor:
     """Return the learning rate and 1 of each step, [steps, 2], of `like`'s type and device.
 
     With Adam they are eta / (1 - beta_1^t) and sqrt(1 - beta_2^t).
     """
     sizes = [(rate, 1.0) for rate in rates]
     if settings.optimiser == "adam":
-        bias = ((1 - BETA1**count, 1 - BETA2**count) for count in range(1, len(rates) + 1))
+        bias = ((1 - beta1**count, 1 - BETA2**count) for count in range(1, len(rates) + 1))
         sizes = [
             (rate / first, second**0.5) for rate, (first, second) in zip(rates, bias, strict=True)
         ]
@@ -34,9 +36,13 @@ def step_sizes(settings: Optimiser, rates: Sequence[float], like: torch.Tensor) 
     return on_device(numbers.to(like.dtype), like.device)
 
 
-def optimiser_step(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
-    """Return the step function of an optimiser with fresh state."""
-    return (_adam if settings.optimiser == "adam" else _sgd)(parameters, settings)
+def optimiser_step(
+    parameters: Sequence[nn.Parameter], settings: Optimiser, beta1: float = BETA1
+) -> StepFunction:
+    """Return the step function of an optimiser with fresh state; `beta1` is Adam's."""
+    if settings.optimiser == "adam":
+        return _adam(parameters, settings, beta1)
+    return _sgd(parameters, settings)
 
 
 def _sgd(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
@@ -71,14 +77,14 @@ def _descend(
         torch._foreach_addcmul_(list(parameters), directions, [rate] * len(directions), value=-1)
 
 
-def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser) -> StepFunction:
+def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser, beta1: float) -> StepFunction:
     """Adam of Kingma and Ba 2015, with bias correction; weight decay joins the gradient."""
     first, second = ([torch.zeros_like(each) for each in parameters] for _ in range(2))
 
     @torch.no_grad()
     def step(sizes: torch.Tensor) -> None:
         gradients = gradients_of(parameters, settings.weight_decay)
-        torch._foreach_lerp_(first, gradients, 1 - BETA1)
+        torch._foreach_lerp_(first, gradients, 1 - beta1)
         torch._foreach_mul_(second, BETA2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - BETA2)
         scale = list(torch._foreach_sqrt(second))

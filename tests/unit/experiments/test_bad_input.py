@@ -113,7 +113,7 @@ CHOICES = {
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
     "local": "'fedavg', 'fedprox', 'scaffold', 'fednova', 'moon', 'fedntd', 'fedlc'",
     "compression": "'none', 'stc'",
-    "public": "'held_out', 'core', 'digits', 'cifar10'",
+    "public": "'held_out', 'core', 'generated', 'digits', 'cifar10'",
     "ensemble": "'clients', 'aggregated'",
     "global": "'basic', 'designated'",
     "evaluate": "'global_model', 'each_client', 'split_model', 'clients'",
@@ -248,6 +248,43 @@ ONE_SHOT_FAULTS = {
     "members judged without validation data": one_shot(
         {"members": {"best": {"count": 3}}, "validation": 0.0}, "validation = 0", "members = best"
     ),
+    "a vote by what is unknown without": one_shot(
+        {"aggregator": "least_unknown"}, "unknown = null", "aggregator = least_unknown"
+    ),
+    "more voters than members": one_shot(
+        {"aggregator": {"least_unknown": {"voters": 4}}, "unknown": {}}
+        | {"members": {"random": {"count": 3}}},
+        "aggregator.voters = 4",
+        "at most 3",
+    ),
+    "unknown source of outliers": one_shot(
+        {"unknown": {"outliers": "mixup"}}, "outliers = 'mixup'", "'corruptions', 'noise'"
+    ),
+    "an attack on no outliers": one_shot(
+        {"unknown": {"outliers": None}}, "attack: needs outliers", "set attack to null"
+    ),
+    "destroyed images of features": one_shot(
+        {"unknown": {}, "data": "heart_disease", "model": "mlp", "server": None},
+        "unknown.outliers = 'corruptions'",
+        "made from images",
+        "features",
+    ),
+    "an unknown class beside one output": one_shot(
+        {"unknown": {"outliers": "noise"}, "data": "heart_disease", "server": None}
+        | {"model": {"logistic_regression": {"outputs": 1}}},
+        "outputs = 1: not with unknown",
+    ),
+    "an unknown class by a focal loss": one_shot(
+        {"unknown": {}, "client": {"loss": "focal"}}, "client.loss = 'focal'", "cross_entropy"
+    ),
+    "an unknown class in compiled code": one_shot(
+        {"unknown": {}, "numerics": {"compile": True}}, "numerics.compile = true: not with unknown"
+    ),
+    "a student with more outputs": one_shot(
+        {"distillation": "kl", "student": {"cnn_small": {"more_outputs": 1}}},
+        "student.more_outputs = 1",
+        "only for models of clients",
+    ),
     "unknown transfer": one_shot(
         {"distillation": "mse"}, "distillation = 'mse'", "'l1', 'l2', 'fedet'"
     ),
@@ -279,6 +316,41 @@ ONE_SHOT_FAULTS = {
     "a student of unlabelled images": one_shot(
         {"distillation": "kl", "server": {"labels": 1.0}}, "server.labels = 1.0: only for public"
     ),
+    "generated images of nobody": one_shot(
+        {"distillation": "kl", "public": "generated"}, "generator = null: public = generated needs"
+    ),
+    "public images beside a generator": one_shot(
+        {"distillation": "kl", "generator": "cvae"},
+        "public = held_out: must be generated with generator = cvae",
+    ),
+    "labels of unlabelled images": one_shot(
+        {"distillation": "labels"}, "distillation = 'labels': only for public = core or generated"
+    ),
+    "a generator of what is no image": one_shot(
+        {"generator": "cvae", "data": "heart_disease", "clients": 4, "model": "mlp"},
+        "generator = 'cvae': generates images",
+        "heart_disease are features",
+    ),
+    "norms of models that have none": one_shot(
+        {"generator": "dense", "server": {"steps": None, "epochs": 2}},
+        "generator.batch_norm = 1.0: model = 'cnn_small' has no batch normalisation",
+    ),
+    "a generator without epochs": one_shot(
+        {"generator": "coboosting"}, "server.epochs = null: generator = coboosting needs them"
+    ),
+    "a student beside no generator": one_shot(
+        {"distillation": "cotrained", "generator": "cvae", "public": "generated"},
+        "distillation = 'cotrained': needs a generator that the server trains",
+    ),
+    "chosen members of a generator that has all": one_shot(
+        {
+            "generator": "coboosting",
+            "members": {"random": {"count": 3}},
+            "server": {"steps": None, "epochs": 2},
+        },
+        "members = random: not with generator = coboosting",
+    ),
+    "unknown generator": one_shot({"generator": "gan"}, "generator = 'gan'", "'cvae'"),
     "a student of factors": one_shot(
         {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},
         "server.factor_transfer: only for federated training",
@@ -386,6 +458,9 @@ START_FAULTS = {
         "tutor", "start tutor", "start: method = 'own': starts from itself", kd={"start": "own"}
     ),
     "start from an ensemble": started("fedens", "one_shot without distillation", "one model"),
+    "start of models with one more output": started(
+        "tutor", "own", "not with unknown", training="one_shot", rounds=1, unknown={}
+    ),
     "start from clients": started("local_only", "alone or pooled", "must be federated"),
     "start from a choice": started(
         {"method": "tutor", "choose": {"among": {"client.epochs": [1, 2]}}},
@@ -959,7 +1034,7 @@ BAD_CONFIGURATIONS = {
     ),
     "a student of one shot that selects": method(
         ONE_SHOT | {"aggregator": "averaging", "distillation": "fedgems"},
-        "distillation = 'fedgems': needs public = core",
+        "distillation = 'fedgems': unknown; use 'kl'",
         name="own",
     ),
     "clients that hear a server that does not select": method(

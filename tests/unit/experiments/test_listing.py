@@ -61,7 +61,7 @@ def test_experiments_have_their_scales_and_runs(monkeypatch):
     monkeypatch.setattr(module, "resolve_all", some)
     listed = rows("experiments")
     assert set(listed) == set(names)
-    assert listed["quickstart"]["runs at each scale"] == "default 10"
+    assert listed["quickstart"]["runs at each scale"] == "default 20"
     assert "smoke" in listed["fedsdd_table5"]["runs at each scale"]
     assert listed["quickstart"]["title"] == "Quickstart on handwritten digits"
 

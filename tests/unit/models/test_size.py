@@ -5,6 +5,7 @@ import pytest
 
 from fedstage.models.build import build
 from fedstage.models.size import state_size
+from fedstage.settings.heads import Head
 from fedstage.settings.models import (
     CnnFedEt,
     CnnSmall,
@@ -35,6 +36,8 @@ MODELS = [
     *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
     *(ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5) for norm in NORMS),
     ResNetLower(name="resnet_lower", blocks=0),
+    CnnSmall(name="cnn_small", more_outputs=1),
+    CnnSmall(name="cnn_small", more_outputs=2, head=Head()),
     Perceptron(name="mlp"),
     Perceptron(name="mlp", hidden=(5,)),
     *(

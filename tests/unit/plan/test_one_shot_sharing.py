@@ -2,10 +2,19 @@
 
 import pytest
 
-from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import data_files, one_shot_artefacts, one_shot_edges
+from fedstage.plan.digests import canonical
 from fedstage.plan.edges import as_lists
+from fedstage.plan.generator_files import (
+    client_generators,
+    synthesised,
+    traffic_tables,
+    travelling_models,
+)
+from fedstage.plan.generator_sharing import generating, training_generators
 from fedstage.plan.identity import (
     aggregator_id,
+    generator_id,
     local_id,
     partition_id,
     partition_settings,
@@ -46,11 +55,15 @@ def one_shot(**changes):
     return OneShotLine.model_validate({**BASE, **changes})
 
 
+def student_or_none(line):
+    return None if line.distillation is None else student_id(line)
+
+
 IDS = {
     "partition": lambda line: partition_id(local_line(line)),
     "models": lambda line: local_id(local_line(line)),
     "aggregator": aggregator_id,
-    "student": student_id,
+    "student": student_or_none,
 }
 ALL, FITTED, TAUGHT = set(IDS), {"aggregator", "student"}, {"student"}
 TRAINED = {"models", "aggregator", "student"}
@@ -69,6 +82,7 @@ REACH = {
     "start": ("results/training/a/round_0003/group_0/aggregated.safetensors", TRAINED),
     "client": ({**CLIENT, "momentum": 0.5}, TRAINED),
     "quantisation": ("int8", FITTED),
+    "unknown": ({"attack": None}, TRAINED),
     "members": ({"random": {"count": 2}}, FITTED),
     "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
     "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),
@@ -77,6 +91,7 @@ REACH = {
     "student": ("resnet8", TAUGHT),
     "server": ({**SERVER, "steps": 4}, TAUGHT),
     "public": ("cifar10", TAUGHT),
+    "generator": ("cvae", set()),  # without public = generated nobody reads it; see below
     "numerics": ({"threads": 2}, TRAINED),
     "seed": (1, ALL),
 }
@@ -86,6 +101,8 @@ REACH = {
 def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
     value, expected = REACH[field]
     taught = {"distillation": "kl", "server": SERVER}
+    if field == "generator":
+        taught["distillation"] = None  # which would need its images
     if field == "start":  # which an aggregator that needs unseen samples may not have
         taught["aggregator"] = "weighted"
     before, after = one_shot(**taught), one_shot(**taught | {field: value})
@@ -411,3 +428,117 @@ def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
     scored = one_shot_artefacts.scored_models(quantised)
     assert (scored["each_client"], scored["client_3"]) == (models, [models[3]])
     assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)
+
+
+# --- generated images -----------------------------------------------------------------------------
+
+GENERATING = {"generator": "cvae", "public": "generated", "aggregator": "averaging"}
+GENERATING |= {"server": SERVER, "distillation": "labels"}
+
+
+def generating_line(**changes):
+    return one_shot(**{**GENERATING, **changes})
+
+
+def of_generators(line):
+    return generator_id(training_generators(line)), generator_id(generating(line))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reached"),
+    [
+        ({"client": {**CLIENT, "momentum": 0.5}}, (False, False, False)),
+        ({"aggregator": "weighted"}, (False, False, False)),
+        ({"quantisation": "int8"}, (False, False, False)),
+        ({"model": "resnet8", "student": "cnn_small"}, (False, False, False)),
+        ({"server": {**SERVER, "steps": 4}}, (False, False, True)),
+        ({"generator": {"cvae": {"samples": 9}}}, (False, True, True)),
+        ({"forget": [2]}, (False, True, True)),
+        ({"generator": {"cvae": {"latent": 9}}}, (True, True, True)),
+        ({"aggregator_fraction": 0.2}, (True, True, True)),
+        ({"seed": 1}, (True, True, True)),
+    ],
+    ids=str,
+)
+def test_what_reaches_generators_images_and_who_learns_their_labels(changes, reached):
+    before, after = generating_line(), generating_line(**changes)
+    ids = [(*of_generators(line), student_id(line)) for line in (before, after)]
+    assert tuple(one != other for one, other in zip(*ids, strict=True)) == reached
+
+
+def test_lines_of_generators_are_their_own():
+    line = generating_line(forget=[2])
+    for of in (teaching, generating):
+        assert of(of(line)) == of(line)
+        assert of_generators(of(line)) == of_generators(line)
+    assert OneShotLine.model_validate(canonical(generating(line))).generator == line.generator
+
+
+def test_who_learns_labels_reads_no_model_of_a_client():
+    line = generating_line()
+    read = as_lists(one_shot_edges.distilled_model(line))
+    assert not {"aggregator", "logits"} & set(read)
+    assert read["public"] == [f"results/generated/{of_generators(line)[1]}/train.safetensors"]
+    assert traffic_tables(line) == [f"results/generated/{of_generators(line)[1]}/rounds.parquet"]
+    assert travelling_models(line) == client_generators(line)
+    taught = generating_line(distillation="kl")
+    assert len(traffic_tables(taught)) == 2
+    (first, *_) = as_lists(one_shot_edges.distilled_model(taught))["logits"]
+    assert first.endswith(f"client_0-generated.{of_generators(line)[1]}.safetensors")
+
+
+def test_a_forgotten_clients_generator_is_not_read_and_trains_nobody_anew():
+    line = generating_line(forget=[1])
+    assert [path[-20:] for path in client_generators(line)] == [
+        f"client_{client}.safetensors" for client in (0, 2, 3)
+    ]
+    assert client_generators(line)[0] == client_generators(generating_line())[0]
+
+
+# --- images that the server generates against the ensemble ----------------------------------------
+
+EPOCHS = {"epochs": 2, "batch_size": 8, "learning_rate": 0.1, "temperature": 2.0}
+
+
+def boosted(**changes):
+    return generating_line(
+        **{"generator": "coboosting", "distillation": "cotrained", "server": EPOCHS} | changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reached"),
+    [
+        ({"client": {**CLIENT, "momentum": 0.5}}, True),
+        ({"model": "resnet8", "student": "cnn_small"}, True),
+        ({"student": "resnet8"}, True),
+        ({"server": {**EPOCHS, "epochs": 3}}, True),
+        ({"forget": [2]}, True),
+        ({"generator": {"coboosting": {"step": 0.0}}}, True),
+        ({"aggregator": "weighted"}, False),
+        ({"quantisation": "int8"}, False),
+        ({"distillation": "kl"}, False),
+        ({"distillation": "labels"}, False),
+    ],
+    ids=str,
+)
+def test_what_reaches_images_against_an_ensemble(changes, reached):
+    before, after = boosted(), boosted(**changes)
+    assert (generator_id(generating(before)) != generator_id(generating(after))) == reached
+
+
+@pytest.mark.parametrize("distillation", ["cotrained", "labels", "kl"])
+def test_only_clients_models_travel_for_images_against_an_ensemble(distillation):
+    line = boosted(distillation=distillation)
+    for of in (line, teaching(line), generating(line)):
+        assert generator_id(generating(of)) == generator_id(generating(line))
+        assert local_line(of) == local_line(line)
+    models = one_shot_artefacts.local_models(local_line(line))
+    assert travelling_models(line) == as_lists(synthesised(line))["models"] == models
+    assert traffic_tables(line) == [one_shot_artefacts.aggregator_rounds(line)]
+    folder = f"results/synthesised/{generator_id(generating(line))}"
+    own = one_shot_artefacts.student_file(line) == f"{folder}/student.safetensors"
+    assert own == (distillation == "cotrained")
+    read = as_lists(one_shot_edges.distilled_model(line))
+    assert read["public"] == [f"{folder}/train.safetensors"]
+    assert ("logits" in read) == (distillation != "labels")

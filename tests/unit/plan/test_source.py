@@ -8,6 +8,7 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.folders import Initial
+from fedstage.plan.generator_sharing import generating
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.source import (
     DECLARING,
@@ -124,6 +125,14 @@ STUDENTS = {
         server=SERVER,
     ),
 }  # fmt: skip
+OF_IMAGES = {"public": "generated", "server": SERVER | {"steps": None, "epochs": 2}}
+GENERATING = {
+    "cvae": one_shot(generator="cvae", distillation="labels", **OF_IMAGES),
+    "dense": one_shot(generator="dense", distillation="cotrained", model="resnet8", **OF_IMAGES),
+    "coboosting": one_shot(generator="coboosting", distillation="cotrained", **OF_IMAGES),
+}
+#: The stages that generate images, by who trains what generates them.
+OF_GENERATORS = {"clients": ("client_generator", "generated"), "server": ("synthesised",)}
 #: The stages of one-shot lines.
 OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
 #: The stages of one-shot lines with a student.
@@ -158,8 +167,8 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            # No line here keeps or selects labels.
-            if stage in (*OF_ONE_SHOT, *OF_STUDENTS, "cached_labels", "selected_labels"):
+            others = {*OF_ONE_SHOT, *OF_STUDENTS}.union(*OF_GENERATORS.values())
+            if stage in (*others, "cached_labels", "selected_labels"):  # no line here keeps labels
                 continue
             if stage not in OF_DISTILLED or line.global_trainer:
                 found[stage, name] = fingerprint(line, stage, package)
@@ -169,6 +178,9 @@ def jobs(package):
     for name, line in STUDENTS.items():
         for stage in OF_STUDENTS:
             found[stage, name] = fingerprint(line, stage, package)
+    for name, line in GENERATING.items():
+        for stage in OF_GENERATORS[line.generator.trained_by]:
+            found[stage, name] = fingerprint(generating(line), stage, package)
     for evaluated in ("clients", "aggregated_2"):
         more = parse_evaluated(evaluated)
         found["evaluation", evaluated] = fingerprint(LINES["fedavg"], "evaluation", package, more)
@@ -293,8 +305,10 @@ def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new
 
 def test_distillation_reaches_distilled_lines_only(changed):
     changes = changed("algorithm/global_trainers/distillation.py", "tau**2", "tau**3")
-    assert stages_of(changes) == {"distillation", "segment"}
-    assert lines_of(changes) == {name for name, line in LINES.items() if line.global_trainer}
+    assert stages_of(changes) == {"distillation", "segment", "synthesised"}
+    beside_generators = {"dense", "coboosting"}
+    distilled = {name for name, line in LINES.items() if line.global_trainer}
+    assert lines_of(changes) == distilled | beside_generators
 
 
 @pytest.mark.parametrize(
@@ -411,7 +425,8 @@ def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
         "import Any, Protocol, cast",
         "import Any, Protocol, TypeVar, cast",
     )
-    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS}
+    # Generated images count what travels in tables of the same columns.
+    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS, "generated"}
 
 
 def test_compression_reaches_what_is_compressed_only(changed):
@@ -424,7 +439,9 @@ def test_the_training_loop_reaches_what_trains(changed):
     changes = changed("training/loop.py", "rate_sum += rates", "rate_sum += 2 * rates")
     # Aggregation imports the types of the loop with the local trainers.
     trains = {"local_model", "distillation", "segment", "aggregation", "local_training"}
-    assert stages_of(changes) == trains | {"distilled_model", "feature_training"}
+    assert stages_of(changes) == trains | {
+        "distilled_model", "feature_training", "client_generator", "generated",
+    }  # fmt: skip
     assert {("local_training", name) for name in LINES} <= changes
 
 
@@ -432,12 +449,12 @@ def test_a_model_reaches_its_own_lines_only(changed):
     changes = changed(
         "models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block"
     )
-    assert lines_of(changes) == {"resnet20", "features", "fedkd"}
+    assert lines_of(changes) == {"resnet20", "features", "fedkd", "dense"}
     assert stages_of(changes) == {
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",
         "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
-        "local_evaluation", "client_logits", "quantised_model", "feature_training",
+        "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
     }  # fmt: skip
 
 
@@ -445,6 +462,17 @@ def test_what_all_models_share_reaches_all_that_use_it(changed):
     changes = changed("models/layers.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
     assert lines_of(changes) >= LINES.keys()
     assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "expected"),
+    [
+        ("cvae", "BATCH = 1000", {("client_generator", "cvae"), ("generated", "cvae")}),
+        ("coboosting", "SOFTENED = 4.0", {("synthesised", "coboosting")}),
+    ],
+)
+def test_a_generator_reaches_its_own_images_only(changed, file, old, expected):
+    assert changed(f"algorithm/one_shot/generators/{file}.py", old, f"{old}1") == expected
 
 
 def test_quantisation_reaches_what_is_quantised_only():
@@ -637,7 +665,7 @@ def test_every_choice_of_the_settings_is_a_module(kind):
 
 def test_every_kind_of_choice_has_several():
     rooms = [kind.room for kind in choices()]
-    assert len(set(rooms)) == 13
+    assert len(set(rooms)) == 14
     assert all(rooms.count(room) >= 2 for room in rooms)
 
 

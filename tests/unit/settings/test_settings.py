@@ -32,6 +32,7 @@ from fedstage.settings.runs import RunLength
 from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import Transfer
+from fedstage.settings.unknown import Outliers
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -56,6 +57,7 @@ MODULES = [
     for name in (
         "aggregation", "aggregators", "data", "ensembles", "lines", "local_training", "models",
         "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
+        "unknown",
     )
 ]  # fmt: skip
 
@@ -175,6 +177,7 @@ PACKAGES = {
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,
     "algorithm.one_shot.selections": Members,
+    "algorithm.one_shot.outliers": Outliers,
     "algorithm.global_trainers.transfers": Transfer,
 }
 

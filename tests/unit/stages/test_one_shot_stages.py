@@ -187,7 +187,7 @@ def evaluated(world, made, role="test", clients=None):
         line=settings_file, role=role, aggregator=parameters, snapshots=snapshots, info=world.info,
         logits=[world.logits(c, role) for c in clients or made.notes["members"]],
         data=world.data("test" if role == "test" else "train"), clients=world.clients,
-        histogram=world.histogram, rounds=rounds, output=output, over_rounds=later_rows(output),
+        histogram=world.histogram, rounds=[rounds], output=output, over_rounds=later_rows(output),
     )  # fmt: skip
     table = load_table(output)
     assert table.schema.remove_metadata() == METRICS_SCHEMA
@@ -569,7 +569,7 @@ def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path)
     metrics = tmp_path / "metrics.parquet"
     one_shot_evaluation(
         line=path, role="test", student=output, data=world.data("test"), info=world.info,
-        clients=world.clients, histogram=world.histogram, rounds=made.files[1], output=metrics,
+        clients=world.clients, histogram=world.histogram, rounds=[made.files[1]], output=metrics,
         over_rounds=later_rows(metrics),
     )  # fmt: skip
     (row,) = load_table(metrics).to_pylist()

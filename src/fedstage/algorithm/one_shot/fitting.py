@@ -8,6 +8,7 @@ import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, alone, trainer
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
+from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
@@ -90,7 +91,7 @@ def read_role(
     numbers, owners = (None, None) if on_server else read_owned(clients, role)
     images, labels = read_labelled(data, numbers, device)
     pixels = normalise(images, info) if settings.aggregator.sees_images else None
-    every = Samples(stacked, labels, pixels)
+    every = Samples(of_rule(settings.aggregator, stacked, info), labels, pixels)
     if owners is None:
         return {SERVER: every}
     rows = {client: (owners == client).nonzero().flatten() for client in members(settings)}

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import combination
+from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.bags import Samples
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.aggregators import Aggregator
@@ -16,12 +17,17 @@ from fedstage.weights import Weights
 BATCH = 1000  # samples at a time: the images that a rule sees are large
 
 
-def of_chosen(line: OneShotLine, chosen: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
-    """Return the logits [m, n, C] of the clients that the aggregator has, from all of [M, n, C]."""
-    everyone = members(line)
+def of_chosen(
+    line: OneShotLine, chosen: Sequence[int], logits: torch.Tensor, info: Mapping[str, Any]
+) -> torch.Tensor:
+    """Return what the aggregator sees of the clients that it has, from the logits of all.
+
+    Logits [M, n, outputs] become [m, n, C], or as many outputs as the rule sees.
+    """
+    everyone, seen = members(line), of_rule(line.aggregator, logits, info)
     if list(chosen) == everyone:
-        return logits
-    return logits[torch.tensor([everyone.index(client) for client in chosen])]
+        return seen
+    return seen[torch.tensor([everyone.index(client) for client in chosen])]
 
 
 @torch.no_grad()
@@ -32,7 +38,7 @@ def predict(
     images: Samples,
     info: Mapping[str, Any],
 ) -> torch.Tensor:
-    """Return logits [n, C] from the members' [M, n, C], on their device.
+    """Return logits [n, C] from what the rule sees of the members, [M, n, ...], on their device.
 
     A rule that sees images gets n of them, uint8 [n, channels, height, width].
     """

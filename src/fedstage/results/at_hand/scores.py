@@ -8,6 +8,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
@@ -158,7 +159,8 @@ def _local(
     wanted = part.length.evaluate_client
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
         if wanted in (None, number):
-            yield name, compute_client_logits(line, folder / path, scheme, images, info_of(run))[0]
+            said, _ = compute_client_logits(line, folder / path, scheme, images, info_of(run))
+            yield name, of_classes(said, info_of(run))
 
 
 def _aggregated(
@@ -168,5 +170,5 @@ def _aggregated(
     paths = one_shot_artefacts.members_logits(line, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
     parameters, notes = load_tensors(folder / one_shot_artefacts.aggregator_file(line))
-    chosen = of_chosen(line, notes["members"], members)
+    chosen = of_chosen(line, notes["members"], members, info_of(run))
     return predict(line.aggregator, parameters, chosen, images, info_of(run))

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.generator_files import traffic_tables, travelling_models
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
-from fedstage.plan.one_shot_sharing import local_line, members, quantised_line
+from fedstage.plan.one_shot_sharing import members, quantised_line
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
@@ -24,7 +25,7 @@ Filled = Callable[[int, int], int]
 def traffic_files(line: AnyLine, rounds: int) -> list[str]:
     """Return the tables of the training's traffic: one a round and group, or one of all phases."""
     if isinstance(line, OneShotLine):
-        return [one_shot_artefacts.aggregator_rounds(line)]
+        return traffic_tables(line)
     if isinstance(line, LocalLine):
         return []
     places = product(range(1, rounds + 1), client_groups(line))
@@ -40,8 +41,7 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
         groups = client_groups(line)
         return [artefacts.aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
-        models = one_shot_artefacts.local_models(local_line(line))
-        return [models[client] for client in members(line)]
+        return travelling_models(line)
     return _of_scored(one_shot_artefacts.local_models(line), length)
 
 

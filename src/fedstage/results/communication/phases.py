@@ -6,6 +6,7 @@ With full participation each client moves as much. Beside them stand the bytes o
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from fedstage.plan import artefacts, one_shot_artefacts
@@ -73,10 +74,9 @@ def _phases(number: int, part: Part) -> list[Phase]:
 
 def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
     """Return the phases of a one-shot line in which anything travels."""
-    (path,) = traffic_files(line, 1)
     clients = len(members(line))
     found: dict[str, list[int]] = {}
-    for row in load_table(path).to_pylist():
+    for row in chain.from_iterable(load_table(path).to_pylist() for path in traffic_files(line, 1)):
         phase = found.setdefault(row["phase"], [0, 0, 0])
         phase[0] += row["round"] > 0
         phase[1] += row["bytes_up"] * row["participants"]

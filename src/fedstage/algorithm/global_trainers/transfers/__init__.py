@@ -1,7 +1,7 @@
 """Transfers: what a student learns from an ensemble on public images.
 
 A transfer is a module of the two functions below, found by the name of its settings. Targets are
-computed once, from the logits of the teacher and of its members.
+computed once, from the logits of the teacher and of its members, or from the samples' labels.
 """
 
 from typing import Any, Protocol, cast
@@ -10,7 +10,7 @@ import torch
 
 from fedstage.settings.base import implementation
 from fedstage.settings.server import Server
-from fedstage.settings.transfers import Transfer
+from fedstage.settings.transfers import OneShotTransfer, Transfer
 from fedstage.training.passes import Loss
 
 
@@ -18,12 +18,15 @@ class TransferModule(Protocol):
     """The functions of a transfer's module."""
 
     def targets(self, settings: Any, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-        """Return targets [n, ...], from logits of the teacher [n, C] and its members [M, n, C]."""
+        """Return targets [n, ...], from logits of the teacher [n, C] and its members [M, n, C].
+
+        Where the teacher is no ensemble, it is the labels [n], and there are 0 members.
+        """
 
     def loss(self, settings: Any, server: Server) -> Loss:
         """Return the loss of student logits [b, C] against targets [b, ...]."""
 
 
-def transfer(settings: Transfer) -> TransferModule:
+def transfer(settings: Transfer | OneShotTransfer) -> TransferModule:
     """Return the module of a transfer."""
     return cast(TransferModule, implementation(settings))

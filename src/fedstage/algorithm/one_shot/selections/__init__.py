@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples
+from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
@@ -43,7 +44,10 @@ class SelectionModule(Protocol):
 
 
 def chosen_members(
-    line: OneShotLine, counts: Counts, validation: Mapping[int, Samples]
+    line: OneShotLine,
+    counts: Counts,
+    validation: Mapping[int, Samples],
+    info: Mapping[str, Any],
 ) -> list[int]:
     """Return the clients of the ensemble in ascending order; all of them without a selection.
 
@@ -63,7 +67,8 @@ def chosen_members(
     if line.members is None:
         return everyone
     module = cast(SelectionModule, implementation(line.members))
-    known = Candidates(everyone, _sizes(everyone, counts), _accuracies(everyone, validation))
+    sizes, accuracies = _sizes(everyone, counts), _accuracies(everyone, validation, info)
+    known = Candidates(everyone, sizes, accuracies)
     generator = torch_generator(line.seed, "aggregator", "members")
     if not (chosen := sorted(module.choose(line.members, known, generator))):
         demands = line.members.model_dump(exclude={"name", "count"})
@@ -75,9 +80,12 @@ def _sizes(clients: list[int], counts: Counts) -> dict[int, int]:
     return {client: sum(counts.get(client, {}).values()) for client in clients}
 
 
-def _accuracies(clients: list[int], validation: Mapping[int, Samples]) -> dict[int, float]:
+def _accuracies(
+    clients: list[int], validation: Mapping[int, Samples], info: Mapping[str, Any]
+) -> dict[int, float]:
     """Return the accuracy of each client's model on the client's own samples."""
-    return {
-        client: float((own.logits[clients.index(client)].argmax(1) == own.labels).double().mean())
-        for client, own in validation.items()
-    }
+    accuracies = {}
+    for client, own in validation.items():
+        said = of_classes(own.logits[clients.index(client)], info)
+        accuracies[client] = float((said.argmax(1) == own.labels).double().mean())
+    return accuracies

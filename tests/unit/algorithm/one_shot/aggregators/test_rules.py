@@ -11,7 +11,8 @@ from fedstage.settings.base import alternatives
 
 M, N, C = 3, 40, 4
 NAMES = [
-    "averaging", "weighted", "confidence", "linear", "simplex", "per_class", "mlp", "voting", "moe",
+    "averaging", "weighted", "confidence", "least_unknown", "linear", "simplex", "per_class", "mlp",
+    "voting", "moe",
 ]  # fmt: skip
 COUNTS = torch.tensor([[4, 0, 0, 1], [4, 2, 0, 0], [0, 6, 0, 3]])
 
@@ -43,6 +44,11 @@ def said(raw, logits, counts=COUNTS, parameters=None):
     return combination(chosen(raw))(parameters, logits, pixels(logits.shape[1]))
 
 
+def seen_by(name):
+    """Logits as a rule sees them, with the unknown class only where it is seen."""
+    return spoken(classes=C + chosen(name).sees_all_outputs)
+
+
 # --- what holds for all of them -------------------------------------------------------------------
 
 
@@ -55,7 +61,7 @@ def test_the_names_of_this_file_are_those_of_the_settings():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_says_finite_logits_of_each_sample_by_itself(name):
-    logits = spoken()
+    logits = seen_by(name)
     together = said(name, logits)
     assert together.shape == (N, C)
     assert together.dtype == torch.float32
@@ -80,10 +86,10 @@ def test_parameters_are_drawn_from_the_generator_only(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_are_trained_exactly_where_the_settings_say_so(name):
     parameters = {key: value.requires_grad_() for key, value in started(name).items()}
-    out = combination(chosen(name))(parameters, spoken(), pixels())
+    out = combination(chosen(name))(parameters, seen_by(name), pixels())
     loss = torch.nn.functional.cross_entropy(out, torch.zeros(N, dtype=torch.int64))
     if not chosen(name).trained:
-        assert name in ("averaging", "weighted", "confidence", "voting")
+        assert name in ("averaging", "weighted", "confidence", "least_unknown", "voting")
         return
     gradients = torch.autograd.grad(loss, list(parameters.values()))
     assert all(bool((gradient != 0).any()) for gradient in gradients)
@@ -180,6 +186,52 @@ def test_clients_that_know_nothing_weigh_the_same():
 def test_confidence_says_the_logarithm_of_probabilities():
     out = said("confidence", spoken())
     assert torch.allclose(out.exp().sum(1), torch.ones(N), atol=1e-5)
+
+
+# --- what is least unknown ------------------------------------------------------------------------
+
+
+def with_unknown(unknown):
+    """Logits [M, N, C + 1], in which the probabilities of the unknown class are as given."""
+    share = torch.tensor(unknown)[:, None, None].expand(M, N, 1)
+    return torch.cat([spoken().log_softmax(2) + (1 - share).log(), share.log()], 2)
+
+
+def test_where_nothing_is_unknown_the_votes_are_averages_of_probabilities():
+    out = said("least_unknown", with_unknown([0.0] * M))
+    mean = spoken().softmax(2).mean(0)
+    assert torch.allclose(out.softmax(1), mean, atol=1e-6)
+    assert torch.allclose(out.softmax(1), said("simplex", spoken()).softmax(1), atol=1e-6)
+
+
+def test_whoever_knows_nothing_has_no_vote():
+    out = said("least_unknown", with_unknown([0.0, 1.0, 0.0]))
+    mean = spoken().softmax(2)[[0, 2]].mean(0)
+    assert torch.allclose(out.softmax(1), mean, atol=1e-6)
+
+
+def test_votes_are_weighted_by_what_is_known():
+    out = said("least_unknown", with_unknown([0.5, 0.0, 0.75]))
+    p = spoken().softmax(2)
+    mean = (0.5 * p[0] + p[1] + 0.25 * p[2]) / 1.75
+    assert torch.allclose(out.softmax(1), mean, atol=1e-6)
+
+
+def test_one_voter_is_whom_a_sample_is_least_unknown_to_and_all_are_the_default():
+    one = {"least_unknown": {"voters": 1}}
+    logits = spoken(classes=C + 1)
+    knowing = logits.softmax(2)[:, :, -1].argmin(0)
+    own = logits[knowing, torch.arange(N), :-1]
+    assert torch.allclose(said(one, logits).softmax(1), own.softmax(1), atol=1e-6)
+    assert len(set(knowing.tolist())) == M
+    every = said({"least_unknown": {"voters": M}}, logits)
+    assert torch.allclose(every, said("least_unknown", logits), atol=1e-6)
+    alike = with_unknown([0.0] * M)  # of equals the first votes
+    assert torch.allclose(said(one, alike).softmax(1), spoken()[0].softmax(1), atol=1e-6)
+
+
+def test_only_what_is_least_unknown_needs_more_outputs_than_classes():
+    assert [name for name in NAMES if chosen(name).sees_all_outputs] == ["least_unknown"]
 
 
 # --- the network ----------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ COUNTS = {0: {0: 5}, 1: {0: 9, 1: 3}, 2: {1: 4}, 3: {0: 12}, 4: {1: 1}}  # the l
 #: Of each client's own four samples its model is right about so many; client 1 has none.
 RIGHT = {0: 2, 2: 4, 3: 2, 4: 0, 5: 3}
 
+INFO = {"classes": 2}
+
 
 def line(**changes):
     return OneShotLine.model_validate(
@@ -40,7 +42,8 @@ def held_out(left=range(CLIENTS)):
 
 def chosen(members, **changes):
     own = line(members=members, **changes)
-    return chosen_members(own, COUNTS, held_out([i for i in range(6) if i not in own.forget]))
+    left = held_out([i for i in range(6) if i not in own.forget])
+    return chosen_members(own, COUNTS, left, INFO)
 
 
 def test_without_a_selection_all_are_members():
@@ -77,7 +80,7 @@ def test_the_largest_are_those_with_most_training_samples():
 
 def test_of_clients_of_a_size_the_first_are_chosen():
     same = {client: {0: 7} for client in range(CLIENTS)}
-    assert chosen_members(line(members={"largest": {"count": 2}}), same, {}) == [0, 1]
+    assert chosen_members(line(members={"largest": {"count": 2}}), same, {}, INFO) == [0, 1]
 
 
 def test_random_members_are_of_the_seed_and_more_of_them_contain_fewer():
@@ -107,5 +110,5 @@ def test_an_ensemble_of_nobody_is_refused_in_one_line(members, told):
     own = line(members=members)
     poor = {client: samples for client, samples in held_out().items() if client != 2}
     with pytest.raises(FedstageError, match=told) as caught:
-        chosen_members(own, COUNTS, poor)
+        chosen_members(own, COUNTS, poor, INFO)
     assert "\n" not in str(caught.value)

@@ -1,0 +1,30 @@
+"""Votes by what clients know (FedOV, Diao et al. 2023): p(x)_c ~ sum_i q_i(x)_c, c < C.
+
+q_i = sigma(z_i) over the C classes and, last, the unknown one: a client that does not know a sample
+has little probability left for classes. The sum is over the m clients to which the sample is least
+unknown, by default all; of equals, the first. The released code prints the accuracy of every m on
+test samples, which leaves the choice of m open.
+"""
+
+import torch
+
+from fedstage.algorithm.one_shot.aggregators import Knowledge
+from fedstage.settings.aggregators import LeastUnknown
+from fedstage.weights import Weights
+
+
+def parameters(settings: LeastUnknown, known: Knowledge, generator: torch.Generator) -> Weights:
+    """Return no tensors: there is nothing to learn."""
+    return {}
+
+
+def combine(
+    settings: LeastUnknown, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
+) -> torch.Tensor:
+    """Return log sum_i q_i [n, C] from logits [M, n, C + 1], whose softmax is p(x)."""
+    said = logits.log_softmax(2)
+    of_classes, unknown = said[..., :-1], said[..., -1]
+    if settings.voters is not None:
+        voting = unknown.argsort(dim=0, stable=True)[: settings.voters]
+        of_classes = of_classes.gather(0, voting[..., None].expand(-1, -1, of_classes.shape[2]))
+    return of_classes.logsumexp(0)

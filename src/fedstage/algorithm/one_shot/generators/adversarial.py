@@ -1,0 +1,150 @@
+"""Images that a server generates against an ensemble, and the student that learns beside it.
+
+With the teacher z(x) = sum_i w_i f_i(x) of the clients' models, each epoch
+
+1. generates a batch: a generator with new weights and its z, for random labels y, take `steps`
+   steps of Adam on the method's loss L_G, and of all batches on the way that of the lowest stays;
+2. moves the weights w on the pool of all batches before, if the method does;
+3. adds the batch to the pool, in 8 bits, and teaches the student by a pass over it, with `server`.
+
+DENSE and Co-Boosting are a `Method` each: what they minimise, how they change samples and weights.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.one_shot.generators import Images
+from fedstage.algorithm.one_shot.generators.generation import generate
+from fedstage.algorithm.one_shot.generators.world import Method, World, combined
+from fedstage.errors import FedstageError
+from fedstage.randomness import Key, torch_generator
+from fedstage.settings.generators import Adversarial
+from fedstage.settings.server import Server
+from fedstage.training.batches import all_batches, epoch_steps, public_batches
+from fedstage.training.devices import on_device
+from fedstage.training.images import augment, draw, normalise
+from fedstage.training.optimisers import optimiser_step, step_sizes
+from fedstage.training.passes import forward
+from fedstage.training.schedules import factor
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """The pool of all epochs, the last weights [m] and the student's mean loss."""
+
+    images: Images
+    weights: Tensor
+    loss: float
+
+
+def synthesise(
+    settings: Adversarial,
+    method: Method,
+    world: World,
+    server: Server,
+    key: tuple[Key, ...],
+) -> Synthesised:
+    """Generate `server.epochs` batches, and train the student in place beside them.
+
+    Raises
+    ------
+    FedstageError
+        If the student, or a generator at each of its steps, diverges.
+    """
+    assert server.epochs is not None, "checked by OneShotLine"
+    for one in world.teachers:
+        one.eval().requires_grad_(False)
+    device = next(world.student.parameters()).device
+    weights = torch.full((len(world.teachers),), 1 / len(world.teachers), device=device)
+    pool: Images | None = None
+    learn = _learner(method, world, server, key)
+    losses: list[Tensor] = []
+    for epoch in range(server.epochs):
+        made = generate(settings, method, world, weights, (*key, "batch", epoch))
+        if pool is not None and method.moved is not None:
+            order = torch_generator(*key, "weights", epoch)
+            weights = _moved(method.moved, world, weights, pool, server.batch_size, epoch, order)
+        pool = made if pool is None else _joined(pool, made)
+        losses += learn(pool, weights, epoch)
+    assert pool is not None, "there is at least one epoch"
+    loss = torch.stack(losses).cpu()
+    if not loss.isfinite().all():
+        raise FedstageError(
+            f"generator = {settings.name}: the student's loss is not finite; lower "
+            f"server.learning_rate = {server.learning_rate}"
+        )
+    return Synthesised(pool, weights.cpu(), float(loss.mean()))
+
+
+def _moved(
+    moved: Callable[[Tensor, Tensor, Tensor, int], Tensor],
+    world: World,
+    weights: Tensor,
+    pool: Images,
+    size: int,
+    epoch: int,
+    generator: torch.Generator,
+) -> Tensor:
+    """Return the weights after a pass over the pool."""
+    order = torch.randperm(len(pool.labels), generator=generator)
+    for batch in all_batches(len(order), size):
+        index = on_device(order[batch], weights.device)
+        with torch.no_grad():
+            said = world.said(normalise(pool.pixels[index], world.info))
+        weights = moved(weights, said, pool.labels[index], epoch)
+    return weights
+
+
+def _joined(pool: Images, made: Images) -> Images:
+    return Images(torch.cat([pool.pixels, made.pixels]), torch.cat([pool.labels, made.labels]))
+
+
+def _learner(
+    method: Method, world: World, server: Server, key: tuple[Key, ...]
+) -> Callable[[Images, Tensor, int], list[Tensor]]:
+    """Return a pass of the student over the pool, which goes on from the optimiser's state.
+
+    The rate follows the schedule from epoch to epoch.
+    """
+    parameters = list(world.student.parameters())
+    move, distance = optimiser_step(parameters, server), distillation_loss(server)
+    taken = 0
+
+    def learn(pool: Images, weights: Tensor, epoch: int) -> list[Tensor]:
+        nonlocal taken
+        steps = epoch_steps(len(pool.labels), server.batch_size)
+        generator = torch_generator(*key, "student", epoch)
+        assert server.epochs is not None, "checked by OneShotLine"
+        rate = server.learning_rate * factor(server.schedule, epoch, server.epochs)
+        sizes = step_sizes(server, [rate] * (taken + steps), parameters[0])[taken:]
+        taken += steps
+
+        def teacher(pixels: Tensor) -> Tensor:
+            return combined(weights, world.said(pixels))
+
+        world.student.train()
+        losses = []
+        batches = public_batches(len(pool.labels), server.batch_size, steps, generator)
+        for batch, size in zip(batches, sizes, strict=True):
+            drawn = on_device(draw(server.augmentation, len(batch), generator), weights.device)
+            chosen = pool.pixels[on_device(batch, weights.device)]
+            pixels = normalise(augment(chosen, drawn), world.info)
+            if method.perturbed is not None:
+                pixels = method.perturbed(teacher, pixels, generator)
+            with torch.no_grad():
+                said = teacher(pixels)
+            loss = distance(forward(world.student, pixels, world.numerics), said)
+            loss.backward()
+            if server.clip_norm is not None:
+                nn.utils.clip_grad_norm_(parameters, server.clip_norm)
+            move(size)
+            for parameter in parameters:
+                parameter.grad = None
+            losses.append(loss.detach())
+        return losses
+
+    return learn

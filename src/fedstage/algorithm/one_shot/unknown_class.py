@@ -1,0 +1,112 @@
+"""What clients minimise that learn an unknown class (FedOV, Diao et al. 2023).
+
+With outliers x', class C behind the classes 0 to C-1, and a permutation b of the batch:
+
+    L = CE(f(x), y) + CE(f(x'), C) + CE(f(x' + d), C)
+      + second CE(f(x) with -10000 at y, C)                      the unknown comes second
+      + mixed mean CE(beta f(x) + (1 - beta) f(x_b), C)          over pairs with y != y_b
+
+beta is uniform, one a batch. d is found by steps of step sign(grad CE(f(x' + d), C)), each part at
+most the radius, with running statistics. The released code mixes the features of a hidden layer:
+for its ResNets the last one, whose mixture is that of the logits, as here for all models; for its
+small networks the one before. Samples and outliers are one batch, as released for models with
+BatchNorm. There the first step of the attack also moves the outliers of the second term, by
+accident, and the parts of d have no bound, for what they are compared with moves, too; its images
+are never clipped. Its weights are 1, 1 and 0.01; its code for ResNets leaves out all but the first
+two terms (attack null, second 0, mixed 0).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from fedstage.algorithm.one_shot.outliers import outliers
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.unknown import Attack, Unknown
+from fedstage.training.passes import Loss, ModelLoss, forward
+
+MASKED = -10_000.0
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a client computes its loss with.
+
+    `generator`, on the CPU, draws outliers and mixtures. `unit`, [1, C, 1, 1] or a scalar, is what
+    a change by 1 of a pixel, or of a feature, is in a model's input.
+    """
+
+    loss: Loss
+    numerics: Numerics
+    generator: torch.Generator
+    unit: torch.Tensor
+
+
+def objective(settings: Unknown, means: Means) -> ModelLoss | None:
+    """Return what a client minimises; None if that is the loss of its labels."""
+    if not settings.changes:
+        return None
+
+    def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        seen = torch.cat([pixels, *made(settings, model, pixels, means)])
+        clean, *others = forward(model, seen, means.numerics).split(len(pixels))
+        unknown = unknown_labels(clean)
+        value = means.loss(clean, labels)
+        for logits in others:
+            value = value + means.loss(logits, unknown)
+        if settings.second:
+            value = value + settings.second * means.loss(without(clean, labels), unknown)
+        if settings.mixed:
+            value = value + settings.mixed * of_mixed(clean, labels, means)
+        return value
+
+    return of_model
+
+
+def made(
+    settings: Unknown, model: nn.Module, pixels: torch.Tensor, means: Means
+) -> list[torch.Tensor]:
+    """Return x' and x' + d, as far as the settings have them."""
+    if settings.outliers is None:
+        return []
+    first = outliers(settings.outliers, pixels, means.generator)
+    return [first, *([attacked(settings.attack, model, first, means)] if settings.attack else [])]
+
+
+def attacked(
+    settings: Attack, model: nn.Module, samples: torch.Tensor, means: Means
+) -> torch.Tensor:
+    """Return outliers that are changed a little to look known."""
+    reach, moved = settings.radius * means.unit, samples
+    model.eval()
+    for _ in range(settings.steps):
+        moved = moved.detach().requires_grad_()
+        logits = forward(model, moved, means.numerics)
+        (slope,) = torch.autograd.grad(means.loss(logits, unknown_labels(logits)), moved)
+        moved = moved.detach() + settings.step * means.unit * slope.sign()
+        moved = torch.minimum(torch.maximum(moved, samples - reach), samples + reach)
+    model.train()
+    return moved
+
+
+def without(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return logits [b, C + 1] in which those of the labels can win nothing."""
+    lost = torch.full_like(labels, MASKED, dtype=logits.dtype)[:, None]
+    return logits.scatter_add(1, labels[:, None], lost)
+
+
+def of_mixed(logits: torch.Tensor, labels: torch.Tensor, means: Means) -> torch.Tensor:
+    """Return the loss of pairs of different classes, mixed; 0 if there are none."""
+    share = float(torch.rand((), generator=means.generator))
+    other = torch.randperm(len(labels), generator=means.generator).to(labels.device)
+    differ = labels != labels[other]
+    if not differ.any():
+        return logits.new_zeros(())
+    mixed = (share * logits + (1 - share) * logits[other])[differ]
+    return means.loss(mixed, unknown_labels(mixed))
+
+
+def unknown_labels(logits: torch.Tensor) -> torch.Tensor:
+    """Return the class C for each of logits [b, C + 1]."""
+    return torch.full((len(logits),), logits.shape[1] - 1, device=logits.device)

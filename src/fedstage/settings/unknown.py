@@ -1,0 +1,98 @@
+"""A class beside the known ones, for what a client does not know (FedOV, Diao et al. 2023)."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from fedstage.settings.base import ByName, Choice, NonNegative, Positive, Rate, Settings
+from fedstage.settings.data import Data
+from fedstage.settings.models import Model
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Client
+
+#: Fields of clients that train to the end, and the modules that they need.
+OF_ONE_SHOT = {
+    "quantisation": "models.int8",
+    "unknown": "algorithm.one_shot.unknown_class",
+}
+
+
+class OutlierSource(Choice):
+    """What samples of the unknown class are made from, out of a client's own of these kinds."""
+
+    room: ClassVar[str] = "algorithm.one_shot.outliers"
+    samples: ClassVar[tuple[str, ...]] = ("images",)
+
+
+class Corruptions(OutlierSource):
+    """The client's images, cropped, blurred, erased, cut or turned until they show nothing."""
+
+    name: Literal["corruptions"]
+
+
+class Noise(OutlierSource):
+    """Standard normal numbers in the shape of the client's samples."""
+
+    samples: ClassVar[tuple[str, ...]] = ("images", "features")
+    name: Literal["noise"]
+
+
+Outliers = ByName[Corruptions | Noise]
+
+
+class Attack(Settings):
+    """Signs of gradients that make outliers look known: `steps` of size `step`, at most `radius`.
+
+    Both are in units of pixels from 0 to 1, or of features as they are.
+    """
+
+    steps: Positive = 5
+    step: Rate = 0.002
+    radius: Rate = 0.5
+
+
+class Unknown(Settings):
+    """How clients learn what they do not know, with one more output than classes (FedOV).
+
+    That output is the label of `outliers`, once as they are and once after an `attack`; by the
+    weight of `second` it comes second for the client's samples, and by that of `mixed` it is the
+    label of two samples of different classes that are mixed.
+    """
+
+    more_outputs: ClassVar[int] = 1
+    outliers: Outliers | None = Corruptions(name="corruptions")
+    attack: Attack | None = Attack()
+    second: NonNegative = 1.0
+    mixed: NonNegative = 0.01
+
+    def _faults(self) -> Iterator[str]:
+        if self.attack is not None and self.outliers is None:
+            yield "attack: needs outliers, which it changes; set attack to null"
+
+    @property
+    def changes(self) -> bool:
+        """Whether a client minimises more than the loss of its labels."""
+        return self.outliers is not None or bool(self.second or self.mixed)
+
+
+def check_unknown(
+    unknown: Unknown,
+    data: Data,
+    models: tuple[Model, ...],
+    client: Client,
+    numerics: Numerics,
+) -> Iterator[str]:
+    """Yield what does not go with clients that learn an unknown class."""
+    kind, source = data.samples, unknown.outliers
+    if source is not None and kind not in source.samples:
+        yield (
+            f"unknown.outliers = {source.name!r}: made from {' or '.join(source.samples)}, and the "
+            f"samples of data = {data.name} are {kind}"
+        )
+    if client.loss.name != "cross_entropy":
+        yield f"client.loss = {client.loss.name!r}: must be cross_entropy with unknown"
+    for model in models:
+        if getattr(model, "outputs", None) == 1:
+            yield f"model = {model.name!r}: outputs = 1: not with unknown, which needs one more"
+    for key in ("compile", "cuda_graphs"):
+        if unknown.changes and getattr(numerics, key):
+            yield f"numerics.{key} = true: not with unknown, whose steps have no code for it"

@@ -1,0 +1,130 @@
+"""Stage `generated`: the server generates images with the clients' generators."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from fedstage.algorithm.exchange.traffic import payload_bytes
+from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, shares
+from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
+from fedstage.algorithm.one_shot.traffic import COUNT, ROUNDS_SCHEMA
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.randomness import torch_generator
+from fedstage.results.figures.images import save_grid
+from fedstage.settings.generators import Cvae
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.stages.inputs import Info, begin
+from fedstage.storage.tables import save_rows
+from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.weights import Weights
+
+LABELS = "label_counts"
+NOBODY = -1  # in place of a client
+
+
+def generated(
+    *,
+    line: Path,
+    info: Path,
+    generators: list[Path],
+    output: Path,
+    histogram: Path,
+    picture: Path,
+    rounds: Path,
+) -> None:
+    """Generate labelled images with the clients' generators, or one distilled from them.
+
+    Parameters
+    ----------
+    generators : list of Path
+        The members', in the order of clients.
+    output : Path
+        `images`, `labels` and the `clients` whose generators made them, as a data set's samples.
+    histogram, picture : Path
+        Output: the images of each client and class: their numbers, and one of each as PNG.
+    rounds : Path
+        Output: what travels, as the aggregator's table.
+    """
+    settings, device, dataset_info = begin(line, OneShotLine, info)
+    assert isinstance(settings.generator, Cvae), "checked by the catalogue: clients train it"
+    read = [load_tensors(path) for path in generators]
+    sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in read]
+    draw = of_each if settings.generator.distilled is None else of_one
+    images, classes, clients = draw(settings, settings.generator, sent, dataset_info, device)
+    save_tensors(output, {"images": images, "labels": classes, "clients": clients})
+    save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
+    save_grid(picture, images, clients, classes, int(dataset_info["classes"]))
+    sizes = [payload_bytes(tensors) for tensors, _ in read]
+    save_rows(rounds, traffic(sizes, int(dataset_info["classes"])), ROUNDS_SCHEMA)
+
+
+class Sent(NamedTuple):
+    """What a client has sent: its decoder, and label counts [classes]."""
+
+    client: int
+    samples: int
+    decoder: Weights
+    counts: torch.Tensor
+
+
+#: Images uint8 [n, C, H, W], labels int64 [n], and the client whose decoder drew each, int64 [n].
+Drawn = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
+    """Return a client's decoder and label counts."""
+    rest = {name: value for name, value in tensors.items() if name != LABELS}
+    return {name.removeprefix("decoder."): one for name, one in rest.items()}, tensors[LABELS]
+
+
+def of_each(
+    settings: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+) -> Drawn:
+    """Draw with each decoder its client's share of the images."""
+    module = of_clients(generator)
+    made, labels, owners = [], [], []
+    numbers = shares([one.samples for one in sent], generator.samples)
+    for one, number in zip(sent, numbers, strict=True):
+        random = torch_generator(settings.seed, "generated", one.client)
+        own = draw_labels(one.counts, number, random)
+        made.append(module.sample(generator, one.decoder, own, info, random, device))
+        labels.append(own)
+        owners.append(torch.full((number,), one.client))
+    return torch.cat(made), torch.cat(labels), torch.cat(owners)
+
+
+def of_one(
+    settings: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+) -> Drawn:
+    """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
+    assert generator.distilled is not None, "its caller has looked"
+    counts = [one.counts for one in sent]
+    decoders = {one.client: one.decoder for one in sent}
+    key = (settings.seed, "distilled_decoder")
+    decoder = distil(generator, generator.distilled, decoders, counts, info, key, device)
+    random = torch_generator(settings.seed, "generated", NOBODY)
+    labels = even_labels(counts, generator.samples, random)
+    images = of_clients(generator).sample(generator, decoder, labels, info, random, device)
+    return images, labels, torch.full((len(labels),), NOBODY)
+
+
+def count(clients: torch.Tensor, labels: torch.Tensor) -> list[dict[str, int | str]]:
+    """Return the number of images of each client and label that occur, sorted."""
+    pairs, numbers = torch.unique(torch.stack([clients, labels]), dim=1, return_counts=True)
+    rows = zip(*pairs.tolist(), numbers.tolist(), strict=True)
+    return [
+        {"client": client, "role": "generated", "label": label, "samples": number}
+        for client, label, number in rows
+    ]
+
+
+def traffic(sizes: list[int], classes: int) -> list[dict[str, int | str | float | None]]:
+    """Return rows of what clients send: their generators and label counts, in bytes."""
+    counts = COUNT * classes
+    nothing: dict[str, int | str | float | None] = dict.fromkeys(ROUNDS_SCHEMA.names)
+    both = {"round": 0, "participants": len(sizes), "bytes_down": 0}
+    return [
+        nothing | both | {"phase": phase, "bytes_up": up}
+        for phase, up in (("generator", max(sizes) - counts), (LABELS, counts))
+    ]

@@ -1,0 +1,85 @@
+"""Stage `synthesised`: the server generates images against an ensemble, and teaches a student."""
+
+from pathlib import Path
+
+import torch
+
+from fedstage.algorithm.one_shot.generators import of_server
+from fedstage.algorithm.one_shot.generators.adversarial import synthesise
+from fedstage.algorithm.one_shot.generators.world import World
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.models.loading import state_of
+from fedstage.plan.one_shot_sharing import client_model, members
+from fedstage.results.figures.images import save_grid
+from fedstage.settings.generators import Adversarial
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.stages.inputs import begin, load_model
+from fedstage.storage.tables import save_rows
+from fedstage.storage.tensors import save_tensors
+
+_ROWS = 10  # of the picture
+
+
+def synthesised(
+    *,
+    line: Path,
+    info: Path,
+    models: list[Path],
+    start: Path,
+    output: Path,
+    histogram: Path,
+    picture: Path,
+    student: Path,
+    weights: Path,
+) -> None:
+    """Run DENSE or Co-Boosting.
+
+    Parameters
+    ----------
+    models : list of Path
+        The members', in the order of clients.
+    start : Path
+        What the student starts from.
+    output : Path
+        `images` and `labels` of all epochs, as a data set's samples.
+    histogram, picture : Path
+        Output: the images of each class, of "client" -1; the first of each class in the first
+        epochs, a row an epoch.
+    student, weights : Path
+        Output: the student that learnt beside them, and the weights [members] of the ensemble.
+    """
+    settings, device, dataset_info = begin(line, OneShotLine, info)
+    generator, server = settings.generator, settings.server
+    assert isinstance(generator, Adversarial), "checked by the catalogue: the server trains it"
+    assert server is not None, "checked by OneShotLine"
+    clients = members(settings)
+    teachers = [
+        load_model(path, client_model(settings, client), dataset_info, device, settings.numerics)
+        for client, path in zip(clients, models, strict=True)
+    ]
+    learner = load_model(start, settings.student, dataset_info, device, settings.numerics)
+    made = synthesise(
+        generator,
+        of_server(generator, dataset_info),
+        World(teachers, learner, dataset_info, settings.numerics),
+        server,
+        (settings.seed, "synthesised"),
+    )
+    images, labels = made.images.pixels.cpu(), made.images.labels.cpu()
+    save_tensors(output, {"images": images, "labels": labels})
+    save_rows(histogram, _count(labels), HISTOGRAM_SCHEMA)
+    epochs = torch.arange(len(labels)) // generator.batch_size
+    first = epochs < _ROWS
+    classes = int(dataset_info["classes"])
+    save_grid(picture, images[first], epochs[first], labels[first], classes)
+    save_tensors(student, state_of(learner), {"members": clients, "loss": made.loss})
+    save_tensors(weights, {"weights": made.weights}, {"members": clients})
+
+
+def _count(labels: torch.Tensor) -> list[dict[str, int | str]]:
+    classes, numbers = torch.unique(labels, return_counts=True)
+    pairs = zip(classes.tolist(), numbers.tolist(), strict=True)
+    return [
+        {"client": -1, "role": "generated", "label": label, "samples": number}
+        for label, number in pairs
+    ]

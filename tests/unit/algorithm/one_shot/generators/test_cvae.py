@@ -1,0 +1,131 @@
+"""FedCVAE's autoencoder, the limits of its losses, and the one decoder that learns from all."""
+
+import copy
+
+import pytest
+import torch
+
+from fedstage.algorithm.one_shot.generators import cvae, draw_labels, shares
+from fedstage.algorithm.one_shot.generators.distilled_decoder import distil
+from fedstage.errors import FedstageError
+from fedstage.models.autoencoder import new_autoencoder, new_decoder
+from fedstage.settings.generators import Cvae, DistilledDecoder
+from fedstage.settings.numerics import Numerics
+
+SETTINGS = Cvae(
+    name="cvae", latent=3, width=2, epochs=2, batch_size=4, learning_rate=0.01, beta=0.5
+)
+NUMERICS = Numerics(device="cpu")
+
+
+def world(channels, side=8, samples=10):
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(
+        0, 256, (samples, channels, side, side), generator=generator, dtype=torch.uint8
+    )
+    labels = torch.randint(0, 4, (samples,), generator=generator)
+    return images, labels, {"shape": [channels, side, side], "classes": 4}
+
+
+def test_training_and_sampling_leave_the_global_generator_alone():
+    images, labels, info = world(1)
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    weights, _ = cvae.train(SETTINGS, images, labels, info, (7, "a"), NUMERICS)
+    cvae.sample(SETTINGS, weights, labels, info, torch.Generator(), torch.device("cpu"))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_divergence_of_the_normal_distribution_from_itself_is_zero():
+    assert cvae.divergence(torch.zeros(4, 3), torch.zeros(4, 3)) == 0
+    assert cvae.divergence(torch.ones(4, 3), torch.zeros(4, 3)) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_derivatives_are_differences(channels):
+    generator = torch.Generator().manual_seed(1)
+    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
+    pixels = draw(2, channels, 3, 3).sigmoid()
+    logits = draw(2, channels, 3, 3).requires_grad_()
+    mean, log_variance = draw(2, 4).requires_grad_(), draw(2, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: cvae.reconstruction(z, pixels), logits)
+    assert torch.autograd.gradcheck(cvae.divergence, (mean, log_variance))
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (3, 17, 30)], ids=str)
+def test_images_of_any_size_come_back_in_their_size(shape):
+    model = new_autoencoder(shape, 4, 3, 2, torch.Generator().manual_seed(0))
+    pixels, labels = torch.rand(5, *shape), torch.arange(5) % 4
+    logits, mean, log_variance = model(pixels, labels, torch.zeros(5, 3))
+    assert logits.shape == pixels.shape
+    assert mean.shape == log_variance.shape == (5, 3)
+    assert all(torch.isfinite(value).all() for value in model.state_dict().values())
+
+
+def test_samples_are_what_the_decoder_makes_of_cut_noise_with_running_statistics():
+    _, _, info = world(1)
+    labels = torch.tensor([0, 3, 3])
+    decoder = new_decoder((1, 8, 8), 4, 3, 2)
+    weights = copy.deepcopy(decoder.state_dict())
+    narrow = SETTINGS.model_copy(update={"truncation": 1e-4})
+    made = cvae.sample(narrow, weights, labels, info, torch.Generator(), torch.device("cpu"))
+    expected = decoder.eval()(torch.zeros(3, 3), labels).sigmoid() * 255
+    assert made.dtype == torch.uint8
+    assert (made - expected).abs().max() <= 0.51
+    assert torch.equal(made[1], made[2])  # of one class and, cut off at 0, one z
+
+
+def test_a_single_image_has_no_batch_statistics():
+    images, labels, info = world(1, samples=1)
+    with pytest.raises(FedstageError, match="1 training sample: must be at least 2"):
+        cvae.train(SETTINGS, images, labels, info, (7, "a"), NUMERICS)
+
+
+def test_a_divergence_names_the_setting():
+    images, labels, info = world(3)
+    wild = SETTINGS.model_copy(update={"learning_rate": 1e30})
+    with pytest.raises(FedstageError, match=r"generator.learning_rate = 1e\+30"):
+        cvae.train(wild, images, labels, info, (7, "a"), NUMERICS)
+
+
+@pytest.mark.parametrize(
+    ("samples", "images", "expected"),
+    [([1, 1], 4, [2, 2]), ([1, 1, 1], 4, [2, 1, 1]), ([90, 9, 1], 10, [9, 1, 0]), ([5], 7, [7])],
+)
+def test_all_images_are_shared_in_proportion(samples, images, expected):
+    assert shares(samples, images) == expected
+
+
+def test_labels_follow_a_clients_distribution():
+    counts = torch.tensor([0, 30, 10], dtype=torch.int32)
+    labels = draw_labels(counts, 4000, torch.Generator().manual_seed(0))
+    found = torch.bincount(labels, minlength=3)
+    assert found[0] == 0
+    assert abs(int(found[1]) - 3000) < 150
+    assert len(draw_labels(counts, 0, torch.Generator())) == 0
+
+
+def test_one_decoder_comes_to_draw_what_all_draw_and_says_if_it_diverges():
+    info = {"shape": [1, 8, 8], "classes": 4}
+    counts, cpu = [torch.tensor([4, 4, 0, 0]), torch.tensor([0, 0, 4, 4])], torch.device("cpu")
+    decoders = {}
+    for client in range(2):
+        model = new_autoencoder((1, 8, 8), 4, 3, 2, torch.Generator().manual_seed(client))
+        decoders[client] = model.decoder.state_dict()
+    how = DistilledDecoder(samples=60, epochs=1, batch_size=10, learning_rate=0.01)
+    labels = torch.arange(4)
+    latent = torch.zeros(4, 3)
+    far = []
+    for epochs in (1, 60):
+        longer = how.model_copy(update={"epochs": epochs})
+        one = distil(SETTINGS, longer, decoders, counts, info, ("k",), cpu)
+        drawn = cvae.decode(SETTINGS, one, latent, labels, info, cpu)
+        of_two = [
+            cvae.decode(SETTINGS, decoders[client], latent, labels, info, cpu)[2 * client :][:2]
+            for client in range(2)
+        ]
+        far.append(float((drawn - torch.cat(of_two)).square().mean()))
+    assert far[1] < far[0] / 4
+    wild = how.model_copy(update={"learning_rate": 1e30})
+    with pytest.raises(FedstageError, match=r"generator.distilled.learning_rate = 1e\+30"):
+        distil(SETTINGS, wild, decoders, counts, info, ("k",), cpu)

@@ -12,6 +12,7 @@ from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
+from reference.fedgems import fedgems
 from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
 from reference.fedkd import fedkd
@@ -223,6 +224,9 @@ EXCHANGING = {
         dsfl(world, **rounds(line), **server(line), temperature=line.distillation.temperature)
     ),
     "scarlet": lambda world, line: first_scored(scarlet(world, **kept(line))),
+    "fedgems": lambda world, line: first_scored(
+        fedgems(world, **rounds(line), **server(line), epsilon=line.distillation.epsilon)
+    ),
     "fedmd": lambda world, line: fedmd(world, **rounds(line), **server(line)),
 }
 

@@ -174,6 +174,7 @@ METHODS = {
         "local": {"digest": {"cache": {"duration": 2}}},
         "server": {"samples_a_round": 120},
     },
+    "fedgems": SERVED | CORE | {"distillation": {"fedgems": {"epsilon": 0.4}}},
     "fedmd": MIXED,
     "fedgkt": SPLIT,
     "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},

@@ -169,6 +169,7 @@ def tiny_config(**changes):
                         "local": {"digest": {"cache": {"duration": 2}}},
                         "server": {"samples_a_round": 50},
                     },
+                    "fedgems": SERVED | {"core": {"classes": "some"}},
                     "fedmd": SERVED,
                     "fedgkt": SPLIT,
                     "bayesian": {"local": "fedavg", "evaluate": {"bayesian": {"samples": 3}}},

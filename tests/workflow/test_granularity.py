@@ -123,10 +123,11 @@ def test_last_global_models_reach_clients_in_every_granularity(project, tmp_path
 
 def test_heads_and_logits_pass_between_groups_in_every_granularity(project, tmp_path):
     """Clients learn of one another by the server's head, its model, or logits of other groups."""
-    methods = ["fedet", "dsfl", "scarlet", "fedmd", "fedgkt"]
+    methods = ["fedet", "dsfl", "scarlet", "fedgems", "fedmd", "fedgkt"]
     single = project.configure(rounds=3, methods=methods)
     run = single.make()
     assert run.jobs["feature_training"] == run.jobs["cached_labels"] == 3
+    assert run.jobs["selected_labels"] == 3
     assert run.jobs["head_transfer"] == 3 + 2 * 2  # of the server's model, and of those for round 2
     expected = without_state(single.results())
     for name, execution in {"round": ROUND, "segment": SEGMENT}.items():

@@ -86,6 +86,26 @@ if BY_PARTICIPANT:
             " --line {input.line} --round {wildcards.round}"
             " --logits {input.logits} --before {input.before} --output {output}"
 
+    rule selected_labels:
+        input:
+            unpack(lambda w: edges.selected_labels(*place(w))),
+        output:
+            "results/training/{line}/round_{round}/group_{group}/selected_labels.safetensors",
+        log:
+            "results/logs/selected_labels/{line}/round_{round}/group_{group}.log",
+        threads: threads
+        resources:
+            gpu=gpus,
+        params:
+            source=source("selected_labels"),
+        message:
+            "round {wildcards.round}: the server selects what it learns ({wildcards.line})"
+        shell:
+            "fedstage selected_labels --log {log} --fingerprint {params.source}"
+            " --line {input.line} --info {input.info} --round {wildcards.round}"
+            " --start {input.start} --logits {input.logits} --public {input.public}"
+            " --before {input.before} --output {output}"
+
     rule head_transfer:
         input:
             unpack(lambda w: edges.head_transfer(*place(w))),

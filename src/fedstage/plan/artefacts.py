@@ -17,6 +17,7 @@ from fedstage.plan.sharing import (
     caches_labels,
     clients_keep_state,
     exchanges_logits,
+    hears_server,
     is_distilled,
     keeps_state,
     logits_owner,
@@ -228,7 +229,7 @@ def teacher_logits(line: Line, round: int) -> list[str]:
 
 def said_before(line: Line, round: int) -> list[str]:
     """Return what the participants of the last round said, if clients exchange logits."""
-    if not exchanges_logits(line) or round == 1:
+    if not exchanges_logits(line) or hears_server(line) or round == 1:
         return []
     return cached_labels(line, round - 1) or teacher_logits(line, round - 1)
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from fedstage.plan import artefacts, data_files
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.sharing import takes_changes, takes_features
+from fedstage.plan.sharing import hears_server, takes_changes, takes_features, was_taught
 from fedstage.plan.staleness import base_round
 from fedstage.plan.students import logits_of_teachers, models_of_teachers, student_start
+from fedstage.plan.students import selected_labels as labels_selected
 from fedstage.settings.data import Data
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
@@ -31,6 +32,7 @@ _STAGES = {
     "with_head": "head_transfer",
     "trained": "feature_training",
     "cached_labels": "cached_labels",
+    "selected_labels": "selected_labels",
 }
 
 
@@ -45,7 +47,7 @@ def local_training(line: Line, round: int, group: int, slot: int) -> Files:
     Who starts from w*_{b,k} reads what was there after round b; in step, that is round t - 1.
     """
     base = base_round(line, round, slot)
-    hears_server = takes_features(line, 0) and base > 0
+    hears = (takes_features(line, 0) or hears_server(line)) and was_taught(line, base, 0)
     return {
         **_settings(line),
         "data": data_files.data_file(line.data, "train"),
@@ -54,8 +56,8 @@ def local_training(line: Line, round: int, group: int, slot: int) -> Files:
         "start": artefacts.global_model(line, base, group),
         "state": artefacts.states_before(line, base + 1, group),
         "said": (said := artefacts.said_before(line, base + 1)),
-        "public": artefacts.public_file(line) if said else [],
-        "server_model": server_model(line, base) if hears_server else [],
+        "public": artefacts.public_file(line) if said or (hears and hears_server(line)) else [],
+        "server_model": server_model(line, base) if hears else [],
         "history": (past := artefacts.history(line, base, group)),
         "server_validation": (artefacts.judging_images(line) if past else None) or [],
     }
@@ -94,14 +96,21 @@ def logits(line: Line, round: int, group: int, members: str, images: str) -> Fil
 
 
 def cached_labels(line: Line, round: int, group: int) -> Files:
-    """Return what the labels of public samples after a round are made of: news and what was known.
-
-    They lie in the folder of the last group.
-    """
+    """Return what the labels of public samples after a round are made of: news, what was known."""
     return {
         "line": artefacts.line_file(line),
         "logits": artefacts.teacher_logits(line, round),
         "before": _if_any(artefacts.cached_labels(line, round - 1)),
+    }
+
+
+def selected_labels(line: Line, round: int, group: int) -> Files:
+    """Return what the server's model selects by: what it was, what clients say, what it knew."""
+    return _settings(line) | {
+        "start": student_start(line, round, group),
+        "logits": artefacts.teacher_logits(line, round),
+        "public": artefacts.public_file(line),
+        "before": _if_any(labels_selected(line, round - 1)),
     }
 
 
@@ -278,6 +287,8 @@ def read_by(line: Line, origin: Origin) -> dict[str, list[str]]:
             return as_lists(feature_training(*place))
         case "cached_labels":
             return as_lists(cached_labels(*place))
+        case "selected_labels":
+            return as_lists(selected_labels(*place))
     members, _, images = origin.name.removeprefix("logits/").partition("-")
     return as_lists(logits(*place, members, images))
 

@@ -24,7 +24,12 @@ from fedstage.plan.sharing import (
     update_owner,
 )
 from fedstage.plan.staleness import base_round
-from fedstage.plan.students import models_of_teachers, student_start
+from fedstage.plan.students import (
+    learnt_from,
+    models_of_teachers,
+    selected_labels,
+    student_start,
+)
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups, group_slots
@@ -186,6 +191,8 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
         if (says(line, round) or exchanges_logits(line)) and round in kept.logits:
             for group in own:
                 paths.extend(_own(line, artefacts.round_logits(line, round, group)))
+        if round in kept.logits and 0 in segment.groups:
+            paths.extend(selected_labels(line, round))
         if round in kept.models:
             if line.head_transfer:
                 paths.append(artefacts.aggregated_model(line, round, 0))
@@ -204,15 +211,14 @@ def trained_by(segment: Segment, round: int) -> list[int]:
 def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
     """Yield the inputs of the distillations of rounds; successive teachers share members."""
     line = segment.line
-    if line.global_trainer is not None and line.ensemble is not None:
+    if line.global_trainer is not None and line.ensemble is not None and not caches_labels(line):
         past = {t for round in rounds for t in member_rounds(round, line.ensemble)}
-        for round in rounds if caches_labels(line) else ():
-            yield from artefacts.cached_labels(line, round)
-        groups = () if caches_labels(line) else client_groups(line)
-        for round, group in product(sorted(past), groups):
+        for round, group in product(sorted(past), client_groups(line)):
             for kind in cached_kinds(line.ensemble, line.server):
                 yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
     for round in rounds:
+        yield from artefacts.cached_labels(line, round)
+        yield from (path for path in selected_labels(line, round - 1) if round - 1 not in rounds)
         yield from models_of_teachers(line, round)
         yield from artefacts.drop_worst_logits(line, round)
         for group in students(line):
@@ -259,7 +265,7 @@ def rounds_kept(segment: Segment, keep: Keep, read: Collection[str]) -> Kept:
         return Kept(updates, every, every, every)
     models = rounds_of(lambda *at: [artefacts.aggregated_model(*at), artefacts.global_model(*at)])
     participants = rounds_of(lambda *at: [artefacts.participants_table(*at)])
-    logits = rounds_of(artefacts.round_logits)
+    logits = rounds_of(learnt_from)
     return Kept(updates, tuple(sorted({*models, segment.last})), participants, logits)
 
 

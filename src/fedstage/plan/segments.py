@@ -30,6 +30,7 @@ from fedstage.plan.sharing import (
     exchanges_logits,
     first_distillation,
     first_taught,
+    hears_server,
     is_distilled,
     logits_owner,
     normalised,
@@ -181,7 +182,7 @@ def _undistilled_ends(line: Line, group: int, rounds: int) -> set[int]:
     fork = first_taught(line)
     if not fork:
         return {rounds}
-    if group not in students(line) and not takes_head(line, group):
+    if group not in students(line) and not takes_head(line, group) and not hears_server(line):
         return {min(fork + 1, rounds) if shares_control(line) else rounds}
     last = min(fork, rounds)
     later = product(range(rounds, last, -1), group_slots(line, group) if is_stale(line) else ())

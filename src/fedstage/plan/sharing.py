@@ -82,7 +82,8 @@ def first_taught(line: Line) -> int:
 
 def taught_together(line: Line) -> tuple[int, ...]:
     """Return the groups that need one another in every round of a line that teaches some."""
-    if shares_control(line) or line.head_transfer or exchanges_features(line):
+    together = shares_control(line) or line.head_transfer or exchanges_features(line)
+    if together or hears_server(line):
         return tuple(range(line.global_models))
     return students(line)
 
@@ -105,6 +106,8 @@ def _is_reached(line: Line, round: int, group: int) -> bool:
     students' were reached if they had started from a distilled model.
     """
     if was_taught(line, round - 1, group):
+        return True
+    if hears_server(line) and was_taught(line, round - 1, 0):
         return True
     return shares_control(line) and 0 < first_distillation(line) <= round - 2
 
@@ -214,6 +217,11 @@ def exchanges_logits(line: Line) -> bool:
 def caches_labels(line: Line) -> bool:
     """Whether what clients have said in earlier rounds is kept, and not asked for anew."""
     return isinstance(line.local, Digest) and line.local.cache is not None
+
+
+def hears_server(line: Line) -> bool:
+    """Whether clients that send logits learn from the server's model in place of one another."""
+    return isinstance(line.local, Digest) and line.local.teacher == "server"
 
 
 def exchanges_features(line: Line) -> bool:

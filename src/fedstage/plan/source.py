@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.sharing import caches_labels, exchanges_features, speaks
+from fedstage.plan.sharing import caches_labels, exchanges_features, hears_server, speaks
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents
 
@@ -120,6 +120,8 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
         calls = tuple(name for name in calls if name != "feature_training")
     if not (isinstance(settings, Line) and caches_labels(settings)):
         calls = tuple(name for name in calls if name != "cached_labels")
+    if not (isinstance(settings, Line) and hears_server(settings)):
+        calls = tuple(name for name in calls if name != "selected_labels")
     if not _is_distilled(settings):
         calls = tuple(name for name in calls if name != "distillation")
     return ("logits", *calls) if _speaks(settings) else calls

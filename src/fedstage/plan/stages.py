@@ -70,6 +70,9 @@ STAGES: dict[str, Stage] = {
         ("output",),
         line="federated",
     ),
+    "selected_labels": _federated(
+        "select what the server's model learns of each public sample", ("output",)
+    ),
     # several rounds
     "segment": _federated(
         "call the stages of several rounds of a group in one process",
@@ -82,6 +85,7 @@ STAGES: dict[str, Stage] = {
             "feature_training",
             "head_transfer",
             "cached_labels",
+            "selected_labels",
         ),
     ),
     "logits_segment": _federated(

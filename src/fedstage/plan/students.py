@@ -2,6 +2,7 @@
 
 from fedstage.plan import artefacts
 from fedstage.plan.members import checkpoints, member_kinds, member_rounds
+from fedstage.plan.sharing import hears_server, is_distilled
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.server import has_factors, has_live_teachers
@@ -38,7 +39,21 @@ def logits_of_teachers(line: Line, round: int) -> list[str]:
     """
     if teaches_live(line):
         return []
-    return artefacts.cached_labels(line, round) or artefacts.teacher_logits(line, round)
+    kept = selected_labels(line, round) or artefacts.cached_labels(line, round)
+    return kept or artefacts.teacher_logits(line, round)
+
+
+def selected_labels(line: Line, round: int) -> list[str]:
+    """Return what the server's model is to learn after a round, where it selects that itself."""
+    if not hears_server(line) or not is_distilled(line, round, 0):
+        return []
+    return [f"{artefacts.line_folder(line)}/round_{round:04d}/group_0/selected_labels.safetensors"]
+
+
+def learnt_from(line: Line, round: int, group: int) -> list[str]:
+    """Return the logits and labels of a round and group that something learns from."""
+    selected = selected_labels(line, round) if group == 0 else []
+    return artefacts.round_logits(line, round, group) + selected
 
 
 def models_of_teachers(line: Line, round: int) -> list[str]:

@@ -27,7 +27,7 @@ from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
 from fedstage.settings.server import Server, needs_validation
-from fedstage.settings.teaching import OF_ROUNDS, changed, check_teaching
+from fedstage.settings.teaching import OF_ROUNDS, changed, check_selection, check_teaching
 from fedstage.settings.transfers import KlTransfer, Transfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
@@ -109,6 +109,8 @@ class Line(Groups):
                 f"numerics.compile = true: not with local = {self.local.name}, whose loss is "
                 "its own and has no compiled code"
             )
+        hears = getattr(self.local, "teacher", None) == "server"
+        yield from check_selection(self.distillation, self.public if hears else None)
         kept = self.aggregation.batch_norm == "local"
         statistics = not kept or not any(map(has_batch_norm, models_of(self)))
         yield from self.local.check_history(statistics, self.data.server_validation)

@@ -195,7 +195,8 @@ class Digest(LocalTraining):
 
     It digests the ensemble of the last round by the line's `distillation`, with the settings of
     `server`, and then trains on its own samples. No weights travel, only logits on public data;
-    with a `cache` of those that are not known.
+    with a `cache` of those that are not known. With `teacher` = ``server`` clients learn what the
+    server's model says, and that model learns from clients (FedGEMS).
     """
 
     uses: ClassVar[Mapping[str, str]] = {
@@ -206,6 +207,11 @@ class Digest(LocalTraining):
     exchanges: ClassVar[Exchanged] = "logits"
     name: Literal["digest"]
     cache: LabelCache | None = None
+    teacher: Literal["clients", "server"] = "clients"
+
+    def _faults(self) -> Iterator[str]:
+        if self.cache is not None and self.teacher == "server":
+            yield "cache: not with teacher = 'server', which keeps what it was right about itself"
 
 
 class Gkt(LocalTraining):

@@ -53,6 +53,7 @@ class Simulation(Settings):
     head_transfer: Seconds = 0.0
     feature_training: Seconds = 1.0
     cached_labels: Seconds = 0.0
+    selected_labels: Seconds = 0.0
     servers: Positive = 1
     clients_differ: NonNegative = 0.0
     availability: Availability | None = None

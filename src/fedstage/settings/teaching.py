@@ -7,6 +7,7 @@ from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.public import Public
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
+from fedstage.settings.transfers import StudentLoss
 
 #: What a student that learns beside a generator has not.
 BETWEEN_STEPS = ("swa", "moving_average", "early_stopping", "buffer", "labels")
@@ -72,3 +73,14 @@ def _check_maps(models: Iterable[Model]) -> Iterator[str]:
                 f"model = {model.name!r}: server.factor_transfer needs an architecture that pools "
                 "its last feature maps, such as resnet8 or wrn16_2"
             )
+
+
+def check_selection(how: StudentLoss, public: Public | None) -> Iterator[str]:
+    """Yield that a student which selects has no labels; None where clients do not hear it."""
+    if how.selects and (public is None or public.name != "core"):
+        yield (
+            f"distillation = {how.name!r}: needs public = core, whose samples are labelled, and "
+            "local = {digest: {teacher: server}}"
+        )
+    if not how.selects and public is not None:
+        yield "local.teacher = 'server': needs distillation = fedgems, which clients learn by, too"

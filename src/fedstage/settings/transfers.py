@@ -1,6 +1,8 @@
 """Losses of students: what they learn from an ensemble on public images."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 
@@ -8,11 +10,13 @@ from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 class StudentLoss(Choice):
     """The loss with which a student learns from an ensemble, of a round or in one shot.
 
-    Its `teacher` may be the labels of the public samples instead.
+    Its `teacher` may be the labels of the public samples instead. `selects`: whether what
+    it learns depends on labels and on what the student says itself.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
     teacher: ClassVar[Literal["ensemble", "labels"]] = "ensemble"
+    selects: ClassVar[bool] = False
 
 
 class KlTransfer(StudentLoss):
@@ -57,6 +61,17 @@ class EntropyReduction(StudentLoss):
     temperature: Rate = 0.1
 
 
+class FedGemsTransfer(StudentLoss):
+    """Labels and, of samples that the student gets wrong, what is known of them (FedGEMS).
+
+    Of those the labels weigh `epsilon`, and the divergence 1 - `epsilon`.
+    """
+
+    selects: ClassVar[bool] = True
+    name: Literal["fedgems"]
+    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
+
+
 class LabelsTransfer(StudentLoss):
     """The cross entropy with the labels of the public samples, and no ensemble (FedCVAE-Ens)."""
 
@@ -71,7 +86,9 @@ class CotrainedTransfer(StudentLoss):
     name: Literal["cotrained"]
 
 
-Transfer = ByName[KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction]
+Transfer = ByName[
+    KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction | FedGemsTransfer
+]
 #: What a one-shot student learns; in rounds labels are learnt beside an ensemble (`server.labels`).
 OneShotTransfer = ByName[
     KlTransfer

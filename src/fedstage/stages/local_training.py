@@ -63,7 +63,8 @@ def local_training(
     said, public : list of Path, Path, optional
         Where clients exchange logits: those of the last round's participants on the public samples.
     server_model : Path, optional
-        Where clients exchange features: the server's model after the last round.
+        Where clients exchange features, or learn from the server's model: this, after the last
+        round.
     history, server_validation : list of Path, Path, optional
         The last global models, in the order of rounds, where clients learn from them, and the
         server's own labelled images, where their losses on these count.
@@ -94,17 +95,18 @@ def local_training(
         participant = Participant(round, group, slot, client, samples, labels, base)
         begun = Start(start, load_tensors(start)[0], read_state(state or [], group), past, losses)
         lesson: Lesson | None = None
-        if said and public:
-            lesson = partial(
-                _digested,
-                line=settings, said=said, public=public, client=client, round=round,
-                info=dataset_info,
-            )  # fmt: skip
+        server = None
         if server_model:
             server = load_model(
                 server_model, settings.model, dataset_info, device, settings.numerics
             )
             lesson = partial(targets_of, server=server, line=settings, info=dataset_info)
+        if public:
+            lesson = partial(
+                _digested,
+                line=settings, said=said or [], public=public, client=client, round=round,
+                info=dataset_info, server=server,
+            )  # fmt: skip
         update = yield from train_participant(settings, participant, begun, dataset_info, lesson)
         save_tensors(output, *update)
 

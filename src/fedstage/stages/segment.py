@@ -20,7 +20,7 @@ from fedstage.plan.sharing import (
     takes_head,
 )
 from fedstage.plan.staleness import base_round
-from fedstage.plan.students import rounds_of_models
+from fedstage.plan.students import learnt_from, rounds_of_models, selected_labels
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import call
@@ -67,6 +67,9 @@ def segment(
                 _compute_round_logits(settings, round, group)
         if caches_labels(settings) and owned:
             _cache_labels(settings, round, owned[-1])
+        if selected := selected_labels(settings, round):
+            chosen = edges.selected_labels(settings, round, 0)
+            call("selected_labels", chosen | {"output": selected[0]}, round=round)
         for group in groups:
             if is_distilled(settings, round, group):
                 _distil(settings, round, group)
@@ -85,7 +88,7 @@ def segment(
         if last - read_for < round < last:
             _drop(settings, round, groups, kept_models, _models)
         _drop(settings, round, groups, kept_participants, _tables)
-        _drop(settings, round, groups, kept_logits, artefacts.round_logits)
+        _drop(settings, round, groups, kept_logits, learnt_from)
 
 
 def _train(settings: Line, round: int, group: int) -> None:

@@ -1021,6 +1021,37 @@ BAD_CONFIGURATIONS = {
         },
         "local = fedgkd: not with aggregation.batch_norm = local",
     ),
+    "a server that selects without labelled samples": method(
+        {
+            "local": {"digest": {"teacher": "server"}},
+            "distillation": "fedgems",
+            "client_groups": "drawn",
+            "server_model": True,
+            "global_models": 2,
+            "global": "designated",
+        },
+        "distillation = 'fedgems': needs public = core, whose samples are labelled",
+    ),
+    "a student that selects where clients do not hear it": method(
+        {"distillation": "fedgems"},
+        "distillation = 'fedgems': needs public = core",
+    ),
+    "a student of one shot that selects": method(
+        ONE_SHOT | {"aggregator": "averaging", "distillation": "fedgems"},
+        "distillation = 'fedgems': unknown; use 'kl'",
+        name="own",
+    ),
+    "clients that hear a server that does not select": method(
+        {"local": {"digest": {"teacher": "server"}}, "global": None},
+        "local.teacher = 'server': needs distillation = fedgems",
+    ),
+    "a cache where the server keeps what it knows": method(
+        {"local": {"digest": {"teacher": "server", "cache": {}}}, "distillation": "fedgems"},
+        "local: cache: not with teacher = 'server'",
+    ),
+    "a weight of labels above 1": method(
+        {"distillation": {"fedgems": {"epsilon": 1.5}}}, "distillation.epsilon = 1.5", "equal to 1"
+    ),
     "a cache of labels for no round": method(
         {"local": {"digest": {"cache": {"duration": 0}}}}, "local.cache.duration = 0", "to 1"
     ),

@@ -9,7 +9,7 @@ from fedstage.experiments.resolution import resolve
 from fedstage.plan.identity import line_id
 from fedstage.plan.sharing import students
 from fedstage.settings.experiments import Experiment
-from fedstage.settings.groups import group_slots
+from fedstage.settings.groups import client_groups, group_slots
 from fedstage.storage.yaml_files import load_yaml
 
 LIBRARY = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
@@ -67,6 +67,7 @@ def test_every_method_is_a_run_of_the_papers_base(method):
         "dense_as_released": {"model": "resnet8"},
     }
     needed |= dict.fromkeys(HETEROGENEOUS, SEVERAL) | dict.fromkeys(ON_CORE, CORE)
+    needed["fedgems"] = CORE | {"global_models": 3}
     assert run(method, **needed.get(method, {})).axes["method"] == method
 
 
@@ -133,6 +134,13 @@ def test_scarlet_is_dsfl_with_kept_labels_and_a_power_of_mean_probabilities():
     assert (scarlet.local.cache.duration, scarlet.ensemble.average) == (50, "probabilities")
     power = scarlet.distillation.name, scarlet.server.temperature, scarlet.server.sharpening
     assert power == ("kl", 1.0, 2.0)
+
+
+def test_in_fedgems_the_servers_model_is_a_student_and_clients_hear_it():
+    line = served("fedgems", **CORE).line
+    assert (line.local.teacher, line.distillation.epsilon) == ("server", 0.75)
+    assert (line.public.name, students(line)) == ("core", (0,))
+    assert client_groups(line) == range(1, 3)
 
 
 def test_dsfl_has_a_student_on_the_server_and_fedmd_none():

@@ -6,6 +6,7 @@ from fedstage.plan import artefacts, data_files
 from fedstage.plan.edges import find_origin, read_by
 from fedstage.plan.segment_rules import made_in_segment
 from fedstage.plan.sharing import undistilled
+from fedstage.plan.students import selected_labels
 from fedstage.settings.lines import Line
 
 BASE = {
@@ -366,6 +367,44 @@ def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_els
         (artefacts.global_model(line, 3, 0), "logits"),
     ):
         assert read_by(line, find_origin(file))[option] == [path]
+
+
+# --- a server that selects ------------------------------------------------------------------------
+
+GEMS = {
+    "global_models": 3, "server_model": True, "client_groups": "drawn", "ensemble": "clients",
+    "local": {"digest": {"teacher": "server"}}, "distillation": "fedgems", "public": "core",
+    "core": {}, "server": TAUGHT["server"],
+}  # fmt: skip
+
+
+def test_a_server_selects_by_what_it_was_and_clients_hear_what_it_became():
+    line = Line.model_validate(BASE | GEMS | {"global": "designated"})
+    (path,) = selected_labels(line, 3)
+    found = read_by(line, find_origin(path))
+    assert found["start"] == [artefacts.global_model(line, 2, 0)]
+    assert found["logits"] == artefacts.teacher_logits(line, 3)
+    assert found["before"] == selected_labels(line, 2)
+    assert found["public"] == [artefacts.public_file(line)]
+    assert "before" not in read_by(line, find_origin(selected_labels(line, 1)[0]))
+    assert read_by(line, find_origin(artefacts.global_model(line, 3, 0)))["logits"] == [path]
+    first, later = (
+        read_by(line, find_origin(artefacts.updates(line, round, 1)[0])) for round in (1, 4)
+    )
+    assert later["server_model"] == [artefacts.global_model(line, 3, 0)]
+    assert later["public"] == [artefacts.public_file(line)]
+    assert "said" not in later
+    assert not {"server_model", "public"} & first.keys()
+
+
+def test_what_the_server_learns_reaches_clients_in_the_round_after():
+    line = Line.model_validate(BASE | GEMS | {"global": {"designated": {"warm_up": 1}}})
+    base = undistilled(line)
+    for round, owner in ((1, base), (2, base), (3, line)):
+        (path, *_) = artefacts.updates(line, round, 1)
+        assert path.startswith(f"{artefacts.line_folder(owner)}/"), round
+    heard = read_by(line, find_origin(artefacts.updates(line, 2, 1)[0]))
+    assert not {"said", "server_model", "public"} & heard.keys()
 
 
 # --- clients that learn from the last global models -----------------------------------------------

@@ -27,6 +27,10 @@ SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
 SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
 RANDOM = {"random": {"probabilities": [0.4, 0.3, 0.3]}}
 FEDDF = {"ensemble": "clients", "global": "basic"}
+GEMS = {
+    "local": {"digest": {"teacher": "server"}}, "ensemble": "clients", "global": "designated",
+    "distillation": "fedgems", "public": "core", "core": {},
+}  # fmt: skip
 LINES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
@@ -65,6 +69,8 @@ LINES = {
         "local": {"digest": {"cache": {"duration": 3}}}, "ensemble": "clients",
         "global": {"designated": {"warm_up": 1}},
     },
+    "fedgems": SERVED | GEMS,
+    "fedgems_late": SERVED | GEMS | {"global": {"designated": {"warm_up": 2}}},
     "fedgkt": SERVED | {
         "local": "gkt", "model": "resnet_upper",
         "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"],

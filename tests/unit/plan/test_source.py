@@ -168,7 +168,7 @@ def jobs(package):
     for name, line in LINES.items():
         for stage in STAGES:
             others = {*OF_ONE_SHOT, *OF_STUDENTS}.union(*OF_GENERATORS.values())
-            if stage in others or stage == "cached_labels":  # no line here keeps labels
+            if stage in (*others, "cached_labels", "selected_labels"):  # no line here keeps labels
                 continue
             if stage not in OF_DISTILLED or line.global_trainer:
                 found[stage, name] = fingerprint(line, stage, package)
@@ -831,7 +831,7 @@ def test_other_rules_carry_the_fingerprint_of_their_stage():
     line = LINES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
     calls = {"local_training", "aggregation", "distillation", "logits"}
-    calls |= {"feature_training", "head_transfer", "cached_labels"}
+    calls |= {"feature_training", "head_transfer", "cached_labels", "selected_labels"}
     assert of_segments == calls
     for stage in set(STAGES) - of_segments:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)

@@ -30,7 +30,9 @@ from fedstage.plan.sharing import (
     caches_labels,
     exchanges_features,
     exchanges_logits,
+    hears_server,
     keeps_statistics,
+    was_taught,
     weights_travel,
 )
 from fedstage.settings.groups import group_slots
@@ -225,7 +227,8 @@ def _logits_heard(group: GroupRound, update: Update) -> int:
     """Return how many logits a participant hears: those of the last round, or that it lacks."""
     client, round = int(update.metadata["client"]), int(update.metadata["round"])
     if group.heard is None:
-        return group.logits * (round > 1)
+        server = hears_server(group.settings)
+        return group.logits * (was_taught(group.settings, round - 1, 0) if server else round > 1)
     return group.heard(round_state.rounds_since(group.state, client, round))
 
 

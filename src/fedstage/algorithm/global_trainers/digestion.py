@@ -9,12 +9,14 @@ from typing import Any
 
 from torch import nn
 
-from fedstage.algorithm.global_trainers.lesson import read_lesson
-from fedstage.algorithm.global_trainers.student import teach
+from fedstage.algorithm.global_trainers.lesson import of_round, read_lesson
+from fedstage.algorithm.global_trainers.selection import from_server
+from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.data.samples import read_public
+from fedstage.data.samples import read_labelled, read_public
 from fedstage.settings.lines import Line
 from fedstage.settings.server import in_round
+from fedstage.training.inference import compute_logits
 
 
 def digest(
@@ -25,6 +27,7 @@ def digest(
     client: int,
     round: int,
     info: Mapping[str, Any],
+    server: nn.Module | None = None,
 ) -> None:
     """Train a client's model in place, with the line's `distillation` and the server's settings.
 
@@ -33,6 +36,8 @@ def digest(
     said : sequence of Path
         The logits of the participants of round `round` - 1 on the `public` samples, or the labels
         that are kept of those and earlier ones.
+    server : nn.Module, optional
+        The server's model, where clients learn what it says and the labels of `public`.
 
     Raises
     ------
@@ -40,10 +45,17 @@ def digest(
         If the model diverges.
     """
     assert line.server is not None, "checked by Line: who digests has the server's settings"
-    images = read_public(public, dict(info), next(model.parameters()).device)
+    device = next(model.parameters()).device
+    if server is None:
+        images = read_public(public, dict(info), device)
+        heard = read_lesson(line, said, images, round - 1)
+    else:
+        images, labels = read_labelled(public, None, device, info)
+        logits = compute_logits(server, images, info, line.numerics).to(device)
+        heard = of_round(line, Taught(images, from_server(logits, labels)), round - 1)
     teach(
         model,
-        read_lesson(line, said, images, round - 1),
+        heard,
         transfer(line.distillation).loss(line.distillation, line.server),
         in_round(line.server, round),
         line.numerics,

@@ -48,7 +48,13 @@ def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
     records = [record for name in ids for _, record in records_of(root, name)]
     records.sort(key=lambda record: str(record["made"]))
     latest = {file: record for record in records for file in by_path(record["outputs"])}
-    return {job: _timed(line, job, latest, records) for job in jobs_of(line, rounds)}
+    made = (job for job in jobs_of(line, rounds) if job.file in latest or not _unread(job, rounds))
+    return {job: _timed(line, job, latest, records) for job in made}
+
+
+def _unread(job: Job, last: int) -> bool:
+    """Whether nobody reads what a job makes: in the last round all students but the main model."""
+    return job.stage in ("distillation", "head_transfer") and job.round == last and job.group > 0
 
 
 def _timed(

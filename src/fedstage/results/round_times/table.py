@@ -13,7 +13,7 @@ from fedstage.results.tables.labels import NOTHING
 Times = Mapping[Job, Timed]
 
 #: What is done with logits, and what is taught: from logits, or features of clients' samples.
-_LOGITS = ("logits", "cached_labels")
+_LOGITS = ("logits", "cached_labels", "selected_labels")
 _TEACHING = ("distillation", "feature_training", "head_transfer")
 
 #: Columns of a round: their heads, and the stages whose jobs are added up.

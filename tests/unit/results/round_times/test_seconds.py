@@ -100,6 +100,20 @@ def test_a_job_without_a_record_is_named(root):
         read_times(root, LINE, ROUNDS)
 
 
+def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
+    """Students of other groups: a round for each participant leaves them out."""
+    basic = LINE.model_validate(LINE.model_dump(by_alias=True) | {"global": {"name": "basic"}})
+    jobs = jobs_of(basic, ROUNDS)
+    (unread,) = (
+        job for job in jobs if (job.stage, job.round, job.group) == ("distillation", ROUNDS, 1)
+    )
+    for job in jobs.keys() - {unread}:
+        write_record(tmp_path, job.file, job.stage, SECONDS[job.stage])
+    assert read_times(tmp_path, basic, ROUNDS).keys() == jobs.keys() - {unread}
+    write_record(tmp_path, unread.file, unread.stage, 3.0)
+    assert read_times(tmp_path, basic, ROUNDS).keys() == jobs.keys()
+
+
 @pytest.mark.parametrize("stage", ["segment", "logits_segment"])
 def test_seconds_of_segments_are_of_several_jobs(root, stage):
     for path in root.glob("results/logs/logits/**/*.record.json"):

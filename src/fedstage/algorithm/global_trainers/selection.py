@@ -1,0 +1,65 @@
+"""What a model on the server selects to learn (FedGEMS, Cheng et al. 2021).
+
+Of each labelled public sample (x, y), by the model w that the distillation starts from:
+
+    it is right           y alone; the pool keeps f(x; w)
+    wrong, in the pool    y, and the logits in the pool, of the last round in which it was right
+    wrong, and not there  y, and z(x) = sum_k a_k(x) f_k(x) over the clients k that are right, with
+                          a = softmax over these k of 1 / H( sigma(f_k(x)) ); where none is, y alone
+
+H is the entropy. Clients learn y and what the server's model says, of all samples.
+"""
+
+from typing import NamedTuple
+
+import torch
+
+#: The least entropy, for its inverse must be finite.
+LEAST = 1e-6
+
+
+class Selected(NamedTuple):
+    """Targets [n, 2 + C] of the `fedgems` loss, the pool [n, C], and which [n] it has."""
+
+    targets: torch.Tensor
+    pool: torch.Tensor
+    pooled: torch.Tensor
+
+
+def select(
+    own: torch.Tensor,
+    members: torch.Tensor,
+    labels: torch.Tensor,
+    pool: torch.Tensor,
+    pooled: torch.Tensor,
+) -> Selected:
+    """Return what to learn, from logits of the model [n, C] and of clients [m, n, C]."""
+    right = own.argmax(1) == labels
+    consensus, anybody = of_those_who_are_right(members, labels)
+    teacher = torch.where(pooled[:, None], pool, consensus)
+    known = ~right & (pooled | anybody)
+    after = torch.where(right[:, None], own, pool)
+    return Selected(together(labels, known, teacher), after, pooled | right)
+
+
+def of_those_who_are_right(
+    members: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return z [n, C], zero where no client is right, and where any is."""
+    right = members.argmax(2) == labels
+    said = members.double()
+    entropy = (-said.softmax(2) * said.log_softmax(2)).sum(2).clamp(min=LEAST)
+    confident = (1 / entropy).masked_fill(~right, float("-inf"))
+    shares = confident.softmax(0).nan_to_num(0.0)  # where nobody is right
+    return torch.einsum("mn,mnc->nc", shares, said).to(members.dtype), right.any(0)
+
+
+def from_server(own: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return what clients learn: the labels, and what the server's model says."""
+    return together(labels, torch.ones_like(labels, dtype=torch.bool), own)
+
+
+def together(labels: torch.Tensor, known: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return targets [n, 2 + C]; labels are exact."""
+    columns = torch.stack([labels.to(teacher.dtype), known.to(teacher.dtype)], dim=1)
+    return torch.cat([columns, teacher], dim=1)

@@ -1,0 +1,40 @@
+"""Distillation of FedGEMS (Cheng et al. 2021): labels, and what is known of samples got wrong.
+
+Targets are [n, 2 + C]: y, v and logits z. With v = 0 a sample is learnt by its label, with v = 1 by
+
+    L(x) = epsilon CE( y, f(x; w) ) + (1 - epsilon) KL( sigma(z), sigma(f(x; w)) )
+
+Which samples have which, `global_trainers.selection` finds out.
+"""
+
+from functools import cache
+
+import torch
+from torch import nn
+
+from fedstage.errors import FedstageError
+from fedstage.settings.server import Server
+from fedstage.settings.transfers import FedGemsTransfer
+from fedstage.training.passes import Loss
+
+
+def targets(
+    settings: FedGemsTransfer, teacher: torch.Tensor, members: torch.Tensor
+) -> torch.Tensor:
+    """Refuse: what is to learn depends on labels and on the student, not on an ensemble alone."""
+    raise FedstageError("distillation = 'fedgems': only where clients learn from the server")
+
+
+@cache  # compiled code is kept by its function
+def loss(settings: FedGemsTransfer, server: Server) -> Loss:
+    """Return the mean L."""
+
+    def fedgems(student: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        labels, known, teacher = target[:, 0].long(), target[:, 1], target[:, 2:]
+        hard = nn.functional.cross_entropy(student, labels, reduction="none")
+        pair = student.log_softmax(1), teacher.log_softmax(1)
+        soft = nn.functional.kl_div(*pair, reduction="none", log_target=True).sum(1)
+        rest = (1 - settings.epsilon) * known
+        return ((1 - rest) * hard + rest * soft).mean()
+
+    return fedgems

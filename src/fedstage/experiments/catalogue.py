@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from fedstage.experiments.library import (
     load_experiments,
     reader,
 )
-from fedstage.experiments.reach import Sources, check_reach, unread_settings
+from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.digests import digest
@@ -62,7 +62,7 @@ class Catalogue:
     published: dict[tuple[str, str], PublishedTable]
     published_communication: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
-    unread: tuple[str, ...]  # a line for each base setting that no run reads
+    sources: Sources = field(compare=False)
     data: dict[str, Data]
     partitions: dict[str, Line | LocalLine]
     plans: dict[str, Line]
@@ -178,9 +178,8 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     }
     names_of = index(every) | {"choices": choices}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
-    unread = tuple(unread_settings(sources, experiments))
     return Catalogue(
-        config, folder, experiments, runs, published, communicated, claims, unread, **names_of
+        config, folder, experiments, runs, published, communicated, claims, sources, **names_of
     )
 
 

@@ -19,7 +19,10 @@ from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.yaml_files import load_yaml
 
 #: Folders of lines. A rule that serves several of them keeps its logs in folders of the same names.
-LINES = ("training", "local_models", "aggregators", "distilled_models")
+LINES = (
+    "training", "local_models", "aggregators", "distilled_models", "generators", "generated",
+    "synthesised",
+)  # fmt: skip
 
 Keys = Mapping[str, type | tuple[type, ...]]
 

@@ -7,7 +7,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members
 from fedstage.algorithm.global_trainers import digestion
-from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.algorithm.global_trainers.lesson import read_lesson
 from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.models.loading import new_model, state_of
 from fedstage.settings.base import alternatives
@@ -126,10 +126,10 @@ def test_a_client_learns_what_the_server_learns(said, monkeypatch):
     seen = []
 
     def watched(*arguments):
-        seen.append((arguments[3], lesson(*arguments)))
+        seen.append((arguments[3], read_lesson(*arguments)))
         return seen[-1][1]
 
-    monkeypatch.setattr(digestion, "lesson", watched)
+    monkeypatch.setattr(digestion, "read_lesson", watched)
     some = Line.model_validate(
         LINE.model_dump(by_alias=True)
         | {"server": SERVER | {"samples_a_round": 3, "batch_size": 3}}

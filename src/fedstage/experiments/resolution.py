@@ -271,8 +271,8 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     line = validate(Line, _without(settings, OneShotLine, Line), where)
     exchanged = line.local.exchanges == "logits"
     _check_public(where, line, line.global_trainer is not None or exchanged or re_estimates(line))
-    one_shot = {key: value for key, value in settings.items() if key in keys(OneShot)}
-    own = validate(OneShot, one_shot, where)
+    apart = set(keys(OneShot)) - set(keys(Line))  # what rounds share with one shot is the line's
+    own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)
     if length.training == "alone" and own.unknown is not None:
         parts = (line.data, (line.model,), line.client, line.numerics)
         for fault in check_unknown(own.unknown, *parts):

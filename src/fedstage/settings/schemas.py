@@ -76,7 +76,7 @@ def _partial_definitions() -> Schema:
     for part in (Line, OneShot, RunLength):
         schema = _without("required", _without("title", part.model_json_schema()), _short_forms)
         definitions |= schema["$defs"]
-        properties |= schema["properties"]
+        properties |= _either(properties, schema["properties"])
     # A method of the experiment stands for the file of its final model.
     changed = {"$ref": "#/$defs/PartialSettings"}
     properties["start"] = {"anyOf": [{"type": "string"}, changed, {"type": "null"}]}
@@ -88,6 +88,14 @@ def _partial_definitions() -> Schema:
         "additionalProperties": False,
     }
     return definitions
+
+
+def _either(known: Schema, more: Schema) -> Schema:
+    """Return the properties of a part; where another has one of the name, either may be given."""
+    return {
+        key: one if known.get(key, one) == one else {"anyOf": [known[key], one]}
+        for key, one in more.items()
+    }
 
 
 def _without(keyword: str, schema: Any, change: Callable[[Schema], Schema] = dict) -> Any:

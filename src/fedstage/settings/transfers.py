@@ -86,16 +86,11 @@ class CotrainedTransfer(StudentLoss):
     name: Literal["cotrained"]
 
 
-Transfer = ByName[
-    KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction | FedGemsTransfer
-]
-#: What a one-shot student learns; in rounds labels are learnt beside an ensemble (`server.labels`).
-OneShotTransfer = ByName[
-    KlTransfer
-    | L1Transfer
-    | L2Transfer
-    | FedEtTransfer
-    | EntropyReduction
-    | LabelsTransfer
-    | CotrainedTransfer
-]
+#: What a student learns, in rounds or in one shot.
+_Transfers = KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction
+
+#: What students learn in rounds, where labels stand beside an ensemble (`server.labels`).
+Transfer = ByName[_Transfers | FedGemsTransfer]
+
+#: What a one-shot student learns.
+OneShotTransfer = ByName[_Transfers | LabelsTransfer | CotrainedTransfer]

@@ -250,10 +250,8 @@ REMEMBERING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REMEMBERING)
-@pytest.mark.parametrize("length", [2, 25])
-def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, name, length):
-    line = prepare(**REMEMBERING[name])
+def check_that_needed_files_stay(line, tmp_path, length):
+    """Run with all files, and again with those that are needed: the same end, and no others."""
     run_all(line, 6, 1)
     place = tmp_path / artefacts.global_model(line, 6, 0)
     expected = place.read_bytes()
@@ -263,6 +261,13 @@ def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, n
     assert place.read_bytes() == expected
     found = (tmp_path / "results/training").rglob("round_*/**/*.*")
     assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+@pytest.mark.parametrize("length", [2, 25])
+def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, name, length):
+    line = prepare(**REMEMBERING[name])
+    check_that_needed_files_stay(line, tmp_path, length)
 
 
 @pytest.mark.parametrize(
@@ -281,15 +286,7 @@ def test_without_its_weight_and_in_the_first_round_fedgkd_is_fedavg(prepare, gam
 @pytest.mark.parametrize("length", [2, 25])
 def test_models_stay_for_as_long_as_students_ask_them(prepare, tmp_path, name, length):
     line = prepare(**ASKING[name])
-    run_all(line, 6, 1)
-    place = tmp_path / artefacts.global_model(line, 6, 0)
-    expected = place.read_bytes()
-    for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
-        path.unlink()
-    outputs = run_all(line, 6, length, "needed", every=6)
-    assert place.read_bytes() == expected
-    found = (tmp_path / "results/training").rglob("round_*/**/*.*")
-    assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
+    check_that_needed_files_stay(line, tmp_path, length)
     logits = list(tmp_path.rglob("logits/*"))
     assert bool(logits) == (name in ("factors", "previous"))
 

@@ -15,6 +15,7 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import FedGemsTransfer
+from fedstage.training.divergence import each_divergence
 from fedstage.training.passes import Loss
 
 
@@ -32,8 +33,7 @@ def loss(settings: FedGemsTransfer, server: Server) -> Loss:
     def fedgems(student: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         labels, known, teacher = target[:, 0].long(), target[:, 1], target[:, 2:]
         hard = nn.functional.cross_entropy(student, labels, reduction="none")
-        pair = student.log_softmax(1), teacher.log_softmax(1)
-        soft = nn.functional.kl_div(*pair, reduction="none", log_target=True).sum(1)
+        soft = each_divergence(teacher, student)
         rest = (1 - settings.epsilon) * known
         return ((1 - rest) * hard + rest * soft).mean()
 

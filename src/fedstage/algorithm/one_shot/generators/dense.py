@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy, kl_div
+from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.one_shot.generators.world import Made, Method
 from fedstage.settings.generators import Dense
+from fedstage.training.divergence import each_divergence
 
 
 def method(settings: Dense, info: Mapping[str, Any]) -> Method:
@@ -33,6 +34,4 @@ def method(settings: Dense, info: Mapping[str, Any]) -> Method:
 
 def divergence(made: Made, temperature: float) -> torch.Tensor:
     """Return T^2 KL( softmax(z / T), softmax(student / T) ) of each sample, [b]."""
-    teacher = (made.teacher / temperature).log_softmax(1)
-    student = (made.student / temperature).log_softmax(1)
-    return temperature**2 * kl_div(student, teacher, reduction="none", log_target=True).sum(1)
+    return temperature**2 * each_divergence(made.teacher / temperature, made.student / temperature)

@@ -124,16 +124,15 @@ def test_claims_about_time_are_judged_by_the_seconds_of_each_run(copy):
     assert not copy.plan().jobs
 
 
-def test_round_times_need_a_job_a_participant(project):
-    with_results(project, ["round_times"], execution={"granularity": "segment"})
-    run = project.call("--dry-run")
-    assert run.code != 0
-    assert "round_times of tiny/default: execution.granularity = 'segment'" in run.output
-
-
-def test_round_times_of_segments_are_refused_when_they_were_made_before(project):
-    project.configure(methods=["fedavg"], execution={"granularity": "segment"}).make()
-    with_results(project, ["round_times"], methods=["fedavg"])
-    run = project.call("--rerun-triggers", "mtime", "params")
-    assert run.code != 0
-    assert "whose seconds are of several jobs; round times need execution.granularity" in run.output
+@pytest.mark.parametrize(
+    "execution",
+    [{"granularity": "segment"}, {"granularity": "participant", "clients_per_job": "all"}],
+)
+def test_jobs_that_do_the_work_of_several_tell_the_seconds_of_each(project, execution):
+    with_results(project, ["round_times"], execution=execution).make()
+    found = {row["method"]: row for row in rows(project, "results/round_times/tiny/default.csv")}
+    for name, row in found.items():
+        participant, training = float(row["participant_s"]), float(row["training_s"])
+        assert 0 < 1.5 * participant < training < float(row["round_s"]), name
+    parts = ("training_s", "aggregation_s", "logits_s", "distillation_s")
+    assert all(float(found["fedsdd"][part]) > 0 for part in parts)

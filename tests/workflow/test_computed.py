@@ -83,6 +83,21 @@ def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, meth
     assert aggregations == stages.count("aggregation")
 
 
+def test_costs_stand_beside_what_is_reached(copy):
+    with_results(copy, ["communication", "costs"])
+    assert copy.make().jobs.keys() == {"all", "communication", "costs"}
+    found = {row["method"]: row for row in rows(copy, "results/costs/tiny/default.csv")}
+    sent = rows(copy, "results/communication/tiny/default.csv")
+    for name, row in found.items():
+        (total,) = (one for one in sent if (one["method"], one["phase"]) == (name, "total"))
+        assert float(row["bytes"]) == float(total["bytes"])
+        assert float(row["score"]) == float(total["score"])
+        assert float(row["clients_s"]) > 0 < float(row["server_s"])
+    assert float(found["fedsdd"]["server_s"]) > float(found["fedavg"]["server_s"])
+    assert "Beside the first" in copy.path.joinpath("results/costs/tiny/default.md").read_text()
+    assert not copy.plan().jobs
+
+
 def test_round_times_are_those_of_the_jobs(copy):
     with_results(copy, ["round_times"])
     assert copy.make().jobs.keys() == {"all", "round_times"}

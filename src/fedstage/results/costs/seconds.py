@@ -61,7 +61,7 @@ def _by_clients(line: LocalLine | OneShotLine, record: dict[str, Any]) -> bool:
         return not (line.pooled or line.on_core)
     training = line.aggregator_training
     if stage == "aggregator" and training is not None:
-        return training.name == "federated"
+        return training.name != "proxy"  # of the server's own samples
     of_their_own = record["options"].get("images") in ("validation", "aggregator")
     return stage in _CLIENTS or (stage == "client_logits" and of_their_own)
 

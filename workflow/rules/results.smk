@@ -184,6 +184,7 @@ rule costs:
         parquet=f"results/costs/{AT}.parquet",
         markdown=f"results/costs/{AT}.md",
         html=shown(f"results/costs/{AT}.html", "costs", "what methods reach and cost"),
+        figure=drawn("costs", "costs", "accuracy against bytes at the end"),
     log:
         f"results/logs/costs/{AT}.log",
     params:
@@ -193,7 +194,7 @@ rule costs:
     shell:
         "fedstage costs --log {log} --fingerprint {params.source} --runs {input.runs}"
         " --communicated {input.communicated} --csv {output.csv} --parquet {output.parquet}"
-        " --markdown {output.markdown} --html {output.html}"
+        " --markdown {output.markdown} --html {output.html} --figure {output.figure}"
 
 
 rule properties:

@@ -143,7 +143,7 @@ STAGES: dict[str, Stage] = {
     ),
     "costs": _of_plan(
         "put accuracy, bytes, seconds and memory of each method into a table",
-        ("csv", "parquet", "markdown", "html"),
+        ("csv", "parquet", "markdown", "html", "figure"),
     ),
     "properties": _of_plan("compute properties of methods from their edges", ("markdown", "csv")),
     "simulation": _of_plan(

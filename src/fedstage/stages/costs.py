@@ -3,8 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from fedstage.results.costs.figure import describe_costs, draw_costs
 from fedstage.results.costs.seconds import seconds_of
 from fedstage.results.costs.table import RunCost, exact_rows, exact_schema, legend, shown_rows
+from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.results.tables.labels import for_people, settings_for_people
@@ -15,7 +17,14 @@ from fedstage.storage.tables import load_table
 
 
 def costs(
-    *, runs: Path, communicated: Path, csv: Path, parquet: Path, markdown: Path, html: Path
+    *,
+    runs: Path,
+    communicated: Path,
+    csv: Path,
+    parquet: Path,
+    markdown: Path,
+    html: Path,
+    figure: list[Path],
 ) -> None:
     """Put accuracy, bytes, seconds of clients and server, and memory of each method in one table.
 
@@ -27,6 +36,8 @@ def costs(
         Exact numbers, a row a run.
     markdown, html : Path
         Means over seeds, for people, with paired differences.
+    figure : list of Path
+        Accuracy against bytes, a point a method: a path for each format and for its caption.
     """
     experiment = read_runs_file(runs)
     metric, people = experiment.metric, for_people(experiment)
@@ -49,6 +60,9 @@ def costs(
     title = experiment.title
     write_markdown(markdown, title, source, shown, explained)
     write_html(html, shown, explained, title=title, source=source, left=len(experiment.axes))
+    drawn = draw_costs(labelled, people.rows, people.columns, metric)
+    caption = describe_costs(labelled, people.rows, people.columns)
+    save_figure(drawn, figure, f"{title}. {caption}")
 
 
 def _cost(run: ExperimentRun, metric: Metric, **numbers: float) -> RunCost:

@@ -11,7 +11,14 @@ from fedstage.results.intervals import confidence_interval
 from fedstage.results.metrics import arrow_type, spread
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.exact import Cell
-from fedstage.results.tables.labels import NOTHING, head_of, human_bytes, mean_and_std, show_value
+from fedstage.results.tables.labels import (
+    NOTHING,
+    head_of,
+    human_bytes,
+    mean_and_std,
+    show_value,
+    signed,
+)
 from fedstage.settings.scores import Axis, Metric
 
 _MIB = 2**20
@@ -89,8 +96,8 @@ def _difference(same: Sequence[RunCost], first: Sequence[RunCost]) -> str:
     found = confidence_interval(pairs)
     if isnan(found.mean):
         return NOTHING
-    mean = f"{found.mean:+.2f}"
-    return mean if isnan(found.low) else f"{mean} [{found.low:+.2f}, {found.high:+.2f}]"
+    mean = signed(found.mean)
+    return mean if isnan(found.low) else f"{mean} [{signed(found.low)}, {signed(found.high)}]"
 
 
 def legend(metric: Metric) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """Settings of an experiment's file that no run reads."""
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache, partial
+from typing import NamedTuple
 
 from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.reach import Sources, bases, laid_over
@@ -18,6 +20,18 @@ _KINDS = {key: "federated" for key in keys(Line) if key not in keys(OneShotLine)
 _OF_STUDENTS = ("generator", "student")
 
 
+class _Settings(NamedTuple):
+    """Settings of runs of a method, and the method's name, before those that it is like."""
+
+    methods: tuple[str, ...]
+    settings: Raw
+
+    @property
+    def kind(self) -> str:
+        """What the runs train."""
+        return str(self.settings.get("training", "federated"))
+
+
 def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
     """Yield a line for each setting that an experiment's file has and no run of it reads.
 
@@ -27,11 +41,13 @@ def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> 
     one reads it.
     """
     for name, experiment in experiments.items():
+        runs_at = cache(partial(_runs, sources, name, experiment))
         for scale, method, settings in _written(sources.read(name)):
             suspects = [key for key in settings if key in _KINDS]
-            runs = list(_runs(sources, name, experiment, scale, method)) if suspects else []
-            for key in suspects if runs else ():
-                if reason := _why_unread(key, runs):
+            runs = runs_at(scale) if suspects else []
+            own = [run for run in runs if method is None or method in run.methods]
+            for key in suspects if own else ():
+                if reason := _why_unread(key, own):
                     where = name if scale is None else f"{name}/{scale}"
                     place = "base" if method is None else f"methods.{method}"
                     yield f"{where}: {place}.{key}: no run reads it, as none {reason}"
@@ -48,29 +64,29 @@ def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
             yield scale, method, settings
 
 
-def _why_unread(key: str, runs: Collection[tuple[str, Raw]]) -> str | None:
+def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
     """Return what no run is, or has, that would read a setting."""
     # Those that are trained apart are lines of both kinds.
-    kinds = {kind for kind, _ in runs}
+    kinds = {run.kind for run in runs}
     if kinds <= {"federated", "one_shot"} and _KINDS[key] not in kinds:
         return f"is {_KINDS[key]}"
-    of_one_shot = (run for kind, run in runs if kind != "federated")
-    if key in _OF_STUDENTS and all(run.get("distillation") is None for run in of_one_shot):
+    taught = (run.settings.get("distillation") for run in runs if run.kind != "federated")
+    if key in _OF_STUDENTS and all(how is None for how in taught):
         return "has a distillation"
     return None
 
 
 def _runs(
-    sources: Sources, name: str, experiment: Experiment, scale: str | None, method: str | None
-) -> Iterator[tuple[str, Raw]]:
-    """Yield the kinds and settings of an experiment's runs, and of those that are `like` it.
+    sources: Sources, name: str, experiment: Experiment, scale: str | None
+) -> list[_Settings]:
+    """Return the settings of an experiment's runs, and of those that are `like` it.
 
-    All methods', or those that start from one; nothing if an heir is broken. What is varied has its
-    axis for a value.
+    There are none if an heir is broken. What is varied has a text for a value.
     """
     heirs = heirs_of(name, sources.known, sources.read)
     if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
-        return
+        return []
+    found = []
     for heir, inheriting in [(name, experiment), *sources.load(heirs).items()]:
         for key, change in inheriting.scales.items():
             if scale not in (None, key):
@@ -78,10 +94,9 @@ def _runs(
             change = change or Scale()
             base = merge(inheriting.base, change.base)
             for one in laid_over(sources, base, heir, inheriting, key):
-                if method in (None, one.method, *one.like):
-                    varied = _varied(inheriting, change, one.settings)
-                    settings = one.settings | dict.fromkeys(varied, "varied")
-                    yield settings.get("training", "federated"), settings
+                varied = dict.fromkeys(_varied(inheriting, change, one.settings), "varied")
+                found.append(_Settings((one.method, *one.like), one.settings | varied))
+    return found
 
 
 def _varied(experiment: Experiment, change: Scale, settings: Raw) -> Iterator[str]:

@@ -95,8 +95,8 @@ RULES = {
     "fens_per_class": one_shot("per_class"),
     "fens_mlp": one_shot({"mlp": {"hidden": 8}}),
 }
-#: So much of each term that it counts. An attack takes signs of gradients, which rounding turns
-#: where they are about 0: so that only the first step is the same.
+#: So much of each term that it counts. An attack takes signs of gradients, of which rounding turns
+#: some: only the first step is the same. `test_fedov.py` has five, and the reasons.
 TERMS = {"second": 0.7, "mixed": 0.5}
 ATTACK = {"steps": 2, "step": 0.05}
 UNKNOWN = {

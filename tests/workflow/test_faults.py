@@ -1,5 +1,6 @@
 """What a user gets wrong: one line says it, the last one and alone; and targets by their names."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -26,6 +27,21 @@ def test_broken_yaml_is_told_with_its_place(project):
     line = run.output.splitlines()[-1]
     assert line.startswith("fedstage: config.yaml: not valid YAML: ")
     assert " line " in line
+
+
+def test_numbers_of_a_part_go_into_a_file(project):
+    """Snakemake makes text of all that stands within the braces of --config."""
+    project.configure(methods=["fedavg"])
+    execution = {"granularity": "segment", "segment_rounds": 1}
+    run = project.call("--dry-run", "--config", f"execution={json.dumps(execution)}")
+    assert run.code == 1
+    line = run.output.splitlines()[-1]
+    assert line.startswith("fedstage: config.yaml: execution.segment_rounds = '1': must be a valid")
+    assert line.endswith("in a file: --configfile FILE")
+    (project.path / "own.yaml").write_text(yaml.safe_dump({"execution": execution}))
+    assert {"segment_0001_0001_groups_0", "segment_0002_0002_groups_0"} <= set(
+        project.plan("--configfile", str(project.path / "own.yaml")).jobs
+    )
 
 
 WEIGHTS = {"file": "b.pth", "sha256": "0123456789abcdef"}

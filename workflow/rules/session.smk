@@ -15,9 +15,9 @@ from snakemake.settings.enums import Quietness, RerunTrigger
 from fedstage.execution.faults import faults
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
-from fedstage.experiments.reach import unread_settings
 from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import explain_unknown
+from fedstage.experiments.unread import unread_settings
 
 STARTED = time.time()
 
@@ -172,7 +172,7 @@ def tell_unknown():
 
 
 def tell_unread():
-    """Print a line on each setting of a base that no run reads."""
+    """Print a line on each setting of an experiment that no run reads."""
     for line in unread_settings(CATALOGUE.sources, CATALOGUE.experiments):
         print(f"fedstage: {line}", file=sys.stderr)
 

@@ -8,16 +8,8 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
-from fedstage.settings.lines import Line
-from fedstage.settings.merging import Raw, in_full, lay, merge, merge_each
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.merging import Raw, in_full, lay, merge_each
 from fedstage.settings.runs import RunLength
-from fedstage.settings.suggestions import keys
-
-#: The settings that one kind of training has, and the other not.
-_KINDS = {key: "federated" for key in keys(Line) if key not in keys(OneShotLine)} | {
-    key: "one_shot" for key in keys(OneShotLine) if key not in keys(Line)
-}
 
 #: The place of a setting below others: ("client", "learning_rate").
 Path = tuple[str, ...]
@@ -39,10 +31,14 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class _Laid:
-    """A base with a method laid over it: all of the method, or what others wrote of it."""
+class Laid:
+    """A base with a method laid over it: all of the method, or what others wrote of it.
+
+    `like` are the methods that this one starts from.
+    """
 
     method: str
+    like: tuple[str, ...]
     settings: Raw
     by_others: Raw
 
@@ -62,48 +58,11 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
         Naming the setting, and the method whose setting wins.
     """
     for name, experiment in experiments.items():
-        for scale, base in _bases(sources.read(name)):
+        for scale, base in bases(sources.read(name)):
             _check(sources, name, experiment, base, scale)
 
 
-def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield a line for each setting of an experiment's own base that no run of it reads.
-
-    Such as `forget`, which only one-shot learning has, where all methods have rounds. That is no
-    fault: a grid may be narrowed for a while. It counts whether a run of an experiment that is
-    `like` this one reads it.
-    """
-    for name, experiment in experiments.items():
-        for scale, base in _bases(sources.read(name)):
-            suspects = {key: kind for key, kind in _KINDS.items() if key in base}
-            read = _kinds_of(sources, name, experiment, scale) if suspects else set()
-            for key, kind in suspects.items():
-                if kind not in read:
-                    where = name if scale is None else f"{name}/{scale}"
-                    yield f"{where}: base.{key}: no run reads it, as none is {kind}"
-
-
-def _kinds_of(sources: Sources, name: str, experiment: Experiment, scale: str | None) -> set[str]:
-    """Return which kinds of runs an experiment has, or one that is `like` it."""
-    heirs = heirs_of(name, sources.known, sources.read)
-    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
-        return {*_KINDS.values()}
-    laid = [
-        one
-        for heir, inheriting in [(name, experiment), *sources.load(heirs).items()]
-        for key, change in inheriting.scales.items()
-        if scale in (None, key)
-        for one in _laid(
-            sources, merge(inheriting.base, (change or Scale()).base), heir, inheriting, key
-        )
-    ]
-    trainings = {one.settings.get("training", "federated") for one in laid}
-    # Those that are trained apart are lines of both kinds.
-    apart = set() if trainings <= {"federated", "one_shot"} else {"federated", "one_shot"}
-    return trainings | apart
-
-
-def _bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
+def bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
     """Yield the base that an experiment's file has, and that of each of its scales."""
     yield None, own.base
     for scale, change in own.scales.items():
@@ -115,7 +74,7 @@ def _check(
 ) -> None:
     """Refuse a base of one scale, or of all, of which a setting has no effect."""
     settings = in_full(base)
-    laid = list(_laid(sources, settings, name, experiment, scale))
+    laid = list(laid_over(sources, settings, name, experiment, scale))
     of_lines = (path for path in _leaves(settings) if path[0] not in RunLength.model_fields)
     lost = [path for path in of_lines if _is_lost(settings, path, laid)]
     if not lost:
@@ -124,21 +83,21 @@ def _check(
     if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
         return  # it may be meant for one that is broken
     for heir, inheriting in sources.load(heirs).items():
-        laid += _laid(sources, settings, heir, inheriting, scale)
+        laid += laid_over(sources, settings, heir, inheriting, scale)
     for path in lost:
         if _is_lost(settings, path, laid):
             where = name if scale is None else f"{name}/{scale}"
             raise FedstageError(f"{where}: {_describe(settings, path, laid)}")
 
 
-def _is_lost(base: Raw, path: Path, laid: Sequence[_Laid]) -> bool:
+def _is_lost(base: Raw, path: Path, laid: Sequence[Laid]) -> bool:
     """Whether no run has a setting of a base, and not only because its author wrote so."""
     value = _at(base, path)
     everywhere = all(_at(one.settings, path) != value for one in laid)
     return everywhere and any(_at(one.by_others, path) != value for one in laid)
 
 
-def _describe(base: Raw, path: Path, laid: Iterable[_Laid]) -> str:
+def _describe(base: Raw, path: Path, laid: Iterable[Laid]) -> str:
     value = _at(base, path)
     winner = next(one for one in laid if _at(one.by_others, path) != value)
     key = ".".join(path).removesuffix(".name")
@@ -149,9 +108,9 @@ def _describe(base: Raw, path: Path, laid: Iterable[_Laid]) -> str:
     )
 
 
-def _laid(
+def laid_over(
     sources: Sources, base: Raw, name: str, experiment: Experiment, scale: str | None
-) -> Iterator[_Laid]:
+) -> Iterator[Laid]:
     """Yield the methods of an experiment at a scale, or at each, laid over a base."""
     own = sources.read(name)
     parent = sources.read(own.like) if own.like else None
@@ -165,7 +124,8 @@ def _laid(
         names = [str(one) for one in values or [experiment.base.get("method", "fedavg")]]
         for method in dict.fromkeys([*names, *_starts(names, methods)]):
             others = _over(base, methods, method, inherited)
-            yield _Laid(method, _over(base, methods, method, methods), others)
+            like = tuple(_likes(methods, method))
+            yield Laid(method, like, _over(base, methods, method, methods), others)
 
 
 def _methods(below: Methods, experiment: Experiment, scale: str) -> Methods:
@@ -188,6 +148,12 @@ def _over(base: Raw, methods: Methods, name: str, counted: Methods) -> Raw:
     like = methods.get(name, {}).get(LIKE)
     below = base if like is None else _over(base, methods, like, counted)
     return lay(below, counted.get(name, {}))
+
+
+def _likes(methods: Methods, name: str) -> Iterator[str]:
+    """Yield the methods that one starts from, down to the one that is like no other."""
+    if (like := methods.get(name, {}).get(LIKE)) is not None:
+        yield from (like, *_likes(methods, like))
 
 
 def _leaves(settings: Raw, above: Path = ()) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from fedstage.plan.one_shot_sharing import NO_CLIENT, generates, generates_on_server, local_line
-from fedstage.settings.generators import OF_SAMPLING
+from fedstage.settings.generators import OfClients
 from fedstage.settings.models import LogisticRegression
 from fedstage.settings.one_shot import GeneratorLine, OneShotLine
 
@@ -49,9 +49,9 @@ def training_generators(line: OneShotLine) -> GeneratorLine:
     """Return the line of the clients' generators, however many images are made with whose."""
     images = generating(line)
     generator = images.generator
-    assert generator is not None, "generating returns a line with a generator"
+    assert isinstance(generator, OfClients), "its caller has looked: clients train it"
     fields = type(generator).model_fields
-    unread = {name: fields[name].default for name in OF_SAMPLING}
+    unread = {name: fields[name].default for name in generator.of_sampling}
     return images.model_copy(
         update={"forget": (), "generator": generator.model_copy(update=unread)}
     )

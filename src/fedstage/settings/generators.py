@@ -27,6 +27,16 @@ class ImageGenerator(Choice):
     trained_by: ClassVar[Literal["clients", "server"]] = "clients"
 
 
+class OfClients(ImageGenerator):
+    """A generator that each client trains, and with which the server makes `samples` images.
+
+    The fields in `of_sampling` are those that only the server reads, once generators are trained.
+    """
+
+    of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
+    samples: Positive = 7500
+
+
 class DistilledDecoder(Settings):
     """One decoder that the server trains to draw what the clients' decoders do (FedCVAE-KD).
 
@@ -39,7 +49,7 @@ class DistilledDecoder(Settings):
     learning_rate: Rate = 0.01
 
 
-class Cvae(ImageGenerator):
+class Cvae(OfClients):
     """A conditional variational autoencoder of each client, whose decoder travels (FedCVAE-Ens).
 
     It has `latent` dimensions, convolutions of `width` and twice as many channels, and is trained
@@ -48,6 +58,7 @@ class Cvae(ImageGenerator):
     share of them, or with the one that it has `distilled` from all.
     """
 
+    of_sampling: ClassVar[tuple[str, ...]] = ("samples", "truncation", "distilled")
     uses: ClassVar[Mapping[str, str]] = {
         "distilled": "algorithm.one_shot.generators.distilled_decoder"
     }
@@ -58,13 +69,8 @@ class Cvae(ImageGenerator):
     epochs: Positive = 100
     batch_size: Positive = 32
     learning_rate: Rate = 0.001
-    samples: Positive = 7500
     truncation: Rate = 3.0
     distilled: DistilledDecoder | None = None
-
-
-#: What only the server needs to know to generate images with clients' decoders.
-OF_SAMPLING = ("samples", "truncation", "distilled")
 
 
 class Adversarial(ImageGenerator):

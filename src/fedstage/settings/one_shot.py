@@ -198,6 +198,10 @@ class OneShotLine(OneShot):
                 f"{' or '.join(LABELLED)}, because samples of public = {self.public.name} count as "
                 "unlabelled"
             )
+        if distillation.teacher == "labels":
+            for key in ("members", "unknown"):
+                if getattr(self, key) is not None:
+                    yield f"{key}: not with distillation = labels, which no client's model teaches"
         if self.server.drop_worst != "none":
             yield f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
         if self.server.samples_a_round is not None:

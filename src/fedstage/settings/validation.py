@@ -10,6 +10,13 @@ from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, Settings, subclasses
 from fedstage.settings.suggestions import keys_at, suggest
 
+#: What settings of these types look like where they are text.
+_PLAIN = {
+    "int_type": re.compile(r"[+-]?\d+"),
+    "float_type": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE),
+    "bool_type": re.compile(r"true|false", re.IGNORECASE),
+}
+
 S = TypeVar("S", bound=BaseModel)
 
 _A_MAPPING = "must be a mapping of keys to values"
@@ -92,7 +99,19 @@ def _allowed(fault: Any) -> str:
     if fault["type"] == "string_pattern_mismatch":
         return f"must match {fault['ctx']['pattern']}"
     message = str(fault["msg"]).replace("Input should", "must")
-    return _MESSAGES.get(fault["type"], message)
+    return _MESSAGES.get(fault["type"], message) + _of_text(fault)
+
+
+def _of_text(fault: Any) -> str:
+    """Return why a number is a text: it has quotes, or stands in a mapping or list of --config."""
+    if fault["type"] not in _PLAIN or not isinstance(fault["input"], str):
+        return ""
+    if not _PLAIN[fault["type"]].fullmatch(fault["input"]):
+        return ""
+    return (
+        ", and is text: write it without quotes and, as Snakemake reads all within the braces of "
+        "--config as text, in a file: --configfile FILE"
+    )
 
 
 def _follows(fault: Any) -> bool:

@@ -12,7 +12,7 @@ from fedstage.algorithm.one_shot.traffic import COUNT, ROUNDS_SCHEMA
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
-from fedstage.settings.generators import Cvae
+from fedstage.settings.generators import Cvae, OfClients
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.inputs import Info, begin
 from fedstage.storage.tables import save_rows
@@ -47,11 +47,14 @@ def generated(
         Output: what travels, as the aggregator's table.
     """
     settings, device, dataset_info = begin(line, OneShotLine, info)
-    assert isinstance(settings.generator, Cvae), "checked by the catalogue: clients train it"
+    generator = settings.generator
+    assert isinstance(generator, OfClients), "checked by the catalogue: clients train it"
     read = [load_tensors(path) for path in generators]
     sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in read]
-    draw = of_each if settings.generator.distilled is None else of_one
-    images, classes, clients = draw(settings, settings.generator, sent, dataset_info, device)
+    if isinstance(generator, Cvae) and generator.distilled is not None:
+        images, classes, clients = of_one(settings, generator, sent, dataset_info, device)
+    else:
+        images, classes, clients = of_each(settings, generator, sent, dataset_info, device)
     save_tensors(output, {"images": images, "labels": classes, "clients": clients})
     save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
     save_grid(picture, images, clients, classes, int(dataset_info["classes"]))
@@ -79,9 +82,9 @@ def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
 
 
 def of_each(
-    settings: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+    settings: OneShotLine, generator: OfClients, sent: list[Sent], info: Info, device: torch.device
 ) -> Drawn:
-    """Draw with each decoder its client's share of the images."""
+    """Draw with each generator its client's share of the images."""
     module = of_clients(generator)
     made, labels, owners = [], [], []
     numbers = shares([one.samples for one in sent], generator.samples)

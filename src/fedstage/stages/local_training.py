@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Generator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.streams import take_turns
+from fedstage.weights import Weights
 
 
 def local_training(
@@ -86,12 +87,17 @@ def local_training(
     settings, device, dataset_info = begin(line, Line, info)
     seconds, together = Seconds(), at_a_time(device)
 
-    past = [load_tensors(path)[0] for path in history or []]
-    losses: list[float] = []
-    if server_validation:
-        judged = (load_model(path, model_of(settings, group), dataset_info, device,
-                             settings.numerics) for path in history or [])  # fmt: skip
-        losses = losses_of(judged, server_validation, dataset_info, device, settings.numerics)
+    @cache
+    def known() -> tuple[list[Weights], list[float]]:
+        """Return the last global models and their losses, which no empty slot waits for."""
+        past = [load_tensors(path)[0] for path in history or []]
+        if not server_validation:
+            return past, []
+        judged = (
+            load_model(path, model_of(settings, group), dataset_info, device, settings.numerics)
+            for path in history or []
+        )
+        return past, losses_of(judged, server_validation, dataset_info, device, settings.numerics)
 
     def work(slot: int, output: Path) -> Generator[None, None, None]:
         client, base = _in_slot(participation, round, slot)
@@ -101,7 +107,7 @@ def local_training(
         chosen = read_samples(clients, "train", client)
         samples, labels = read_labelled(data, chosen, device, dataset_info)
         participant = Participant(round, group, slot, client, samples, labels, base)
-        begun = Start(start, load_tensors(start)[0], read_state(state or [], group), past, losses)
+        begun = Start(start, load_tensors(start)[0], read_state(state or [], group), *known())
         lesson: Lesson | None = None
         server = None
         if server_model:

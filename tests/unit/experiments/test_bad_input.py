@@ -354,6 +354,19 @@ ONE_SHOT_FAULTS = {
         {"generator": "coboosting", "unknown": {}, "server": {"steps": None, "epochs": 2}},
         "unknown: not with generator = coboosting",
     ),
+    "chosen members of who learns labels": one_shot(
+        {
+            "generator": "cvae",
+            "public": "generated",
+            "distillation": "labels",
+            "members": {"random": {"count": 3}},
+        },
+        "members: not with distillation = labels",
+    ),
+    "a class that is unknown to nobody": one_shot(
+        {"generator": "cvae", "public": "generated", "distillation": "labels", "unknown": {}},
+        "unknown: not with distillation = labels",
+    ),
     "unknown generator": one_shot({"generator": "gan"}, "generator = 'gan'", "'cvae'"),
     "a student of factors": one_shot(
         {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},

@@ -7,7 +7,6 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.reach import unread_settings
 
 METHODS = (Path(__file__).parents[3] / "workflow/methods.yaml").read_text()
 BASE = {
@@ -123,29 +122,3 @@ def test_a_method_that_others_start_from_counts(tmp_path):
 def test_the_length_of_runs_may_be_a_methods_own(tmp_path):
     """Methods of one shot have one round, whatever the base says of others."""
     load(tmp_path, base={"rounds": 20})
-
-
-FORGET = {"forget": [1]}
-UNREAD = "one{}: base.forget: no run reads it, as none is one_shot".format
-
-
-def unread(*arguments, **changes):
-    catalogue = load(*arguments, **changes)
-    return list(unread_settings(catalogue.sources, catalogue.experiments))
-
-
-def test_a_setting_of_the_other_kind_of_training_is_told(tmp_path):
-    assert UNREAD("") in unread(tmp_path, base=FORGET, methods=["fedavg", "scaffold"])
-    by_scale = unread(tmp_path, methods=["fedavg"], scale={"base": FORGET})
-    assert UNREAD("/default") in by_scale
-    assert UNREAD("") not in by_scale
-    told = unread(tmp_path, base=FORGET, methods=["fens"])
-    assert told == ["one: base.participants: no run reads it, as none is federated"]
-
-
-def test_what_some_run_reads_is_not(tmp_path):
-    assert unread(tmp_path, base=FORGET, methods=["fedavg", "fens"]) == []
-    trained = BASE | {"training": "one_shot"} | FORGET
-    assert UNREAD("") not in unread(tmp_path, base=trained, methods=["fens"])
-    other = {"other": {"grid": {"method": ["fens"]}}}  # `like` this one
-    assert unread(tmp_path, base=FORGET, methods=["fedavg"], **other) == []

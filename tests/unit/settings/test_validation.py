@@ -54,6 +54,30 @@ def test_missing_key():
     assert lines_of(Line, raw) == ["here: clients: missing, a value is required"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "key", "text", "wanted"),
+    [
+        (Config, "execution.segment_rounds", "10", "integer"),
+        (Config, "execution.workers", "two", None),
+        (Line, "client.learning_rate", "1e-3", "number"),
+        (Line, "client.learning_rate", "fast", None),
+        (Line, "numerics.compile", "true", "boolean"),
+        (Line, "clients", "2.5", None),
+    ],
+)
+def test_a_number_that_is_text_is_refused_with_the_reason(settings, key, text, wanted):
+    """Such as Snakemake makes of `--config 'execution={"segment_rounds": 10}'`."""
+    part, _, name = key.rpartition(".")
+    raw = {"targets": ["a"]} if settings is Config else RAW
+    raw = {**raw, part: {**raw.get(part, {}), name: text}} if part else {**raw, name: text}
+    line = lines_of(settings, raw)[0]
+    assert line.startswith(f"here: {key} = {text!r}: must be ")
+    assert (f"a valid {wanted}, and is text" in line) == (wanted is not None)
+    assert line.endswith("within the braces of --config as text, in a file: --configfile FILE") == (
+        wanted is not None
+    )
+
+
 def test_missing_key_of_a_part():
     assert fault(client={"epochs": 1, "learning_rate": 0.1}) == (
         "here: client.batch_size: missing, a value is required"

@@ -2,12 +2,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from measured import CANDIDATES, write_metrics
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.experiments.targets import FORMATS
 from fedstage.results.claims.table import SCHEMA
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.claims import claims
 from fedstage.stages.comparison import comparison
 from fedstage.storage.files import load_json, save_json
@@ -15,25 +15,6 @@ from fedstage.storage.tables import save_table
 
 ACCURACIES = {"fedsdd": [70.0, 72.0, 71.0], "fedavg": [60.0, 61.0, 61.5]}
 PUBLISHED = {"fedsdd": {"value": 89.06, "std": 0.19, "seeds": 3}, "fedavg": {"value": 88.53}}
-#: What runs consist of, which is not read here.
-CANDIDATES = [
-    {
-        "parts": [
-            {
-                "length": {"rounds": 2},
-                "federated": {
-                    "data": "digits",
-                    "clients": 4,
-                    "partition": "iid",
-                    "participants": 4,
-                    "model": "cnn_small",
-                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-                    "seed": 0,
-                },
-            }
-        ]
-    }
-]
 ABOUT = {"text": "t", "place": "p", "experiment": "e"}
 ABOVE = ABOUT | {"id": "above", "greater": {"method": "fedsdd"}, "than": {"method": "fedavg"}}
 SLOWER = ABOUT | {
@@ -45,33 +26,14 @@ SLOWER = ABOUT | {
 }
 
 
-def write_metrics(path, accuracy):
-    columns = {
-        "round": [1, 2],
-        "evaluated": ["global_model"] * 2,
-        "role": ["test"] * 2,
-        "top1_accuracy": [9.0, accuracy],
-        "balanced_accuracy": [50.0] * 2,
-        "auc": [60.0] * 2,
-        "loss": [1.0] * 2,
-        "samples": [360] * 2,
-        "client_std": [None] * 2,
-        "own_mean": [accuracy] * 2,
-        "own_std": [2.0] * 2,
-        "bytes_up": [100] * 2,
-        "bytes_down": [100] * 2,
-        "participants": [4] * 2,
-    }
-    save_table(path, columns, METRICS_SCHEMA)
-    return str(path)
-
-
 @pytest.fixture
 def runs(tmp_path):
     listed = [
         {
             "settings": {"method": method, "seed": seed},
-            "metrics": write_metrics(tmp_path / f"{method}{seed}.parquet", accuracy),
+            "metrics": write_metrics(
+                tmp_path / f"{method}{seed}.parquet", [9.0, accuracy], auc=[60.0] * 2
+            ),
             "partition": "unread",
             "candidates": CANDIDATES,
             "published": PUBLISHED[method],

@@ -1,5 +1,6 @@
 import pytest
 from matplotlib import pyplot
+from measured import CANDIDATES, write_metrics
 from PIL import Image
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
@@ -8,52 +9,9 @@ from fedstage.execution.cli import main
 from fedstage.experiments.targets import FORMATS
 from fedstage.results.figures.partition import draw_partition, read_histogram
 from fedstage.results.figures.style import COLUMN, save_figure
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.figures import figures
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
-
-#: What runs consist of, which is not read here.
-CANDIDATES = [
-    {
-        "parts": [
-            {
-                "length": {"rounds": 2},
-                "federated": {
-                    "data": "digits",
-                    "clients": 4,
-                    "partition": "iid",
-                    "participants": 4,
-                    "model": "cnn_small",
-                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-                    "seed": 0,
-                },
-            }
-        ]
-    }
-]
-
-
-def write_metrics(path, accuracies):
-    rounds = len(accuracies)
-    columns = {
-        "round": list(range(1, rounds + 1)),
-        "evaluated": ["global_model"] * rounds,
-        "role": ["test"] * rounds,
-        "top1_accuracy": accuracies,
-        "balanced_accuracy": [value - 2 for value in accuracies],
-        "auc": [value + 7 for value in accuracies],
-        "loss": [1.0] * rounds,
-        "samples": [360] * rounds,
-        "client_std": [None] * rounds,
-        "own_mean": accuracies,
-        "own_std": [2.0] * rounds,
-        "bytes_up": [100] * rounds,
-        "bytes_down": [100] * rounds,
-        "participants": [4] * rounds,
-    }
-    save_table(path, columns, METRICS_SCHEMA)
-    return str(path)
 
 
 def write_histogram(path, clients=5, classes=4):

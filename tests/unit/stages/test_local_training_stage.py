@@ -182,3 +182,26 @@ def test_the_setting_is_for_gpus(monkeypatch, named, number):
         monkeypatch.setenv("FEDSTAGE_CLIENTS_PER_GPU", named)
     assert local_training.at_a_time(torch.device("cuda")) == number
     assert local_training.at_a_time(torch.device("cpu")) == 1
+
+
+def test_the_last_models_are_judged_once_a_job_and_for_no_empty_slot(
+    prepare, tmp_path, monkeypatch
+):
+    line = prepare(
+        local={"fedgkd": {"teacher": "vote"}},
+        data={"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
+    )
+    judged = []
+    monkeypatch.setattr(
+        local_training, "losses_of", lambda models, *_: judged.append(list(models)) or [0.5]
+    )
+    given = inputs(line, tmp_path)
+    given |= {"history": [given["start"]], "server_validation": given["data"]}
+    outputs = [tmp_path / f"{slot}.safetensors" for slot in range(3)]
+    local_training.local_training(**given, slots=[0, 1, 2], outputs=outputs)
+    assert [len(models) for models in judged] == [1]
+    monkeypatch.setattr(local_training, "_in_slot", lambda *_: (None, 0))
+    gone = {"history": [tmp_path / "gone"], "server_validation": tmp_path / "gone"}
+    local_training.local_training(**given | gone, slots=[0], outputs=outputs[:1])
+    assert len(judged) == 1
+    assert load_tensors(outputs[0])[0] == {}

@@ -5,15 +5,14 @@ from html import unescape
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from measured import CANDIDATES, write_metrics
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.layout import lay_out
 from fedstage.stages.tables import tables
 from fedstage.storage.files import load_json, save_json
-from fedstage.storage.tables import save_table
 
 ACCURACIES = {
     ("scaffold", 1.0): [70.1, 72.3],
@@ -21,47 +20,6 @@ ACCURACIES = {
     ("fedavg", 1.0): [66.6],
     ("fedavg", 0.1): [51.5, 53.9],
 }
-#: What runs consist of, which is not read here.
-CANDIDATES = [
-    {
-        "parts": [
-            {
-                "length": {"rounds": 2},
-                "federated": {
-                    "data": "digits",
-                    "clients": 4,
-                    "partition": "iid",
-                    "participants": 4,
-                    "model": "cnn_small",
-                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-                    "seed": 0,
-                },
-            }
-        ]
-    }
-]
-
-
-def write_metrics(path, accuracies):
-    rounds = len(accuracies)
-    columns = {
-        "round": list(range(1, rounds + 1)),
-        "evaluated": ["global_model"] * rounds,
-        "role": ["test"] * rounds,
-        "top1_accuracy": accuracies,
-        "balanced_accuracy": [value - 2 for value in accuracies],
-        "auc": [value + 7 for value in accuracies],
-        "loss": [1.0] * rounds,
-        "samples": [360] * rounds,
-        "client_std": [None] * rounds,
-        "own_mean": accuracies,
-        "own_std": [2.0] * rounds,
-        "bytes_up": [37512] * rounds,
-        "bytes_down": [37512] * rounds,
-        "participants": [4] * rounds,
-    }
-    save_table(path, columns, METRICS_SCHEMA)
-    return str(path)
 
 
 @pytest.fixture
@@ -69,7 +27,8 @@ def runs(tmp_path):
     listed = []
     for (method, alpha), accuracies in ACCURACIES.items():
         for seed, accuracy in enumerate(accuracies):
-            metrics = write_metrics(tmp_path / f"{method}_{alpha}_{seed}.parquet", [9.0, accuracy])
+            path = tmp_path / f"{method}_{alpha}_{seed}.parquet"
+            metrics = write_metrics(path, [9.0, accuracy], bytes_up=[37512] * 2)
             settings = {"method": method, "seed": seed, "partition.alpha": alpha}
             run = {"settings": settings, "metrics": metrics, "partition": "unread"}
             listed.append(run | {"candidates": CANDIDATES})

@@ -73,7 +73,10 @@ def votes(losses: Sequence[float], temperature: float) -> list[float]:
 
 
 def mean_weights(models: Sequence[Tensors]) -> Weights:
-    """Return the mean of models, summed in float64; numbers of batches are rounded."""
+    """Return the mean of models, summed in float64; numbers of batches are rounded.
+
+    As the aggregation's equal weights, whose room comes after this one, but for the last bit.
+    """
     mean: Weights = {}
     for name, like in models[0].items():
         total = torch.stack([model[name].double() for model in models]).mean(0)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.local_trainers import Task, objective_of
 from fedstage.algorithm.local_trainers.fedgkd import mean_weights, votes
 from fedstage.settings.local_training import FedGkd
@@ -108,6 +109,8 @@ def test_a_mean_keeps_types_and_rounds_numbers_of_batches():
     torch.testing.assert_close(mean["w"], torch.tensor([1.0, 8 / 3]))
     assert int(mean["batches"]) == 3
     assert torch.equal(mean_weights(models[:1])["w"], models[0]["w"])
+    averaged = average_weights(models, [1.0] * 3)
+    torch.testing.assert_close(mean, averaged, rtol=1.2e-7, atol=0)  # the last bit
 
 
 @pytest.mark.parametrize(

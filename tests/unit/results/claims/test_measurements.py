@@ -1,5 +1,6 @@
 import pandas as pd
 import pytest
+from measured import CANDIDATES
 
 from fedstage.errors import FedstageError
 from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
@@ -10,25 +11,6 @@ POINTS = [
     {"method": method, "seed": seed, "participants": 8}
     for method in ("fedavg", "feddf")
     for seed in (0, 1)
-]
-#: What runs consist of, which is not read here.
-CANDIDATES = [
-    {
-        "parts": [
-            {
-                "length": {"rounds": 2},
-                "federated": {
-                    "data": "digits",
-                    "clients": 4,
-                    "partition": "iid",
-                    "participants": 4,
-                    "model": "cnn_small",
-                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-                    "seed": 0,
-                },
-            }
-        ]
-    }
 ]
 
 

@@ -1,54 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from measured import CANDIDATES, write_metrics
 
 from fedstage.errors import FedstageError
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.tables.runs import last_rounds, read_metrics, read_runs
 from fedstage.storage.files import load_json, save_json
-from fedstage.storage.tables import save_table
-
-#: What runs consist of, which is not read here.
-CANDIDATES = [
-    {
-        "parts": [
-            {
-                "length": {"rounds": 2},
-                "federated": {
-                    "data": "digits",
-                    "clients": 4,
-                    "partition": "iid",
-                    "participants": 4,
-                    "model": "cnn_small",
-                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-                    "seed": 0,
-                },
-            }
-        ]
-    }
-]
-
-
-def write_metrics(path, accuracies, **changes):
-    rounds = len(accuracies)
-    columns = {
-        "round": list(range(1, rounds + 1)),
-        "evaluated": ["global_model"] * rounds,
-        "role": ["test"] * rounds,
-        "top1_accuracy": accuracies,
-        "balanced_accuracy": [value - 2 for value in accuracies],
-        "auc": [value + 7 for value in accuracies],
-        "loss": [1.0] * rounds,
-        "samples": [360] * rounds,
-        "client_std": [None] * rounds,
-        "own_mean": accuracies,
-        "own_std": [2.0] * rounds,
-        "bytes_up": [100] * rounds,
-        "bytes_down": [200] * rounds,
-        "participants": [4] * rounds,
-    }
-    save_table(path, columns | changes, METRICS_SCHEMA)
-    return str(path)
 
 
 def write_runs(folder, settings, rows=("method",), columns=(), accuracies=(50.0, 60.0), **changes):

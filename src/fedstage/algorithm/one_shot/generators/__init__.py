@@ -12,7 +12,7 @@ import torch
 
 from fedstage.randomness import Key
 from fedstage.settings.base import implementation
-from fedstage.settings.generators import Generator
+from fedstage.settings.generators import ImageGenerator
 from fedstage.settings.numerics import Numerics
 from fedstage.weights import Weights
 
@@ -62,12 +62,12 @@ class ClientGenerator(Protocol):
         """Return images, uint8 [n, C, H, W], of labels [n]."""
 
 
-def of_server(settings: Generator, info: Mapping[str, Any]) -> Any:
+def of_server(settings: ImageGenerator, info: Mapping[str, Any]) -> Any:
     """Return the `world.Method` of a generator that the server trains."""
     return implementation(settings).method(settings, info)
 
 
-def of_clients(settings: Generator) -> ClientGenerator:
+def of_clients(settings: ImageGenerator) -> ClientGenerator:
     """Return the module of a generator that clients train."""
     return cast(ClientGenerator, implementation(settings))
 

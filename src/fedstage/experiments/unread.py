@@ -1,0 +1,108 @@
+"""Settings of an experiment's file that no run reads."""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache, partial
+from typing import NamedTuple
+
+from fedstage.experiments.library import faults_of, heirs_of
+from fedstage.experiments.reach import Sources, bases, laid_over
+from fedstage.settings.experiments import Experiment, Scale
+from fedstage.settings.lines import Line
+from fedstage.settings.merging import Raw, in_full, merge
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.suggestions import keys
+
+#: The settings that one kind of training has, and the other not.
+_KINDS = {key: "federated" for key in keys(Line) if key not in keys(OneShotLine)} | {
+    key: "one_shot" for key in keys(OneShotLine) if key not in keys(Line)
+}
+#: The settings of one shot that only a student needs.
+_OF_STUDENTS = ("generator", "student")
+
+
+class _Settings(NamedTuple):
+    """Settings of runs of a method, and the method's name, before those that it is like."""
+
+    methods: tuple[str, ...]
+    settings: Raw
+
+    @property
+    def kind(self) -> str:
+        """What the runs train."""
+        return str(self.settings.get("training", "federated"))
+
+
+def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yield a line for each setting that an experiment's file has and no run of it reads.
+
+    Such as `forget`, which only one-shot learning has, where all methods have rounds; or a method's
+    `generator`, from which only a student learns, without a `distillation`. That is no fault: a
+    grid may be narrowed for a while. It counts whether a run of an experiment that is `like` this
+    one reads it.
+    """
+    for name, experiment in experiments.items():
+        runs_at = cache(partial(_runs, sources, name, experiment))
+        for scale, method, settings in _written(sources.read(name)):
+            suspects = [key for key in settings if key in _KINDS]
+            runs = runs_at(scale) if suspects else []
+            own = [run for run in runs if method is None or method in run.methods]
+            for key in suspects if own else ():
+                if reason := _why_unread(key, own):
+                    where = name if scale is None else f"{name}/{scale}"
+                    place = "base" if method is None else f"methods.{method}"
+                    yield f"{where}: {place}.{key}: no run reads it, as none {reason}"
+
+
+def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
+    """Yield what a file has for all scales or one, in the base or in a method."""
+    for scale, base in bases(own):
+        yield scale, None, base
+    for method, settings in own.methods.items():
+        yield None, method, settings
+    for scale, change in own.scales.items():
+        for method, settings in (change or Scale()).methods.items():
+            yield scale, method, settings
+
+
+def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
+    """Return what no run is, or has, that would read a setting."""
+    # Those that are trained apart are lines of both kinds.
+    kinds = {run.kind for run in runs}
+    if kinds <= {"federated", "one_shot"} and _KINDS[key] not in kinds:
+        return f"is {_KINDS[key]}"
+    taught = (run.settings.get("distillation") for run in runs if run.kind != "federated")
+    if key in _OF_STUDENTS and all(how is None for how in taught):
+        return "has a distillation"
+    return None
+
+
+def _runs(
+    sources: Sources, name: str, experiment: Experiment, scale: str | None
+) -> list[_Settings]:
+    """Return the settings of an experiment's runs, and of those that are `like` it.
+
+    There are none if an heir is broken. What is varied has a text for a value.
+    """
+    heirs = heirs_of(name, sources.known, sources.read)
+    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
+        return []
+    found = []
+    for heir, inheriting in [(name, experiment), *sources.load(heirs).items()]:
+        for key, change in inheriting.scales.items():
+            if scale not in (None, key):
+                continue
+            change = change or Scale()
+            base = merge(inheriting.base, change.base)
+            for one in laid_over(sources, base, heir, inheriting, key):
+                varied = dict.fromkeys(_varied(inheriting, change, one.settings), "varied")
+                found.append(_Settings((one.method, *one.like), one.settings | varied))
+    return found
+
+
+def _varied(experiment: Experiment, change: Scale, settings: Raw) -> Iterator[str]:
+    """Yield the keys of settings that come with an axis of the grid, or are chosen."""
+    among = (settings.get("choose") or {}).get("among", {})
+    yield from (path.partition(".")[0] for path in {**experiment.grid, **change.grid, **among})
+    implied = [one for values in experiment.implies.values() for one in values.values()]
+    for settings in (*implied, *(cell.settings for cell in change.cells)):
+        yield from in_full(settings)

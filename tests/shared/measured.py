@@ -1,0 +1,48 @@
+"""Runs of an experiment for tests of what is made of them: their settings, and their metrics."""
+
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.storage.tables import save_table
+
+#: What runs consist of, of which tests of tables, figures and claims read no more than the length.
+CANDIDATES = [
+    {
+        "parts": [
+            {
+                "length": {"rounds": 2},
+                "federated": {
+                    "data": "digits",
+                    "clients": 4,
+                    "partition": "iid",
+                    "participants": 4,
+                    "model": "cnn_small",
+                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+                    "seed": 0,
+                },
+            }
+        ]
+    }
+]
+
+
+def write_metrics(path, accuracies, **changes):
+    """Write metrics of these accuracies after rounds 1, 2, ...; return the path as a text."""
+    rounds = len(accuracies)
+    columns = {
+        "round": list(range(1, rounds + 1)),
+        "evaluated": ["global_model"] * rounds,
+        "role": ["test"] * rounds,
+        "top1_accuracy": accuracies,
+        "balanced_accuracy": [value - 2 for value in accuracies],
+        "auc": [value + 7 for value in accuracies],
+        "loss": [1.0] * rounds,
+        "samples": [360] * rounds,
+        "client_std": [None] * rounds,
+        "own_mean": accuracies,
+        "own_std": [2.0] * rounds,
+        "bytes_up": [100] * rounds,
+        "bytes_down": [200] * rounds,
+        "participants": [4] * rounds,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_table(path, columns | changes, METRICS_SCHEMA)
+    return str(path)

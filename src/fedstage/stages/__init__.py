@@ -30,7 +30,7 @@ def call(stage: str, files: Mapping[str, str | list[str]], **options: Any) -> Se
     Returns
     -------
     dict of str to float
-        The seconds of its parts, or of all of it by its `output`.
+        The seconds of its parts, or of all of it by its `output`; empty if it has neither.
     """
     paths = {
         name: Path(value) if isinstance(value, str) else list(map(Path, value))
@@ -39,4 +39,5 @@ def call(stage: str, files: Mapping[str, str | list[str]], **options: Any) -> Se
     }
     begun = perf_counter()
     parts = find_stage(stage)(**paths, **options)
-    return parts or {str(files["output"]): perf_counter() - begun}
+    whole = {str(files["output"]): perf_counter() - begun} if "output" in files else {}
+    return parts or whole

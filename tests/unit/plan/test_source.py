@@ -145,6 +145,7 @@ RESULTS = {
     "sweep",
     "claims",
     "communication",
+    "costs",
     "retention_summary",
     "report",
 }

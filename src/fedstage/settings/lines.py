@@ -163,9 +163,9 @@ class Line(Groups):
         if self.server is None:
             yield f"server = null: {where} needs its settings, with which clients learn, too"
             return
-        yield from check_public(self.data, self.public, self.core)
         if self.generator is not None:
             yield f"generator = {self.generator.name}: not with {where}, whose clients need images"
+        yield from check_public(self.data, self.public, self.core)
         if needs_validation(self.server) or self.server.swa is not None:
             yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
         for key in changed(self.server, (*OF_ROUNDS, "labels", "moving_average")):

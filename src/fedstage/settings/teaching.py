@@ -118,7 +118,10 @@ def check_generator(generator: RoundGenerator, line: Any) -> Iterator[str]:
     yield from check_generated(generator, line.public)
     ensemble = line.ensemble
     if ensemble.name != "clients" or ensemble.weights != "uniform" or ensemble.average != "logits":
-        yield f"ensemble: must be clients with {where}, which weighs each client by its classes"
+        yield (
+            f"ensemble: must be clients with uniform weights, of logits, with {where}, which "
+            "weighs each client by its classes itself"
+        )
     if line.distillation.name != "kl":
         yield f"distillation = {line.distillation.name!r}: must be kl with {where}"
     if line.server.steps is None:

@@ -27,6 +27,7 @@ SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
 SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
 RANDOM = {"random": {"probabilities": [0.4, 0.3, 0.3]}}
 FEDDF = {"ensemble": "clients", "global": "basic"}
+IMAGES = {"generator": "fedftg", "public": "generated"}
 GEMS = {
     "local": {"digest": {"teacher": "server"}}, "ensemble": "clients", "global": "designated",
     "distillation": "fedgems", "public": "core", "core": {},
@@ -79,6 +80,14 @@ LINES = {
     "asked_fedsdd": {
         "global_models": 3, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
         "global": {"designated": {"warm_up": 1}},
+    },
+    "fedftg": {"ensemble": "clients", "global": "basic"} | IMAGES,
+    "fedftg_of_three": IMAGES | {
+        "global_models": 3, "ensemble": "clients", "global": {"basic": {"warm_up": 2}},
+    },
+    "fedftg_withdrawn": IMAGES | {
+        "ensemble": "clients", "global": "basic", "staleness": {"cyclic": {"delays": [0, 1]}},
+        "withdraw_stale": True,
     },
     "factors": {
         "model": "resnet8", "global_models": 2, "ensemble": AGGREGATED, "server": FACTORS,

@@ -138,10 +138,12 @@ def fine_tune(
              for step in range(server.steps)]  # fmt: skip
     learn = _descent(list(room.student.parameters()), server, rates)
     improve = _generator_steps(room, net, settings, server, distance)
-    losses, made = [], []
-    for batch, (latent, labels) in enumerate(_batches(room, settings, server, key)):
+    losses: list[Tensor] = []
+    of_generator: list[bool] = []
+    for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, key)):
         shares = shares_of(room.counts).to(labels.device)[:, labels]
-        made += improve(batch, latent, labels, shares)
+        losses += improve(batch, latent, labels, shares)
+        of_generator += [True] * (len(losses) - len(of_generator))
         pixels = _images(room, net.eval(), latent, labels).detach()
         room.student.train()
         first = batch * settings.student_steps
@@ -149,9 +151,11 @@ def fine_tune(
             loss = student_loss(room, pixels, shares, distance)
             learn(loss, step)
             losses.append(loss.detach())
-    _check_finite(made, f"{name}: the generator's loss", "generator", settings.learning_rate)
-    _check_finite(losses, f"{name}: the loss", "server", server.learning_rate)
-    return float(torch.stack(losses).mean())
+            of_generator.append(False)
+    rates_of = {"generator": settings.learning_rate, "server": server.learning_rate}
+    _check_finite(losses, of_generator, name, rates_of)
+    own = [loss for loss, other in zip(losses, of_generator, strict=True) if not other]
+    return float(torch.stack(own).mean())
 
 
 def student_loss(room: Classroom, pixels: Tensor, shares: Tensor, distance: Distance) -> Tensor:
@@ -175,7 +179,7 @@ def each_distance(server: Server) -> Distance:
     return distance
 
 
-def _batches(
+def drawn_batches(
     room: Classroom, settings: RoundGenerator, server: Server, key: tuple[Key, ...]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield z [b, latent] and labels [b], for each of `student_steps` steps of the student."""
@@ -259,6 +263,14 @@ def _descent(parameters: list[nn.Parameter], how: Optimiser, rates: Sequence[flo
     return descend
 
 
-def _check_finite(losses: Sequence[Tensor], what: str, of: str, rate: float) -> None:
-    if not torch.stack(list(losses)).isfinite().all():
-        raise FedstageError(f"{what} is not finite; lower {of}.learning_rate = {rate}")
+def _check_finite(
+    losses: Sequence[Tensor], of_generator: Sequence[bool], name: str, rates: Mapping[str, float]
+) -> None:
+    """Refuse losses that are not finite, by the first: what learns later is lost with it."""
+    finite = torch.stack(list(losses)).isfinite().tolist()
+    if all(finite):
+        return
+    by_generator = of_generator[finite.index(False)]
+    what = "the generator's loss" if by_generator else "the loss"
+    key = "generator" if by_generator else "server"
+    raise FedstageError(f"{name}: {what} is not finite; lower {key}.learning_rate = {rates[key]}")

@@ -13,6 +13,7 @@ from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment, says
 from fedstage.plan.sharing import (
     exchanges_logits,
+    generates,
     is_distilled,
     is_taught,
     keeps_state,
@@ -61,6 +62,7 @@ def common_inputs(segment: Segment | LogitsSegment) -> Files:
         "data": data_files.data_file(line.data, "train"),
         "clients": data_files.clients_table(line),
         "public": public,
+        "histogram": data_files.label_histogram(line) if generates(line) else [],
         "validation": artefacts.server_validation(line) or artefacts.judging_images(line) or [],
     }
 

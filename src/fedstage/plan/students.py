@@ -124,6 +124,4 @@ def read_by_students(line: Line, rounds: Collection[int]) -> Iterator[str]:
         yield from artefacts.drop_worst_logits(line, round)
         for group in students(line):
             yield from artefacts.fused_updates(line, round, group)
-            if generates(line):
-                yield data_files.label_histogram(line)
-                yield from last_generator(line, 1, min(rounds) - 1, group)
+            yield from last_generator(line, 1, min(rounds) - 1, group)

@@ -4,6 +4,7 @@ from fedstage.plan import artefacts, edges, segment_files, segment_rules, segmen
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import is_distilled, owner, undistilled
+from fedstage.plan.students import generator_file
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
@@ -523,6 +524,7 @@ def test_a_segment_of_stale_participants_names_all_that_its_stages_read(name, le
             known.update(artefacts.round_state(line, round, group) for group in own)
             taught = [group for group in part.groups if is_distilled(line, round, group)]
             steps += [edges.distillation(line, round, group) for group in taught]
+            known.update(generator_file(line, round, group) for group in taught)
             known.update(
                 path
                 for path in segment_files.segment_outputs(part, everything(part))

@@ -665,7 +665,7 @@ def test_every_choice_of_the_settings_is_a_module(kind):
 
 def test_every_kind_of_choice_has_several():
     rooms = [kind.room for kind in choices()]
-    assert len(set(rooms)) == 15
+    assert len(set(rooms)) == 16
     assert all(rooms.count(room) >= 2 for room in rooms)
 
 

@@ -37,6 +37,8 @@ from fedstage.training.schedules import factor
 
 #: Takes a step that lowers a loss, whose number counts from 0.
 Descend = Callable[[Tensor, int], None]
+#: Of a step, with the settings by which it was taken: ``generator`` or ``server``.
+Loss = tuple[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,8 @@ def learn_without_data(
     """
     assert line.generator is not None, "the caller has seen it"
     assert line.server is not None, "checked by Line: a global trainer has server settings"
-    rows = [[counts[int(one.client or 0)].get(label, 0) for label in range(int(info["classes"]))]
-            for one in teachers]  # fmt: skip
-    models = [one.model for one in teachers]
-    room = Classroom(student, models, torch.tensor(rows), info, line.numerics)
+    held = counts_of(teachers, counts, int(info["classes"]))
+    room = Classroom(student, [one.model for one in teachers], held, info, line.numerics)
     net = new_generator(line.generator, info, line.seed, group)
     if before is not None:
         fill_model(net, load_tensors(before)[0], before)
@@ -108,6 +108,17 @@ def new_generator(
     inputs = settings.latent + int(info["classes"])
     drawn = torch_generator(seed, "generator", group)
     return new_image_generator(tuple(info["shape"]), inputs, settings.width, drawn)
+
+
+def counts_of(
+    teachers: Sequence[Teacher], counts: Mapping[int, Mapping[int, int]], classes: int
+) -> Tensor:
+    """Return n_k^y, int64 [m, classes], of the clients that teach."""
+    rows = []
+    for one in teachers:
+        assert one.client is not None, "checked by Line: clients teach"
+        rows.append([counts[one.client].get(label, 0) for label in range(classes)])
+    return torch.tensor(rows)
 
 
 def shares_of(counts: Tensor) -> Tensor:
@@ -138,31 +149,28 @@ def fine_tune(
              for step in range(server.steps)]  # fmt: skip
     learn = _descent(list(room.student.parameters()), server, rates)
     improve = _generator_steps(room, net, settings, server, distance)
-    losses: list[Tensor] = []
-    of_generator: list[bool] = []
+    losses: list[Loss] = []
     for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, key)):
         shares = shares_of(room.counts).to(labels.device)[:, labels]
-        losses += improve(batch, latent, labels, shares)
-        of_generator += [True] * (len(losses) - len(of_generator))
-        pixels = _images(room, net.eval(), latent, labels).detach()
+        losses += [("generator", loss) for loss in improve(batch, latent, labels, shares)]
+        with torch.no_grad():
+            pixels = _images(room, net.eval(), latent, labels)
+            members = room.said(pixels, range(len(room.teachers)))
         room.student.train()
         first = batch * settings.student_steps
         for step in range(first, min(first + settings.student_steps, server.steps)):
-            loss = student_loss(room, pixels, shares, distance)
+            own = forward(room.student, pixels, room.numerics)
+            loss = student_loss(own, members, shares, distance)
             learn(loss, step)
-            losses.append(loss.detach())
-            of_generator.append(False)
-    rates_of = {"generator": settings.learning_rate, "server": server.learning_rate}
-    _check_finite(losses, of_generator, name, rates_of)
-    own = [loss for loss, other in zip(losses, of_generator, strict=True) if not other]
-    return float(torch.stack(own).mean())
+            losses.append(("server", loss.detach()))
+    _check_finite(
+        losses, name, {"generator": settings.learning_rate, "server": server.learning_rate}
+    )
+    return float(torch.stack([loss for who, loss in losses if who == "server"]).mean())
 
 
-def student_loss(room: Classroom, pixels: Tensor, shares: Tensor, distance: Distance) -> Tensor:
-    """Return mean_x sum_k alpha_k^y D, of images as models take them and shares [m, b]."""
-    with torch.no_grad():
-        members = room.said(pixels, range(len(room.teachers)))
-    own = forward(room.student, pixels, room.numerics)
+def student_loss(own: Tensor, members: Tensor, shares: Tensor, distance: Distance) -> Tensor:
+    """Return mean_x sum_k alpha_k^y D of logits [b, C] and [m, b, C], and of shares [m, b]."""
     far = torch.stack([distance(own, said) for said in members])
     return (shares * far).sum(0).mean()
 
@@ -263,14 +271,11 @@ def _descent(parameters: list[nn.Parameter], how: Optimiser, rates: Sequence[flo
     return descend
 
 
-def _check_finite(
-    losses: Sequence[Tensor], of_generator: Sequence[bool], name: str, rates: Mapping[str, float]
-) -> None:
+def _check_finite(losses: Sequence[Loss], name: str, rates: Mapping[str, float]) -> None:
     """Refuse losses that are not finite, by the first: what learns later is lost with it."""
-    finite = torch.stack(list(losses)).isfinite().tolist()
+    finite = torch.stack([loss for _, loss in losses]).isfinite().tolist()
     if all(finite):
         return
-    by_generator = of_generator[finite.index(False)]
-    what = "the generator's loss" if by_generator else "the loss"
-    key = "generator" if by_generator else "server"
-    raise FedstageError(f"{name}: {what} is not finite; lower {key}.learning_rate = {rates[key]}")
+    who, _ = losses[finite.index(False)]
+    what = "the generator's loss" if who == "generator" else "the loss"
+    raise FedstageError(f"{name}: {what} is not finite; lower {who}.learning_rate = {rates[who]}")

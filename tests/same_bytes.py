@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: Folders below `results` of files that hold times, or are no results.
-NOT_COMPARED = ("logs", "descriptions", "round_times", "report")
+NOT_COMPARED = ("logs", "descriptions", "round_times", "costs", "report")
 
 
 def artefacts(folder: Path) -> Iterator[Path]:

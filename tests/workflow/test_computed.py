@@ -83,6 +83,21 @@ def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, meth
     assert aggregations == stages.count("aggregation")
 
 
+def test_costs_stand_beside_what_is_reached(copy):
+    with_results(copy, ["communication", "costs"])
+    assert copy.make().jobs.keys() == {"all", "communication", "costs"}
+    found = {row["method"]: row for row in rows(copy, "results/costs/tiny/default.csv")}
+    sent = rows(copy, "results/communication/tiny/default.csv")
+    for name, row in found.items():
+        (total,) = (one for one in sent if (one["method"], one["phase"]) == (name, "total"))
+        assert float(row["bytes"]) == float(total["bytes"])
+        assert float(row["score"]) == float(total["score"])
+        assert float(row["clients_s"]) > 0 < float(row["server_s"])
+    assert float(found["fedsdd"]["server_s"]) > float(found["fedavg"]["server_s"])
+    assert "Beside the first" in copy.path.joinpath("results/costs/tiny/default.md").read_text()
+    assert not copy.plan().jobs
+
+
 def test_round_times_are_those_of_the_jobs(copy):
     with_results(copy, ["round_times"])
     assert copy.make().jobs.keys() == {"all", "round_times"}
@@ -124,16 +139,15 @@ def test_claims_about_time_are_judged_by_the_seconds_of_each_run(copy):
     assert not copy.plan().jobs
 
 
-def test_round_times_need_a_job_a_participant(project):
-    with_results(project, ["round_times"], execution={"granularity": "segment"})
-    run = project.call("--dry-run")
-    assert run.code != 0
-    assert "round_times of tiny/default: execution.granularity = 'segment'" in run.output
-
-
-def test_round_times_of_segments_are_refused_when_they_were_made_before(project):
-    project.configure(methods=["fedavg"], execution={"granularity": "segment"}).make()
-    with_results(project, ["round_times"], methods=["fedavg"])
-    run = project.call("--rerun-triggers", "mtime", "params")
-    assert run.code != 0
-    assert "whose seconds are of several jobs; round times need execution.granularity" in run.output
+@pytest.mark.parametrize(
+    "execution",
+    [{"granularity": "segment"}, {"granularity": "participant", "clients_per_job": "all"}],
+)
+def test_jobs_that_do_the_work_of_several_tell_the_seconds_of_each(project, execution):
+    with_results(project, ["round_times"], execution=execution).make()
+    found = {row["method"]: row for row in rows(project, "results/round_times/tiny/default.csv")}
+    for name, row in found.items():
+        participant, training = float(row["participant_s"]), float(row["training_s"])
+        assert 0 < 1.5 * participant < training < float(row["round_s"]), name
+    parts = ("training_s", "aggregation_s", "logits_s", "distillation_s")
+    assert all(float(found["fedsdd"][part]) > 0 for part in parts)

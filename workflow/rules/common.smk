@@ -237,18 +237,6 @@ def claims_of(wildcards):
     return "results/descriptions/{experiment}/{scale}.claims.json".format(**wildcards)
 
 
-def timed_metrics(wildcards):
-    """Return the metrics of runs whose jobs are measured, each by itself."""
-    if not BY_PARTICIPANT or EXECUTION.clients_per_job != 1:
-        name = f"round_times of {wildcards.experiment}/{wildcards.scale}"
-        sys.exit(
-            f"fedstage: {name}: execution.granularity = {EXECUTION.granularity!r}, clients_per_job = "
-            f"{EXECUTION.clients_per_job!r}: must be 'participant' and 1, so that each job measures "
-            "itself"
-        )
-    return of_runs("metrics")(wildcards)
-
-
 def shown(path, caption, result):
     """Return an output that the report shows."""
     return report(

@@ -173,6 +173,30 @@ rule communication:
         " --figure {output.figure}"
 
 
+# Its seconds stand in the records of the jobs behind the metrics.
+rule costs:
+    input:
+        runs=f"results/descriptions/{AT}.runs.json",
+        metrics=of_runs("metrics"),
+        communicated=f"results/communication/{AT}.runs.parquet",
+    output:
+        csv=f"results/costs/{AT}.csv",
+        parquet=f"results/costs/{AT}.parquet",
+        markdown=f"results/costs/{AT}.md",
+        html=shown(f"results/costs/{AT}.html", "costs", "what methods reach and cost"),
+        figure=drawn("costs", "costs", "accuracy against bytes at the end"),
+    log:
+        f"results/logs/costs/{AT}.log",
+    params:
+        source=stage_fingerprint("costs"),
+    message:
+        "costs of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage costs --log {log} --fingerprint {params.source} --runs {input.runs}"
+        " --communicated {input.communicated} --csv {output.csv} --parquet {output.parquet}"
+        " --markdown {output.markdown} --html {output.html} --figure {output.figure}"
+
+
 rule properties:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
@@ -214,7 +238,7 @@ rule simulation:
 rule round_times:
     input:
         runs=f"results/descriptions/{AT}.runs.json",
-        metrics=timed_metrics,
+        metrics=of_runs("metrics"),
     output:
         markdown=f"results/round_times/{AT}.md",
         csv=shown(f"results/round_times/{AT}.csv", "round_times", "measured seconds of a round"),

@@ -25,9 +25,9 @@ from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.terminal import at_terminal
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
-from fedstage.stages import find_stage
+from fedstage.stages import Seconds, find_stage
 from fedstage.storage.files import save_text
-from fedstage.storage.provenance import write_record
+from fedstage.storage.provenance import PARTS, write_record
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
@@ -60,11 +60,12 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
             noticing(name, sys.stderr) as notices,
             explain_out_of_memory(name, options.get("line"), options.get("slots")),
         ):
-            stage(**options)
+            parts = stage(**options)
         if log is not None:
             command = f"fedstage {name} {' '.join(arguments)}"
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
-            write_record(log, name, options, source, timings.figures(), _raw_files(name, options))
+            more = {**_raw_files(name, options), **_seconds_of(parts)}
+            write_record(log, name, options, source, timings.figures(), more)
     except (FedstageError, OSError) as error:
         message = f"fedstage {name}: {error}\n"
         sys.stderr.write(message)
@@ -82,6 +83,11 @@ def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     from fedstage.storage.raw_contents import raw_of_job
 
     return raw_of_job(options["settings"], options["folder"] or default_folder())
+
+
+def _seconds_of(parts: Seconds | None) -> Mapping[str, Any]:
+    """Return what a record says of jobs that are done in one."""
+    return {PARTS: {file: round(one, 3) for file, one in parts.items()}} if parts else {}
 
 
 def run_why(arguments: Sequence[str]) -> int:
@@ -185,7 +191,7 @@ def _print(command: str, answer: Callable[[], str]) -> int:
     return 0
 
 
-def stage_parser(name: str, stage: Callable[..., None]) -> argparse.ArgumentParser:
+def stage_parser(name: str, stage: Callable[..., Seconds | None]) -> argparse.ArgumentParser:
     """Build a parser from the keyword arguments of a stage function."""
     parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=inspect.getdoc(stage))
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -129,6 +129,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
             "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
         ),
         "communication": [*files("communication", formats), *figures("communication"), *judged],
+        "costs": [*files("costs", formats), *figures("costs")],
         "properties": files("properties"),
         "simulation": [*files("simulation"), *figures("schedule")],
         "retention": [

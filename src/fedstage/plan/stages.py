@@ -143,6 +143,10 @@ STAGES: dict[str, Stage] = {
         "add up what clients send and receive, and draw accuracy against it",
         ("csv", "parquet", "by_run", "markdown", "html", "figure"),
     ),
+    "costs": _of_plan(
+        "put accuracy, bytes, seconds and memory of each method into a table",
+        ("csv", "parquet", "markdown", "html", "figure"),
+    ),
     "properties": _of_plan("compute properties of methods from their edges", ("markdown", "csv")),
     "simulation": _of_plan(
         "simulate when the jobs of rounds run on clients and a server",

@@ -48,6 +48,7 @@ Result = Literal[
     "table",
     "figures",
     "communication",
+    "costs",
     "properties",
     "simulation",
     "round_times",
@@ -56,10 +57,10 @@ Result = Literal[
     "report",
 ]
 MEASURED: frozenset[Result] = frozenset(
-    {"table", "figures", "communication", "round_times", "retention", "clients", "report"}
+    {"table", "figures", "communication", "costs", "round_times", "retention", "clients", "report"}
 )
 #: What can be made of runs of any kind; the other results need rounds.
-OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication", "report"})
+OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication", "costs", "report"})
 
 
 #: What a paper may report of communication: the memory that predictions need, and the parameters
@@ -183,6 +184,8 @@ class Experiment(Settings):
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
 
     def _faults(self) -> Iterator[str]:
+        if "costs" in self.results and "communication" not in self.results:
+            yield "results: costs needs communication beside it, whose bytes it shows"
         if self.table.metric in SECONDS and (
             "round_times" not in self.results or OF_ANY_RUN & set(self.results)
         ):

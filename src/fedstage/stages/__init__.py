@@ -1,7 +1,8 @@
 """Stages: one thin function a file, between files and the rooms below.
 
 `fedstage.plan.stages` describes each. Its function takes keyword arguments only: the paths of its
-inputs and outputs, and numbers such as round and group. It reads, calls pure functions, and writes.
+inputs and outputs, and numbers such as round and group. It reads, calls pure functions, and writes;
+who does several jobs in one returns the seconds of each.
 It raises `FedstageError` if an input is missing, damaged or does not fit, a setting or option is
 invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` is a JSON file of
 `fedstage.results.runs_file.ExperimentRuns`.
@@ -10,20 +11,32 @@ invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` i
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+#: Seconds of the parts of a job that has several, by the file that each made.
+Seconds = dict[str, float]
 
-def find_stage(name: str) -> Callable[..., None]:
+
+def find_stage(name: str) -> Callable[..., Seconds | None]:
     """Return the function of a stage; its module is imported now."""
-    stage: Callable[..., None] = getattr(import_module(f"fedstage.stages.{name}"), name)
+    stage: Callable[..., Seconds | None] = getattr(import_module(f"fedstage.stages.{name}"), name)
     return stage
 
 
-def call(stage: str, files: Mapping[str, str | list[str]], **options: Any) -> None:
-    """Call a stage with files, as `fedstage.plan.edges` names them, and other options."""
+def call(stage: str, files: Mapping[str, str | list[str]], **options: Any) -> Seconds:
+    """Call a stage with files, as `fedstage.plan.edges` names them, and other options.
+
+    Returns
+    -------
+    dict of str to float
+        The seconds of its parts, or of all of it by its `output`.
+    """
     paths = {
         name: Path(value) if isinstance(value, str) else list(map(Path, value))
         for name, value in files.items()
         if value
     }
-    find_stage(stage)(**paths, **options)
+    begun = perf_counter()
+    parts = find_stage(stage)(**paths, **options)
+    return parts or {str(files["output"]): perf_counter() - begun}

@@ -1,6 +1,7 @@
 """Stage `local_training`: participants of a round train from a global model of their group."""
 
 import os
+import time
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
+from fedstage.stages import Seconds
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -48,7 +50,7 @@ def local_training(
     history: list[Path] | None = None,
     server_validation: Path | None = None,
     outputs: list[Path],
-) -> None:
+) -> Seconds:
     """Train the clients in `slots` of round `round`, and write the update of each.
 
     That of an empty slot has no tensors. All start from the same model, that of the round before
@@ -71,12 +73,18 @@ def local_training(
     outputs : list of Path
         An update a slot, as `train_participant` describes it.
 
+    Returns
+    -------
+    dict of str to float
+        The seconds of each update; of clients side by side an equal share of the time.
+
     Raises
     ------
     FedstageError
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
     settings, device, dataset_info = begin(line, Line, info)
+    seconds, together = Seconds(), at_a_time(device)
 
     past = [load_tensors(path)[0] for path in history or []]
     losses: list[float] = []
@@ -110,8 +118,14 @@ def local_training(
         update = yield from train_participant(settings, participant, begun, dataset_info, lesson)
         save_tensors(output, *update)
 
-    works = (work(*pair) for pair in zip(slots, outputs, strict=True))
-    take_turns(works, at_a_time(device), device)
+    def timed(slot: int, output: Path) -> Generator[None, None, None]:
+        begun = time.perf_counter()
+        yield from work(slot, output)
+        seconds[str(output)] = (time.perf_counter() - begun) / together
+
+    works = (timed(*pair) for pair in zip(slots, outputs, strict=True))
+    take_turns(works, together, device)
+    return seconds
 
 
 def _digested(

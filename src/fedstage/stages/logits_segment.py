@@ -5,12 +5,14 @@ from pathlib import Path
 from fedstage.plan import artefacts, edges
 from fedstage.plan.sharing import normalised
 from fedstage.settings.lines import Line
-from fedstage.stages import call
+from fedstage.stages import Seconds, call
 from fedstage.storage.yaml_files import read_line
 
 
-def logits_segment(*, line: Path, rounds: list[int], group: int, members: str, images: str) -> None:
-    """Call the stage `logits` for each of `rounds`.
+def logits_segment(
+    *, line: Path, rounds: list[int], group: int, members: str, images: str
+) -> Seconds:
+    """Call the stage `logits` for each of `rounds`; return the seconds of each.
 
     Parameters
     ----------
@@ -19,8 +21,9 @@ def logits_segment(*, line: Path, rounds: list[int], group: int, members: str, i
     images : str
         The name of the public images in the names of files.
     """
-    settings = normalised(read_line(line, Line))
+    settings, seconds = normalised(read_line(line, Line)), Seconds()
     for round in rounds:
         at = (settings, round, group, members, images)
         files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
-        call("logits", files, members=members)
+        seconds |= call("logits", files, members=members)
+    return seconds

@@ -30,7 +30,7 @@ from fedstage.plan.students import (
 )
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
-from fedstage.stages import call
+from fedstage.stages import Seconds, call
 from fedstage.storage.yaml_files import read_line
 
 
@@ -44,7 +44,7 @@ def segment(
     kept_models: list[int] | None = None,
     kept_participants: list[int] | None = None,
     kept_logits: list[int] | None = None,
-) -> None:
+) -> Seconds:
     """Call the stages of rounds `first` to `last` of `groups`, in the order of the DAG.
 
     It reads and writes the same files as single jobs, under the names of `fedstage.plan.artefacts`.
@@ -58,36 +58,43 @@ def segment(
     kept_updates, kept_models, kept_participants, kept_logits : list of int, optional
         The rounds whose updates, models, tables of participants and logits for teachers stay on
         disk; all by default.
+
+    Returns
+    -------
+    dict of str to float
+        The seconds of each job that a DAG of single jobs would have.
     """
-    settings = normalised(read_line(line, Line))
+    settings, seconds = normalised(read_line(line, Line)), Seconds()
     # A later participant may start from any of a stale line's models.
     read_for = last - first + 1 if is_stale(settings) else rounds_of_models(settings)
     for round in range(first, last + 1):
         trained = (group for group in groups if group in client_groups(settings))
         owned = [group for group in trained if owner(settings, round, group) == settings]
         for group in owned:
-            _train(settings, round, group)
+            seconds |= _train(settings, round, group)
         if settings.head_transfer:
-            _transfer_heads(settings, round, 0, artefacts.aggregated_model(settings, round, 0))
+            seconds |= _transfer_heads(
+                settings, round, 0, artefacts.aggregated_model(settings, round, 0)
+            )
         if says(settings, round) or exchanges_logits(settings):
             for group in owned:
-                _compute_round_logits(settings, round, group)
+                seconds |= _compute_round_logits(settings, round, group)
         if caches_labels(settings) and owned:
-            _cache_labels(settings, round, owned[-1])
+            seconds |= _cache_labels(settings, round, owned[-1])
         if selected := selected_labels(settings, round):
             chosen = edges.selected_labels(settings, round, 0)
-            call("selected_labels", chosen | {"output": selected[0]}, round=round)
+            seconds |= call("selected_labels", chosen | {"output": selected[0]}, round=round)
         for group in groups:
             if is_distilled(settings, round, group):
-                _distil(settings, round, group)
+                seconds |= _distil(settings, round, group)
                 for path in last_generator(settings, first, round - 1, group):
                     Path(path).unlink()
         if exchanges_features(settings):
-            _train_on_features(settings, round, 0)
+            seconds |= _train_on_features(settings, round, 0)
         for group in groups:
             if takes_head(settings, group):
                 output = artefacts.global_model(settings, round, group)
-                _transfer_heads(settings, round, group, output)
+                seconds |= _transfer_heads(settings, round, group, output)
         _drop(settings, round, groups, kept_updates, artefacts.updates)
         if round > first:
             _drop(settings, round - 1, groups, [], lambda *at: [artefacts.round_state(*at)])
@@ -98,17 +105,19 @@ def segment(
             _drop(settings, round, groups, kept_models, _models)
         _drop(settings, round, groups, kept_participants, _tables)
         _drop(settings, round, groups, kept_logits, learnt_from)
+    return seconds
 
 
-def _train(settings: Line, round: int, group: int) -> None:
+def _train(settings: Line, round: int, group: int) -> Seconds:
     """Train the participants of a group and aggregate their updates."""
     at = (settings, round, group)
     updates = dict(zip(group_slots(settings, group), artefacts.updates(*at), strict=True))
     by_base: dict[int, list[int]] = defaultdict(list)
     for slot in own_slots(*at):
         by_base[base_round(settings, round, slot)].append(slot)
+    seconds = Seconds()
     for slots in by_base.values():
-        call(
+        seconds |= call(
             "local_training",
             edges.local_training(*at, slots[0]) | {"outputs": [updates[slot] for slot in slots]},
             round=round,
@@ -121,20 +130,20 @@ def _train(settings: Line, round: int, group: int) -> None:
     }
     if keeps_state(settings):
         outputs["new_state"] = artefacts.round_state(*at)
-    call("aggregation", edges.aggregation(*at) | outputs)
+    return seconds | call("aggregation", edges.aggregation(*at) | outputs)
 
 
-def _distil(settings: Line, round: int, group: int) -> None:
+def _distil(settings: Line, round: int, group: int) -> Seconds:
     files = edges.distillation(settings, round, group)
     outputs: edges.Files = {"output": artefacts.global_model(settings, round, group)}
     if generates(settings):
         outputs["new_generator"] = generator_file(settings, round, group)
-    call("distillation", files | outputs, round=round, group=group)
+    return call("distillation", files | outputs, round=round, group=group)
 
 
-def _train_on_features(settings: Line, round: int, group: int) -> None:
+def _train_on_features(settings: Line, round: int, group: int) -> Seconds:
     output = artefacts.global_model(settings, round, group)
-    call(
+    return call(
         "feature_training",
         edges.feature_training(settings, round, group) | {"output": output},
         round=round,
@@ -142,25 +151,27 @@ def _train_on_features(settings: Line, round: int, group: int) -> None:
     )
 
 
-def _cache_labels(settings: Line, round: int, group: int) -> None:
+def _cache_labels(settings: Line, round: int, group: int) -> Seconds:
     (output,) = artefacts.cached_labels(settings, round)
     files = edges.cached_labels(settings, round, group) | {"output": output}
-    call("cached_labels", files, round=round)
+    return call("cached_labels", files, round=round)
 
 
-def _transfer_heads(settings: Line, round: int, group: int, output: str) -> None:
+def _transfer_heads(settings: Line, round: int, group: int, output: str) -> Seconds:
     files = edges.head_transfer(settings, round, group) | {"output": output}
-    call("head_transfer", files, round=round, group=group)
+    return call("head_transfer", files, round=round, group=group)
 
 
-def _compute_round_logits(settings: Line, round: int, group: int) -> None:
+def _compute_round_logits(settings: Line, round: int, group: int) -> Seconds:
     """Compute the logits of a round and group that distillations read, if the line owns them."""
+    seconds = Seconds()
     for members, images, _ in artefacts.teaching_logits(settings):
         if logits_owner(settings, round, group, members) != settings:
             continue
         at = (settings, round, group, members, images)
         files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
-        call("logits", files, members=members)
+        seconds |= call("logits", files, members=members)
+    return seconds
 
 
 def _drop(

@@ -22,6 +22,8 @@ from fedstage.storage.listed_files import listed_files
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".record.json"
+#: What a record calls the seconds of the parts of a job, by the file that each made.
+PARTS = "parts"
 
 _DIGITS = 16
 
@@ -38,7 +40,7 @@ def write_record(
 
     `options` are the keyword arguments of the stage function, `source` is the fingerprint that the
     rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`. `more`
-    is what else stands in it: raw files, which no option names.
+    is what else stands in it: raw files, which no option names, and the seconds of parts.
     """
     written = STAGES[stage].outputs
     files = {name: _files(value) for name, value in options.items()}

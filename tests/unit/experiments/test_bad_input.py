@@ -1493,6 +1493,7 @@ BAD_CONFIGURATIONS = {
         ("table.metric = 'round_s'", "neither table nor figures, nor communication"),
         {"e:table": {"metric": "round_s"}, "e:results": ["round_times", "figures"]},
     ),
+    "costs without bytes": at("e:results", ["costs"], "results", "costs needs communication"),
     "row that is no axis": at("e:table", {"rows": ["metod"]}, "table", "metod"),
     "seed as row": at("e:table", {"rows": ["seed"]}, "table", "seed"),
     "axis that is no row": at("e:grid/partition.alpha", [0.1, 1.0], "table", "partition.alpha"),

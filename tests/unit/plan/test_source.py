@@ -299,7 +299,7 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
 )
 def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):
     assert stages_of(changed(file, old, new)) == {
-        "communication", "properties", "simulation", "round_times",
+        "communication", "costs", "properties", "simulation", "round_times",
     }  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """Seconds of the jobs of a run's rounds, from the records that the jobs themselves wrote.
 
 The `compute_s` of a record are the seconds inside the stage function, with reading and writing but
-without start-up. They depend on the machine and the day, unlike everything else in `results`.
+without start-up; where one job did the work of several, its `parts` are those of each. They depend
+on the machine and the day, unlike everything else in `results`.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
@@ -16,6 +17,7 @@ from fedstage.plan.identity import line_id
 from fedstage.plan.jobs import Job, jobs_of
 from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.lines import Line
+from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_of
 
 
@@ -42,14 +44,29 @@ def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
     Raises
     ------
     FedstageError
-        If a job has no record, or shares one with other jobs.
+        If a job has no record.
     """
     ids = dict.fromkeys(line_id(one) for one in (undistilled(line), normalised(line)))
     records = [record for name in ids for _, record in records_of(root, name)]
     records.sort(key=lambda record: str(record["made"]))
-    latest = {file: record for record in records for file in by_path(record["outputs"])}
+    latest = {
+        file: Timed(seconds, _machine(line, record))
+        for record in records
+        for file, seconds in _seconds_of(record).items()
+    }
     made = (job for job in jobs_of(line, rounds) if job.file in latest or not _unread(job, rounds))
-    return {job: _timed(line, job, latest, records) for job in made}
+    return {job: _known(latest, job) for job in made}
+
+
+def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the seconds of each file that a job made, of its parts if it has several.
+
+    Earlier versions did not tell those of several participants.
+    """
+    outputs = record["outputs"]
+    single = len(outputs.get("outputs", {})) <= 1
+    whole = dict.fromkeys(by_path(outputs), float(record["compute_s"])) if single else {}
+    return {**whole, **record.get(PARTS, {})}
 
 
 def _unread(job: Job, last: int) -> bool:
@@ -57,30 +74,13 @@ def _unread(job: Job, last: int) -> bool:
     return job.stage in ("distillation", "head_transfer") and job.round == last and job.group > 0
 
 
-def _timed(
-    line: Line, job: Job, latest: Mapping[str, dict[str, Any]], records: Iterable[dict[str, Any]]
-) -> Timed:
-    record = latest.get(job.file)
-    if record is None:
-        stages = {record["stage"] for record in records} & {"segment", "logits_segment"}
-        if stages:
-            raise _of_several(job, "segment")
+def _known(latest: Mapping[str, Timed], job: Job) -> Timed:
+    if job.file not in latest:
         raise FedstageError(
-            f"{job.file}: no record below results/logs of the job that made it: the logs were "
-            "deleted, so its seconds are not known; delete the file to make it again"
+            f"{job.file}: no record below results/logs tells its seconds: logs were deleted, or "
+            "are of an earlier version; delete the file to make it again"
         )
-    updates = len(by_path(record["outputs"])) if record["stage"] == "local_training" else 1
-    if record["stage"] != job.stage or updates > 1:
-        raise _of_several(job, record["stage"])
-    return Timed(float(record["compute_s"]), _machine(line, record))
-
-
-def _of_several(job: Job, stage: str) -> FedstageError:
-    return FedstageError(
-        f"{job.file}: made by a job of stage {stage!r}, whose seconds are of several jobs; round "
-        "times need execution.granularity = 'participant' and clients_per_job = 1, in a working "
-        "folder without these results (snakemake --directory)"
-    )
+    return latest[job.file]
 
 
 def _machine(line: Line, record: Mapping[str, Any]) -> tuple[str, int, str]:

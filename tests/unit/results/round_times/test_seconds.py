@@ -114,34 +114,37 @@ def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
     assert read_times(tmp_path, basic, ROUNDS).keys() == jobs.keys()
 
 
-@pytest.mark.parametrize("stage", ["segment", "logits_segment"])
-def test_seconds_of_segments_are_of_several_jobs(root, stage):
-    for path in root.glob("results/logs/logits/**/*.record.json"):
-        path.unlink()
-    folder = root / "results/logs" / stage
-    folder.mkdir()
-    name = f"segment_0001_0003_groups_0_{line_id(undistilled(LINE))}.record.json"
-    record = {"stage": stage, "made": "2026", "compute_s": 9.0, "outputs": {}, "options": {}}
-    save_json(folder / name, record)
-    with pytest.raises(FedstageError, match=r"seconds are of several jobs; .*granularity = 'part"):
-        read_times(root, LINE, ROUNDS)
+def of_several(root, jobs, stage, seconds, **changes):
+    """One record of several jobs, which tells the seconds of each."""
+    parts = {job.file: one for job, one in zip(jobs, seconds, strict=True)}
+    name = f"later_{line_id(undistilled(LINE))}.record.json"
+    path = root / "results/logs" / stage / name
+    path.parent.mkdir(exist_ok=True)
+    record = {"stage": stage, "made": "2027", "compute_s": 99.0, "outputs": {}, "options": {}}
+    save_json(path, record | {"machine": MACHINE, "parts": parts} | changes)
 
 
-def test_seconds_of_several_participants_are_of_several_jobs(root):
+@pytest.mark.parametrize("stage", ["segment", "logits_segment", "local_training"])
+def test_a_job_that_does_several_tells_the_seconds_of_each(root, stage):
+    first, second, *others = jobs_of(LINE, ROUNDS)
+    before = read_times(root, LINE, ROUNDS)
+    of_several(root, [first, second], stage, [5.5, 6.5])
+    times = read_times(root, LINE, ROUNDS)
+    assert [times[first].seconds, times[second].seconds] == [5.5, 6.5]
+    assert all(times[job] == before[job] for job in others)
+
+
+def test_seconds_of_several_participants_that_nobody_told_are_not_known(root):
     trained = [job for job in jobs_of(LINE, ROUNDS) if job.stage == "local_training"]
     job, *others = [job for job in trained if (job.round, job.group) == (1, 0)]
+    before = read_times(root, LINE, ROUNDS)
     updates = {one.file: "0123456789abcdef" for one in (job, *others)}
     assert len(updates) == 2
-    changes = {"made": "2027-01-01T00:00:00+00:00", "outputs": {"outputs": updates}}
-    write_record(root, job.file, "local_training", 9.0, **changes)
-    with pytest.raises(FedstageError, match=r"stage 'local_training', .* clients_per_job = 1"):
-        read_times(root, LINE, ROUNDS)
-
-
-def test_seconds_of_cohorts_of_earlier_versions_are_of_several_jobs(root):
-    job = next(iter(jobs_of(LINE, ROUNDS)))
-    write_record(root, job.file, "cohort", 9.0, made="2027-01-01T00:00:00+00:00")
-    with pytest.raises(FedstageError, match=r"stage 'cohort', .* clients_per_job = 1"):
+    of_several(root, [], "local_training", [], outputs={"outputs": updates})
+    assert read_times(root, LINE, ROUNDS) == before
+    for path in root.glob("results/logs/local_training/**/round_0001/**/*.record.json"):
+        path.unlink()
+    with pytest.raises(FedstageError, match=rf"^{re.escape(job.file)}: .* of an earlier version;"):
         read_times(root, LINE, ROUNDS)
 
 

@@ -1,0 +1,1 @@
+"""What methods reach, beside what they cost in bytes, seconds and memory."""

@@ -1,0 +1,159 @@
+"""Accuracy against bytes of many methods: a point each, named at the edge of its axes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
+
+from fedstage.results.costs.table import RunCost
+from fedstage.results.figures.looks import Look, looks_of
+from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
+from fedstage.results.figures.style import PAGE, SMALL, Facets, style
+from fedstage.results.tables.labels import head_of, human_bytes, join_labels, show_value
+from fedstage.settings.scores import Axis, Metric
+
+#: Where a method is: bytes of the mean client, and its score over seeds.
+Point = tuple[float, Spread]
+
+_LINE = 1.3 * SMALL / 72  # inches of a name
+_LEAST = 2.2  # inches of height
+_APART = 2.5  # ratio of bytes from the scale to what is before it
+_WIDE = 20.0  # ratio of bytes from which on labels at powers of ten are enough
+_LEADER: dict[str, Any] = {"color": "0.75", "linewidth": 0.4, "zorder": 1}
+_RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
+
+
+@style()
+def draw_costs(
+    runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str], metric: Metric
+) -> Figure:
+    """Draw each method's score over the bytes that a client has moved when training ends.
+
+    A facet has a point of `columns`. Who sends nothing stands before the scale.
+    """
+    facets = points_of(runs, rows, columns)
+    looks = looks_of(list(dict.fromkeys(name for points in facets.values() for name in points)))
+    height = max(_LEAST, _LINE * max(map(len, facets.values())))
+    figure = Facets(list(facets), height, across=min(2, len(facets)), width=PAGE)
+    moved = [one for points in facets.values() for one, _ in points.values()]
+    low, high = _limits(moved)
+    silent = low / _APART if 0 in moved else None
+    for axes, points in zip(figure.grid, facets.values(), strict=True):
+        _scale(axes, silent, low, high)
+        placed = {name: (sent or silent or low, score) for name, (sent, score) in points.items()}
+        for name, (place, spread) in placed.items():
+            draw_dot(axes, place, spread, looks[name])
+        _name(axes, placed, looks, height)
+    figure.label_axes("Bytes to and from a client", head_of(metric))
+    return figure.figure
+
+
+def describe_costs(runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str]) -> str:
+    """Return what the caption says of the points of `draw_costs`."""
+    counts: dict[tuple[Axis, ...], int] = {}
+    for run in runs:
+        place = tuple(run.settings[axis] for axis in (*rows, *columns))
+        counts[place] = counts.get(place, 0) + 1
+    silent = " Before the scale: methods that send nothing." if _silent(runs) else ""
+    return f"Each point is a method at the end of training.{silent} " + explain_seeds(
+        list(counts.values()), bands=False
+    )
+
+
+def points_of(
+    runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str]
+) -> dict[str, dict[str, Point]]:
+    """Return the point of each method, by facets and names."""
+    found: dict[str, dict[str, list[RunCost]]] = {}
+    for run in runs:
+        facet = join_labels(columns, [run.settings[axis] for axis in columns])
+        name = ", ".join(show_value(run.settings[axis]) for axis in rows)
+        found.setdefault(facet, {}).setdefault(name, []).append(run)
+    return {
+        facet: {
+            name: (sum(run.bytes for run in same) / len(same), spread_of([r.score for r in same]))
+            for name, same in names.items()
+        }
+        for facet, names in found.items()
+    }
+
+
+def dodged(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
+    """Return places in ascending order that are `step` apart, near those that are wanted.
+
+    Runs of places that would overlap are spread about their mean; all lie between `low` and `high`
+    if they fit there.
+    """
+    blocks: list[list[float]] = []
+    for value in sorted(wanted):
+        blocks.append([value])
+        while len(blocks) > 1 and _start(blocks[-1], step, low, high) < (
+            _start(blocks[-2], step, low, high) + step * len(blocks[-2])
+        ):
+            last = blocks.pop()
+            blocks[-1] += last
+    return [
+        _start(block, step, low, high) + step * place
+        for block in blocks
+        for place in range(len(block))
+    ]
+
+
+def _start(block: Sequence[float], step: float, low: float, high: float) -> float:
+    """Return where the first of a run of places is, whose middle is the mean of the wanted ones."""
+    length = step * (len(block) - 1)
+    start = sum(block) / len(block) - length / 2
+    return max(low, min(start, high - length))
+
+
+def _name(
+    axes: Axes, points: Mapping[str, Point], looks: Mapping[str, Look], height: float
+) -> None:
+    """Write the names in a column beside the axes, each with a line to its point."""
+    low, high = axes.get_ylim()
+    step = (high - low) * min(_LINE / height, 1 / max(1, len(points)))
+    order = sorted(points, key=lambda name: points[name][1].mean)
+    places = dodged([points[name][1].mean for name in order], step, low + step / 2, high)
+    edge = axes.get_xlim()[1]
+    for name, place in zip(order, places, strict=True):
+        moved, spread = points[name]
+        axes.plot([moved, edge], [spread.mean, place], clip_on=False, **_LEADER)
+        axes.annotate(
+            name,
+            (edge, place),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=looks[name].colour,
+            annotation_clip=False,
+        )
+    axes.set_ylim(low, high)
+
+
+def _silent(runs: Sequence[RunCost]) -> bool:
+    return any(run.bytes == 0 for run in runs)
+
+
+def _limits(moved: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the scale of bytes, around what is sent."""
+    sent = [one for one in moved if one > 0] or [1.0]
+    margin = max(max(sent) / min(sent), 4.0) ** 0.08
+    return min(sent) / margin, max(sent) * margin
+
+
+def _scale(axes: Axes, silent: float | None, low: float, high: float) -> None:
+    """Make the axis of bytes logarithmic, with a place before it for who is `silent`."""
+    axes.set_xscale("log")
+    axes.set_xlim(silent / _APART if silent else low, high)
+    subs = (1.0,) if high > _WIDE * low else (1.0, 2.0, 5.0)
+    ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
+    names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
+    if silent:
+        axes.axvline(low, **_RULE)
+        ticks, names = [silent, *ticks], ["none", *names]
+    axes.set_xticks(ticks, names)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=False, axis="x")

@@ -1,0 +1,92 @@
+"""Seconds that a run takes its clients and its server, from the records of the jobs behind it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from fedstage.errors import FedstageError
+from fedstage.plan.sharing import exchanges_logits
+from fedstage.results.communication.files import held_files
+from fedstage.results.round_times.seconds import read_times
+from fedstage.results.runs_file import Part
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.records import LINES, by_path, records_of
+
+#: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
+_CLIENTS = ("local_model", "quantised_model", "client_generator")
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Seconds of computing: of all clients one after the other, and of the server."""
+
+    clients: float
+    server: float
+
+
+def seconds_of(root: Path, parts: Iterable[Part]) -> Seconds:
+    """Return the seconds of all parts of a run, with `results` in the folder `root`.
+
+    Evaluation does not count, nor do candidates that were not chosen.
+
+    Raises
+    ------
+    FedstageError
+        If a job has no record.
+    """
+    shares = [share for part in parts for share in _shares(root, part)]
+    of = {by: sum(taken for client, taken in shares if client == by) for by in (True, False)}
+    return Seconds(clients=of[True], server=of[False])
+
+
+def _shares(root: Path, part: Part) -> Iterator[tuple[bool, float]]:
+    """Yield the seconds of each job of a part, and whether clients compute them."""
+    line = part.line
+    if isinstance(line, Line):
+        theirs = ("local_training", *(["logits"] if exchanges_logits(line) else []))
+        for job, timed in read_times(root, line, part.length.rounds).items():
+            yield job.stage in theirs, timed.seconds
+        return
+    for record in _behind(root, held_files(line, part.length)):
+        yield _by_clients(line, record), float(record["compute_s"])
+
+
+def _by_clients(line: LocalLine | OneShotLine, record: dict[str, Any]) -> bool:
+    """Whether clients do a job of models that are trained to the end."""
+    stage = record["stage"]
+    if isinstance(line, LocalLine):
+        return not (line.pooled or line.on_core)
+    training = line.aggregator_training
+    if stage == "aggregator" and training is not None:
+        return training.name != "proxy"  # of the server's own samples
+    of_their_own = record["options"].get("images") in ("validation", "aggregator")
+    return stage in _CLIENTS or (stage == "client_logits" and of_their_own)
+
+
+def _behind(root: Path, files: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the records of the jobs that made files, and all that these were made from, once."""
+    latest = cache(lambda identity: _latest(root, identity))
+    waiting, found = list(dict.fromkeys(files)), dict[str, dict[str, Any]]()
+    while waiting:
+        file = waiting.pop()
+        folder, identity = PurePosixPath(file).parts[1:3]
+        if folder in LINES and folder != "training" and file not in found:
+            record = latest(identity).get(file)
+            if record is None:
+                raise FedstageError(
+                    f"{file}: no record below results/logs tells its seconds: the logs were "
+                    "deleted; delete the file to make it again"
+                )
+            found |= dict.fromkeys(by_path(record["outputs"]), record)
+            waiting += [path for path in by_path(record["inputs"]) if not path.endswith(".yaml")]
+    return list({id(record): record for record in found.values()}.values())
+
+
+def _latest(root: Path, identity: str) -> dict[str, dict[str, Any]]:
+    """Return the last record of each file of a line."""
+    records = [record for _, record in records_of(root, identity)]
+    records.sort(key=lambda record: str(record["made"]))
+    return {file: record for record in records for file in by_path(record["outputs"])}

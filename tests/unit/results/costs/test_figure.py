@@ -1,0 +1,83 @@
+import pytest
+
+from fedstage.results.costs.figure import describe_costs, dodged, draw_costs, points_of
+from fedstage.results.costs.table import RunCost
+
+
+def run(method, alpha, seed, score, bytes=1e6):
+    settings = {"Method": method, "α": alpha, "seed": seed}
+    return RunCost(settings, score, bytes, clients_s=1.0, server_s=1.0, memory_bytes=1.0)
+
+
+RUNS = [
+    run(method, alpha, seed, score + seed, bytes)
+    for method, score, bytes in (("a", 50.0, 1e6), ("b", 50.5, 2e7), ("silent", 20.0, 0.0))
+    for alpha in (0.1, 1.0)
+    for seed in range(3)
+]
+
+
+def draw(runs):
+    return draw_costs(runs, ["Method"], ["α"], "top1_accuracy")
+
+
+def names_of(axes):
+    return {text.get_text(): text for text in axes.texts}
+
+
+def test_a_facet_has_every_method_by_its_name():
+    figure = draw(RUNS)
+    assert [axes.get_title() for axes in figure.axes] == ["α = 0.1", "α = 1"]
+    for axes in figure.axes:
+        assert names_of(axes).keys() == {"a", "b", "silent"}
+        assert axes.get_xlabel() == "Bytes to and from a client"
+
+
+def test_points_are_means_over_seeds():
+    (moved, score) = points_of(RUNS, ["Method"], ["α"])["α = 0.1"]["b"]
+    assert (moved, score.mean, score.deviation) == (2e7, 51.5, 1.0)
+
+
+def test_who_sends_nothing_stands_before_the_scale():
+    axes = draw(RUNS).axes[0]
+    first, *others = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert first == "none"
+    assert not any(axes.get_xticks() == 0)
+    assert axes.get_xticks()[0] < min(axes.get_xticks()[1:]) <= 1e6
+    assert others
+    assert "none" not in [tick.get_text() for tick in draw(RUNS[:6]).axes[0].get_xticklabels()]
+
+
+def test_a_line_leads_from_each_name_to_its_point():
+    axes = draw(RUNS).axes[0]
+    edge = axes.get_xlim()[1]
+    ends = {
+        (round(line.get_ydata()[0], 6), line.get_ydata()[1])
+        for line in axes.lines
+        if len(line.get_xdata()) == 2 and line.get_xdata()[1] == edge
+    }
+    named = {text.xy[1] for text in axes.texts}
+    assert {one for one, _ in ends} == {51.0, 51.5, 21.0}
+    assert {place for _, place in ends} == named
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ([1.0, 5.0, 9.0], [1.0, 5.0, 9.0]),
+        ([5.0, 5.0], [4.5, 5.5]),
+        ([5.0, 5.2, 6.0], [4.4, 5.4, 6.4]),
+        ([0.0, 0.0], [0.0, 1.0]),
+        ([10.0, 10.0, 9.9], [8.0, 9.0, 10.0]),
+        ([1.0, 1.0, 2.6], [0.5, 1.5, 2.6]),
+    ],
+)
+def test_names_that_would_overlap_are_moved_apart(wanted, places):
+    assert dodged(wanted, 1.0, 0.0, 10.0) == pytest.approx(places)
+
+
+def test_the_caption_says_what_points_are():
+    text = describe_costs(RUNS, ["Method"], ["α"])
+    assert "Before the scale: methods that send nothing." in text
+    assert "3 seeds" in text
+    assert "Before" not in describe_costs(RUNS[:6], ["Method"], ["α"])

@@ -1,0 +1,185 @@
+"""Seconds of clients and of the server, from records as jobs write them."""
+
+import re
+from pathlib import PurePosixPath
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.plan import one_shot_artefacts, one_shot_edges
+from fedstage.plan.jobs import jobs_of
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.results.costs.seconds import Seconds, seconds_of
+from fedstage.results.runs_file import Part
+from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.runs import RunLength
+from fedstage.storage.files import save_json
+
+BASE = {
+    "data": {"digits": {"held_out": 100}},
+    "clients": 3,
+    "partition": "iid",
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+    "seed": 0,
+}
+ROUNDS = BASE | {
+    "participants": 2,
+    "ensemble": {"name": "clients"},
+    "global": {"name": "basic"},
+}
+TAUGHT = BASE | {"public": "held_out", "aggregator": "averaging", "distillation": "kl"}
+MLP = {"aggregator_fraction": 0.1, "aggregator": "mlp"}
+TRAINED = {
+    "federated": {"federated": {"rounds": 5}},
+    "proxy": {"proxy": {"steps": 2, "batch_size": 8, "learning_rate": 0.1}},
+}
+
+
+def write(root, stage, outputs, seconds, inputs=(), made="2026", **changes):
+    """A record beside the log of a job, as `fedstage.storage.provenance` writes it."""
+    _, identity, *rest = PurePosixPath(outputs[0]).parts[1:]
+    path = root.joinpath("results/logs", stage, identity, *rest).with_suffix(".record.json")
+    while path.exists():
+        path = path.with_name("again_" + path.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {
+        "stage": stage,
+        "made": made,
+        "compute_s": seconds,
+        "options": {},
+        "inputs": {"read": dict.fromkeys(inputs, "0123456789abcdef")},
+        "outputs": {"output": dict.fromkeys(outputs, "0123456789abcdef")},
+    }
+    save_json(path, record | changes)
+    return path
+
+
+def flat(files):
+    return [
+        one for value in files.values() for one in ([value] if isinstance(value, str) else value)
+    ]
+
+
+def of_models(root, line):
+    """Records of the clients' models: 1, 2 and 4 seconds."""
+    local = local_line(line)
+    for client, model in enumerate(one_shot_artefacts.local_models(local)):
+        read = flat(one_shot_edges.local_model(local, client))
+        write(root, "local_model", [model], 2.0**client, read)
+
+
+def of_logits(root, line, images, seconds):
+    local = local_line(line)
+    for client in range(line.clients):
+        path = one_shot_artefacts.client_logits(local, client, images)
+        read = flat(one_shot_edges.client_logits(local, client, images))
+        write(root, "client_logits", [path], seconds, read, options={"images": images})
+
+
+def of_aggregator(root, line, seconds):
+    made = one_shot_artefacts.aggregator_file(line)
+    write(root, "aggregator", [made], seconds, flat(one_shot_edges.aggregator(line)))
+
+
+def part(line, rounds=1):
+    kinds = {Line: "federated", OneShotLine: "one_shot", LocalLine: "local"}
+    kind = kinds[type(line)]
+    length = RunLength.model_validate({"rounds": rounds})
+    return Part.model_validate({"length": length, kind: line})
+
+
+# --- one round ------------------------------------------------------------------------------------
+
+
+def test_a_student_costs_the_server_and_what_is_before_it_the_clients(tmp_path):
+    line = OneShotLine.model_validate(TAUGHT)
+    of_models(tmp_path, line)
+    of_logits(tmp_path, line, "held_out", 10.0)
+    of_logits(tmp_path, line, "test", 1000.0)  # evaluation, which does not count
+    of_aggregator(tmp_path, line, 0.5)
+    made = one_shot_artefacts.student_file(line)
+    write(tmp_path, "distilled_model", [made], 100.0, flat(one_shot_edges.distilled_model(line)))
+    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=130.5)
+
+
+@pytest.mark.parametrize(
+    ("by", "clients", "server"), [("federated", 57.0, 0.0), ("proxy", 7.0, 50.0)]
+)
+def test_who_trains_an_aggregator_pays_for_it(tmp_path, by, clients, server):
+    data = {"data": {"digits": {"held_out": 100, "server_validation": 20}}}
+    line = OneShotLine.model_validate(BASE | data | MLP | {"aggregator_training": TRAINED[by]})
+    images = "aggregator" if by == "federated" else "server_validation"
+    of_models(tmp_path, line)
+    of_logits(tmp_path, line, images, 10.0)
+    of_aggregator(tmp_path, line, 20.0)
+    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=clients, server=server)
+
+
+def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
+    line = OneShotLine.model_validate(BASE | {"aggregator": "averaging"})
+    of_models(tmp_path, line)
+    made = one_shot_artefacts.aggregator_file(line)
+    files = [made, one_shot_artefacts.aggregator_snapshots(line)]
+    read = flat(one_shot_edges.aggregator(line))
+    write(tmp_path, "aggregator", files, 99.0, read, made="2025")
+    write(tmp_path, "aggregator", files, 3.0, read, made="2026")
+    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=3.0)
+
+
+def test_a_file_without_a_record_is_named(tmp_path):
+    line = OneShotLine.model_validate(BASE | {"aggregator": "averaging"})
+    of_aggregator(tmp_path, line, 1.0)
+    missing = one_shot_artefacts.local_models(local_line(line))[-1]
+    with pytest.raises(
+        FedstageError, match=rf"^{re.escape(missing)}: no record below results/logs"
+    ):
+        seconds_of(tmp_path, [part(line)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, Seconds(clients=7.0, server=0.0)), ({"pooled": True}, Seconds(clients=0.0, server=1.0))],
+)
+def test_pooled_data_is_the_servers(tmp_path, changes, expected):
+    known = ("data", "clients", "partition", "model", "client", "seed")
+    line = LocalLine.model_validate({key: BASE[key] for key in known} | changes)
+    for client, model in enumerate(one_shot_artefacts.local_models(line)):
+        write(tmp_path, "local_model", [model], 2.0**client)
+    assert seconds_of(tmp_path, [part(line)]) == expected
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+
+
+def of_rounds(root, line, rounds):
+    """A second a training, 10 an aggregation, 100 the logits of a group, 1000 a student."""
+    taken = {"local_training": 1.0, "aggregation": 10.0, "logits": 100.0, "distillation": 1000.0}
+    for job in jobs_of(line, rounds):
+        write(root, job.stage, [job.file], taken[job.stage])
+
+
+def test_clients_train_and_the_server_does_the_rest_of_a_round(tmp_path):
+    line = Line.model_validate(ROUNDS)
+    of_rounds(tmp_path, line, 2)
+    assert seconds_of(tmp_path, [part(line, 2)]) == Seconds(clients=4.0, server=2220.0)
+
+
+def test_clients_compute_the_logits_that_they_send(tmp_path):
+    """As in DS-FL: they digest the mean of what they said in the round before."""
+    digesting = {"local": "digest", "global": "designated", "server_model": True}
+    said = {"public": "held_out", "distillation": {"entropy_reduction": {"temperature": 0.1}}}
+    groups = {"global_models": 2, "client_groups": "drawn"}
+    line = Line.model_validate(ROUNDS | digesting | said | groups)
+    of_rounds(tmp_path, line, 1)
+    assert seconds_of(tmp_path, [part(line, 1)]) == Seconds(clients=102.0, server=1010.0)
+
+
+def test_a_run_that_continues_another_costs_both(tmp_path):
+    line, before = Line.model_validate(ROUNDS), Line.model_validate(ROUNDS | {"seed": 1})
+    of_rounds(tmp_path, line, 1)
+    of_rounds(tmp_path, before, 1)
+    both = seconds_of(tmp_path, [part(before, 1), part(line, 1)])
+    assert both == Seconds(clients=4.0, server=2220.0)

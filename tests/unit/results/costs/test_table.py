@@ -1,0 +1,66 @@
+import pytest
+
+from fedstage.results.costs.table import RunCost, exact_rows, exact_schema, legend, shown_rows
+
+SCORES = {("a", 0.1): [50.0, 60.0, 70.0], ("b", 0.1): [53.0, 62.0, 74.0], ("b", 1.0): [80.0, 81.0]}
+
+
+def run(method, alpha, seed, score, **changes):
+    settings = {"method": method, "partition.alpha": alpha, "seed": seed}
+    known = {"bytes": 2e6, "clients_s": 1.5, "server_s": 40.0, "memory_bytes": 3 * 2.0**20}
+    return RunCost(settings, score, **(known | changes))
+
+
+@pytest.fixture
+def runs():
+    return [
+        run(method, alpha, seed, score)
+        for (method, alpha), scores in SCORES.items()
+        for seed, score in enumerate(scores)
+    ]
+
+
+def shown(runs):
+    return shown_rows(runs, ["method"], ["partition.alpha"], "top1_accuracy")
+
+
+def test_methods_of_a_column_stand_below_one_another(runs):
+    found = [(row["partition.alpha"], row["method"]) for row in shown([*runs, run("a", 1.0, 0, 1)])]
+    assert found == [("0.1", "a"), ("0.1", "b"), ("1", "b"), ("1", "a")]
+
+
+def test_each_is_compared_with_the_first_of_its_column_by_seed(runs):
+    first, second, alone = shown(runs)
+    assert first["Beside the first"] == alone["Beside the first"] == "–"
+    # Differences 3, 2 and 4: mean 3, deviation 1, t of 2 degrees of freedom 4.303.
+    assert second["Beside the first"] == "+3.00 [+0.52, +5.48]"
+    assert second["Top-1 accuracy (%)"] == "63.00 ± 10.54"
+
+
+@pytest.mark.parametrize(("seeds", "text"), [([1], "+2.00"), ([7, 8], "–")])
+def test_only_seeds_that_both_have_are_compared(runs, seeds, text):
+    other = [run("c", 0.1, seed, 62.0) for seed in seeds]
+    assert shown([*runs, *other])[2]["Beside the first"] == text
+
+
+def test_costs_are_means_over_seeds():
+    runs = [
+        run("a", 1, 0, 1.0, bytes=1e6, clients_s=9.0, server_s=150.0, memory_bytes=2**19),
+        run("a", 1, 1, 1.0, bytes=2e6, clients_s=10.5, server_s=151.0, memory_bytes=2**20),
+    ]
+    (row,) = shown(runs)
+    assert [row[name] for name in ("Bytes", "Clients (s)", "Server (s)", "Memory (MiB)")] == [
+        "1.5 MB", "9.75", "150", "0.75",
+    ]  # fmt: skip
+    assert {*row} <= {*legend("top1_accuracy"), "method", "partition.alpha"}
+
+
+def test_exact_rows_have_a_row_a_run(runs):
+    rows = exact_rows(runs)
+    assert rows[3] == {
+        "method": "b", "partition.alpha": 0.1, "seed": 0, "score": 53.0, "bytes": 2e6,
+        "clients_s": 1.5, "server_s": 40.0, "memory_bytes": 3 * 2.0**20,
+    }  # fmt: skip
+    kinds = {field.name: str(field.type) for field in exact_schema(rows)}
+    assert kinds["method"] == "string"
+    assert {kinds["seed"], kinds["score"]} == {"int64", "double"}

@@ -37,7 +37,7 @@ NOT_IN_THE_NUMBERS = {
 UNPRINTED = {"int8_loses_nothing"} | {
     one.claim.id
     for one in CLAIMS
-    if one.claim.experiment.startswith("bkd_")  # curves only
+    if one.claim.experiment.startswith(("bkd_", "benchmark_"))  # curves only, or of no table
 }
 
 

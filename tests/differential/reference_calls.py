@@ -12,6 +12,7 @@ from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
+from reference.fedftg import fedftg
 from reference.fedgems import fedgems
 from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
@@ -140,6 +141,20 @@ def kept(line):
     )
 
 
+def of_generator(line):
+    chosen = line.generator
+    assert line.server.tau_squared
+    return distilled(line) | {
+        "each": chosen.student_steps,
+        "passes": chosen.steps,
+        "generator_rate": chosen.learning_rate,
+        "width": chosen.width,
+        "c": chosen.classification,
+        "d": chosen.diversity,
+        "released": chosen.name == "fedftg_as_released",
+    }
+
+
 def by_rule(line):
     rule = line.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
@@ -199,6 +214,7 @@ FEDERATED = {
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
+    "fedftg": lambda world, line, **known: [fedftg(world, **of_generator(line), **known)[0]],
     "fedsdd": lambda world, line: fedsdd(world, **several(line)),
     "feddf_server": lambda world, line: feddf_heterogeneous(world, **mixed(line)),
     "kd": lambda world, line: [bkd(world, **of_core(line))],
@@ -209,6 +225,7 @@ for variant in ("fedavg_trimmed_mean", "krum", "multi_krum"):
 FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
+FEDERATED["fedftg_as_released"] = FEDERATED["fedftg"]
 FEDERATED["fedgkd_last"] = FEDERATED["fedgkd_vote"] = FEDERATED["fedgkd"]
 FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
 FEDERATED["fedasync"] = FEDERATED["fedbuff"] = FEDERATED["fedavg_stale"]

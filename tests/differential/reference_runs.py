@@ -121,6 +121,11 @@ OF_CORE = CORE | {
 }
 
 
+#: At larger rates Adam, which divides by small gradients, makes more of the last digits.
+IMAGES = {"latent": 6, "width": 4, "steps": 2, "student_steps": 2, "learning_rate": 0.001}
+OF_IMAGES = {"batch_size": 12, "temperature": 2.0, "tau_squared": True, "steps": 5}
+
+
 def taught_core(**server):
     """Return a method whose student learns labels and, by `server`, more than its edges say."""
     settings = {"labels": 1.0, "temperature": 2.0, "teacher_images": "original"} | server
@@ -157,6 +162,12 @@ METHODS = {
     "feddf": {},
     "fedbe_gaussian": DRAWS,
     "fedbe_dirichlet": DRAWS,
+    # So much of each term that it counts.
+    "fedftg": {"generator": {"fedftg": IMAGES | {"diversity": 3.0}}, "server": OF_IMAGES},
+    "fedftg_as_released": {
+        "generator": {"fedftg_as_released": IMAGES | {"classification": 0.5}},
+        "server": OF_IMAGES,
+    },
     "fedsdd": TWO_MODELS,
     "fedsdd_r2": {"like": "fedsdd", "ensemble": {"aggregated": {"checkpoints": 2}}},
     "basic": {"like": "fedsdd_r2", "global": {"basic": {"warm_up": 1}}},

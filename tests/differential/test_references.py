@@ -31,6 +31,7 @@ from reference_runs import (
     networks_of,
 )
 
+from fedstage.algorithm.global_trainers.data_free import new_generator
 from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.plan import artefacts, data_files, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
@@ -78,11 +79,35 @@ def said_by_drawn(made, line, round):
     return made.tensors(path)["logits"]
 
 
+def drawn_of_generator(line):
+    """Return a generator's first weights, and the package's draws of a round's batches."""
+    info = {"shape": [1, 8, 8], "classes": 10}
+    first = list(new_generator(line.generator, info, line.seed, 0).state_dict().values())
+
+    def drawn(round, counts):
+        key = (line.seed, "distillation", round, 0)
+        of_labels, of_latent = (torch_generator(*key, part) for part in ("labels", "latent"))
+        held = torch.tensor(counts).sum(0).double()
+        size = line.server.batch_size
+        batches = -(-line.server.steps // line.generator.student_steps)
+        return [
+            (
+                torch.randn(size, line.generator.latent, generator=of_latent),
+                torch.multinomial(held, size, replacement=True, generator=of_labels),
+            )
+            for _ in range(batches)
+        ]
+
+    return {"first": first, "drawn": drawn}
+
+
 @pytest.mark.parametrize("method", FEDERATED)
 def test_rounds_end_in_the_same_weights(made, method):
     line, known = made.line(method), {}
     if method.startswith("fedbe"):
         known["said_by_drawn"] = partial(said_by_drawn, made, line)
+    if method.startswith("fedftg"):
+        known = drawn_of_generator(line)
     batches = partial(drawn_batches, line) if method == "fednova" else None
     of_core = partial(drawn_of_core, line) if method == "melting" else None
     models = FEDERATED[method](made.recorded(line, batches, of_core), line, **known)

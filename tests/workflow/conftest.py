@@ -109,6 +109,11 @@ def tiny_config(**changes):
                             "moving_average": {"decay": 0.5},
                         },
                     },
+                    "fedftg": {"generator": {"fedftg": {"width": 2, "student_steps": 2}}},
+                    "fedftg_as_released": {
+                        "local": "scaffold",
+                        "generator": {"fedftg_as_released": {"width": 2}},
+                    },
                     "fedgkd": {"local": {"fedgkd": {"models": 3}}},
                     "fedgkd_taught": {
                         "like": "fedgkd",

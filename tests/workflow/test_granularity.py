@@ -1,7 +1,9 @@
 """A participant, a round or a segment in a job: the same files, and a run can change its mind."""
 
 import re
+from collections import Counter
 
+import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.workflow
@@ -17,10 +19,10 @@ SAME_TRIGGERS = ("--rerun-triggers", "mtime", "params")
 def without_state(results):
     """Results that somebody reads.
 
-    Round state between the rounds from which a run may go on is none, nor is the student of a group
-    other than the main one in the last round, which only a segment makes.
+    Round state, or a generator, between the rounds from which a run may go on is none, nor is the
+    student of a group other than the main one in the last round, which only a segment makes.
     """
-    unread = ("/state.", "round_0003/group_1/distilled")
+    unread = ("/state.", "/generator.", "round_0003/group_1/distilled")
     return {
         path: content
         for path, content in results.items()
@@ -105,6 +107,34 @@ def test_teachers_that_are_asked_give_the_same_bytes_in_every_granularity(projec
         common = expected.keys() if keep == "all" else expected.keys() & found.keys()
         assert {path: found[path] for path in common} == {path: expected[path] for path in common}
         assert any("/round_0003/group_0/distilled." in path for path in common)
+
+
+def test_generators_pass_between_rounds_in_every_granularity(project, tmp_path):
+    """With the state of clients beside them. Label counts are among the bytes that are sent."""
+    methods = ["fedavg", "fedftg", "fedftg_as_released"]
+    single = project.configure(rounds=4, methods=methods)
+    run = single.make()
+    rules = Counter(rule.partition("_with")[0] for rule in run.jobs.elements())
+    assert rules["distillation"] == 2 * 4
+    assert run.jobs["logits"] == 0
+    # Of FedFTG's rounds the first is that of FedAvg; SCAFFOLD's are not.
+    assert len(run.trained()) == 2 * (4 + 3 + 4)
+    kept = single.files("results/training/*/*/*/generator.*")
+    assert [path.parts[-3] for path in kept] == ["round_0004"] * 2
+    sent = {}
+    for path in single.files("results/training/*/metrics/*/*.parquet"):
+        sent[path.parts[2]] = pq.read_table(single.path / path)["bytes_up"].to_pylist()
+    names = ("logistic_regression-fedavg", "fedavg-designated-fedftg")
+    plain, taught = (next(sent[id] for id in sent if f"-{name}-seed" in id) for name in names)
+    assert [one - other for one, other in zip(taught, plain, strict=True)] == [4 * 10] * 4
+    expected = without_state(single.results())
+    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
+        other = type(project)(tmp_path / name)
+        other.path.mkdir()
+        run = other.configure(rounds=4, methods=methods, execution=execution).make()
+        assert run.jobs["local_training"] == 0
+        assert without_state(other.results()) == expected
+        assert other.files("results/training/*/round_0004/*/generator.*") == kept
 
 
 def test_last_global_models_reach_clients_in_every_granularity(project, tmp_path):

@@ -23,7 +23,8 @@ from fedstage.experiments.targets import named_targets, results_of
 from fedstage.plan import artefacts, data_files, edges, generator_files, one_shot_edges
 from fedstage.plan import segment_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import is_stateful_name, line_id, partition_settings
+from fedstage.plan.identity import is_generating_name, is_stateful_name
+from fedstage.plan.identity import line_id, partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.segment_rules import segment_rules

@@ -28,19 +28,25 @@ rule logits:
 
 
 if BY_PARTICIPANT:
+    GENERATING = is_generating_name()
 
     rule distillation:
         input:
             unpack(lambda w: edges.distillation(*place(w))),
         output:
-            "results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
+            model="results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
         log:
             "results/logs/distillation/{line}/round_{round}/group_{group}.log",
+        wildcard_constraints:
+            line=rf"(?!{GENERATING}/)[^/]+",
         threads: threads
         resources:
             gpu=gpus,
         params:
             source=source("distillation"),
+            generator=lambda w, output: (
+                f"--new-generator {output.generator}" if "generator" in output.keys() else ""
+            ),
         message:
             "round {wildcards.round}: group {wildcards.group} is distilled ({wildcards.line})"
         shell:
@@ -48,7 +54,28 @@ if BY_PARTICIPANT:
             " --line {input.line} --round {wildcards.round} --group {wildcards.group}"
             " --start {input.start} --logits {input.logits} --members {input.members}"
             " --judged {input.judged} --updates {input.updates} --public {input.public}"
-            " --server-validation {input.server_validation} --info {input.info} --output {output}"
+            " --histogram {input.histogram} --generator {input.generator}"
+            " --server-validation {input.server_validation} --info {input.info}"
+            " --output {output.model} {params.generator}"
+
+    # Lines whose students learn from images of a generator, which is temporary as round state is.
+    use rule distillation as distillation_with_generator with:
+        output:
+            model="results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
+            generator=temp(
+                "results/training/{line}/round_{round}/group_{group}/generator.safetensors"
+            ),
+        wildcard_constraints:
+            line=GENERATING,
+            round=rf"(?!(?:{KEPT_STATE})/)\d{{4}}",
+
+    use rule distillation as distillation_with_kept_generator with:
+        output:
+            model="results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
+            generator="results/training/{line}/round_{round}/group_{group}/generator.safetensors",
+        wildcard_constraints:
+            line=GENERATING,
+            round=KEPT_STATE,
 
     rule feature_training:
         input:

@@ -29,7 +29,7 @@ from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.digests import digest
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.sharing import keeps_state
+from fedstage.plan.sharing import generates, keeps_state
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
@@ -241,7 +241,9 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
     every = catalogue.config.state_every
     runs = [one for runs in catalogue.runs.values() for run in runs for one in run.trained()]
     lasts = {
-        run.length.rounds for run in runs if isinstance(run.line, Line) and keeps_state(run.line)
+        run.length.rounds
+        for run in runs
+        if isinstance(run.line, Line) and (keeps_state(run.line) or generates(run.line))
     } - {1}
     return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
 

@@ -5,7 +5,9 @@ pixels, each with a convolution, batch normalisation and LeakyReLU (0.2). Sides 
 multiples of 4 are cropped.
 """
 
+from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,3 +66,9 @@ def new_image_generator(
         model = ImageGenerator(shape, latent, width)
     draw_parameters(model, generator)
     return model
+
+
+def standardised(pixels: Tensor, info: Mapping[str, Any]) -> Tensor:
+    """Return pixels in [0, 1] as models take them, each channel standardised."""
+    mean, std = (pixels.new_tensor(info[key]).view(1, -1, 1, 1) for key in ("mean", "std"))
+    return (pixels - mean) / std

@@ -264,8 +264,7 @@ def server_validation(line: Line | OneShotLine) -> str | None:
 
 def teaching_logits(line: Line) -> list[tuple[str, str, str]]:
     """Return the kind of members, name of images, and their file, of logits that students read."""
-    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
-    needed = [(kind, public_id(line)) for kind in cached_kinds(line.ensemble, line.server)]
+    needed = [(kind, public_id(line)) for kind in cached_kinds(line)]
     if drops_worst(line):
         needed.append(("clients", "server_validation"))
     return [(kind, images, samples_file(line, images)) for kind, images in needed]

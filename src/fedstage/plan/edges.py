@@ -9,13 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import artefacts, data_files, students
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.sharing import hears_server, takes_changes, takes_features, was_taught
 from fedstage.plan.staleness import base_round
-from fedstage.plan.students import logits_of_teachers, models_of_teachers, student_start
-from fedstage.plan.students import selected_labels as labels_selected
 from fedstage.settings.data import Data
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
@@ -29,6 +27,7 @@ _STAGES = {
     "participants": "aggregation",
     "state": "aggregation",
     "distilled": "distillation",
+    "generator": "distillation",
     "with_head": "head_transfer",
     "trained": "feature_training",
     "cached_labels": "cached_labels",
@@ -107,10 +106,10 @@ def cached_labels(line: Line, round: int, group: int) -> Files:
 def selected_labels(line: Line, round: int, group: int) -> Files:
     """Return what the server's model selects by: what it was, what clients say, what it knew."""
     return _settings(line) | {
-        "start": student_start(line, round, group),
+        "start": students.student_start(line, round, group),
         "logits": artefacts.teacher_logits(line, round),
         "public": artefacts.public_file(line),
-        "before": _if_any(labels_selected(line, round - 1)),
+        "before": _if_any(students.selected_labels(line, round - 1)),
     }
 
 
@@ -118,12 +117,12 @@ def distillation(line: Line, round: int, group: int) -> Files:
     """Return what w*_{t,k} is distilled from."""
     return {
         **_settings(line),
-        "start": student_start(line, round, group),
-        "logits": logits_of_teachers(line, round),
-        "members": models_of_teachers(line, round),
+        "start": students.student_start(line, round, group),
+        "logits": students.logits_of_teachers(line, round),
+        "members": students.models_of_teachers(line, round),
         "judged": artefacts.drop_worst_logits(line, round),
         "updates": artefacts.fused_updates(line, round, group),
-        "public": artefacts.public_file(line),
+        **students.images_of_students(line, round, group),
         "server_validation": artefacts.server_validation(line) or [],
     }
 

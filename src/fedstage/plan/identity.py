@@ -16,6 +16,7 @@ from fedstage.plan.sharing import keeps_changes, keeps_statistics, normalised, o
 from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
+from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.models import Model
@@ -104,6 +105,7 @@ def line_id(line: Line) -> str:
         method += "-heads"
     if line.global_trainer is not None:
         method += f"-{line.global_trainer.name}"
+        method += f"-{line.generator.name}" if line.generator else ""
     return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"
 
 
@@ -177,6 +179,12 @@ def is_stateful_name() -> str:
     optimisers = [kind for kind in alternatives(ServerOptimiser) if kind is not ServerAverage]
     named = [name for kind in (*trainers, *optimisers) for name in kind.names()]
     return rf"[^/]+-(?:{'|'.join((*named, _LOCAL_STATISTICS, _COMPRESSED))})-[^/]+"
+
+
+def is_generating_name() -> str:
+    """Return a pattern for the ids of lines whose students learn from images of a generator."""
+    named = [name for kind in alternatives(RoundGenerator) for name in kind.names()]
+    return rf"[^/]+-(?:{'|'.join(named)})-seed[^/]+"
 
 
 def _common_name(line: Line | LocalLine) -> str:

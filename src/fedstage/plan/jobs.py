@@ -40,8 +40,9 @@ def job_of(file: str) -> Job | None:
     origin = find_origin(file)
     if origin is None:
         return None
-    if origin.stage == "aggregation":  # which makes several files
-        file = str(PurePosixPath(file).with_name("aggregated.safetensors"))
+    # Stages that make several files.
+    if origin.stage in (main := {"aggregation": "aggregated", "distillation": "distilled"}):
+        file = str(PurePosixPath(file).with_name(f"{main[origin.stage]}.safetensors"))
     return Job(origin.round, origin.group, origin.stage, file)
 
 

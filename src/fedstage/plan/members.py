@@ -14,6 +14,7 @@ from typing import Any, cast, get_args
 import yaml
 
 from fedstage.errors import FedstageError
+from fedstage.plan.sharing import teaches_live
 from fedstage.settings.base import alternatives
 from fedstage.settings.ensembles import (
     Aggregated,
@@ -27,7 +28,7 @@ from fedstage.settings.ensembles import (
     OneByOne,
     SplitModel,
 )
-from fedstage.settings.server import Server, has_live_teachers
+from fedstage.settings.lines import Line
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
@@ -42,9 +43,10 @@ def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
     return (*ensemble.members, *drawn)
 
 
-def cached_kinds(ensemble: EnsembleTrainer, server: Server | None) -> tuple[str, ...]:
+def cached_kinds(line: Line) -> tuple[str, ...]:
     """Return the kinds of members whose logits students read: none if they ask the models."""
-    return () if server is not None and has_live_teachers(server) else member_kinds(ensemble)
+    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
+    return () if teaches_live(line) else member_kinds(line.ensemble)
 
 
 def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:

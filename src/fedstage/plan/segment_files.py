@@ -6,27 +6,27 @@ from itertools import chain, product
 
 from fedstage.plan import artefacts, data_files
 from fedstage.plan.edges import Files, aggregation, as_lists, settings_files
-from fedstage.plan.members import cached_kinds, member_kinds, member_rounds
+from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.participants import is_stale
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import LogitsSegment, Segment, says
 from fedstage.plan.sharing import (
-    caches_labels,
     exchanges_logits,
+    generates,
     is_distilled,
     is_taught,
     keeps_state,
     normalised,
     owner,
     speaks,
-    students,
     update_owner,
 )
 from fedstage.plan.staleness import base_round
 from fedstage.plan.students import (
+    last_generator,
     learnt_from,
-    models_of_teachers,
+    read_by_students,
     selected_labels,
     student_start,
 )
@@ -62,6 +62,7 @@ def common_inputs(segment: Segment | LogitsSegment) -> Files:
         "data": data_files.data_file(line.data, "train"),
         "clients": data_files.clients_table(line),
         "public": public,
+        "histogram": data_files.label_histogram(line) if generates(line) else [],
         "validation": artefacts.server_validation(line) or artefacts.judging_images(line) or [],
     }
 
@@ -85,7 +86,7 @@ def segment_inputs(segment: Segment) -> list[str]:
         paths.extend(artefacts.said_before(line, segment.first))
     own = {path for t in rounds for path in _own_reads(segment, t)}
     taught = (t for t in rounds if any(is_distilled(line, t, group) for group in segment.groups))
-    teachers = _taught_from(segment, list(taught))
+    teachers = read_by_students(line, list(taught))
     tables = (data_files.participation_table(line, t) for t in rounds)
     return list(dict.fromkeys([*paths, *tables, *(path for path in teachers if path not in own)]))
 
@@ -198,6 +199,8 @@ def segment_outputs(segment: Segment, kept: Kept) -> list[str]:
                 paths.append(artefacts.aggregated_model(line, round, 0))
             taught = (group for group in segment.groups if is_taught(line, round, group))
             paths.extend(artefacts.global_model(line, round, group) for group in taught)
+    for group in segment.groups:
+        paths.extend(last_generator(line, segment.first, segment.last, group))
     return paths
 
 
@@ -206,23 +209,6 @@ def trained_by(segment: Segment, round: int) -> list[int]:
     line = segment.line
     groups = (group for group in segment.groups if group in client_groups(line))
     return [group for group in groups if owner(line, round, group) == line]
-
-
-def _taught_from(segment: Segment, rounds: list[int]) -> Iterator[str]:
-    """Yield the inputs of the distillations of rounds; successive teachers share members."""
-    line = segment.line
-    if line.global_trainer is not None and line.ensemble is not None and not caches_labels(line):
-        past = {t for round in rounds for t in member_rounds(round, line.ensemble)}
-        for round, group in product(sorted(past), client_groups(line)):
-            for kind in cached_kinds(line.ensemble, line.server):
-                yield artefacts.logits_file(line, round, group, kind, artefacts.public_id(line))
-    for round in rounds:
-        yield from artefacts.cached_labels(line, round)
-        yield from (path for path in selected_labels(line, round - 1) if round - 1 not in rounds)
-        yield from models_of_teachers(line, round)
-        yield from artefacts.drop_worst_logits(line, round)
-        for group in students(line):
-            yield from artefacts.fused_updates(line, round, group)
 
 
 def _own_reads(segment: Segment, round: int) -> Iterator[str]:

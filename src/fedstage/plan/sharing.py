@@ -20,7 +20,7 @@ from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
 from fedstage.settings.public import HeldOut
-from fedstage.settings.server import Server
+from fedstage.settings.server import Server, has_live_teachers
 from fedstage.settings.transfers import KlTransfer
 
 
@@ -140,8 +140,8 @@ def undistilled(line: Line) -> Line:
 def normalised(line: Line) -> Line:
     """Return the line with settings that nothing reads at their defaults."""
     unread: dict[str, Any] = {}
-    if not speaks(line):
-        unread = {"ensemble": None, "distillation": KlTransfer(name="kl")}
+    if not learns(line):
+        unread = {"ensemble": None, "distillation": KlTransfer(name="kl"), "generator": None}
         unread["server"] = _without_teacher(line.server) if exchanges_features(line) else None
         if not re_estimates(line):
             unread["public"] = HeldOut(name="held_out")
@@ -234,9 +234,25 @@ def weights_travel(line: Line) -> bool:
     return not (exchanges_logits(line) or exchanges_features(line))
 
 
+def learns(line: Line) -> bool:
+    """Whether something learns in the rounds from an ensemble."""
+    return line.global_trainer is not None or exchanges_logits(line)
+
+
 def speaks(line: Line) -> bool:
     """Whether something learns in the rounds from logits on public samples."""
-    return line.global_trainer is not None or exchanges_logits(line)
+    return learns(line) and not generates(line)
+
+
+def generates(line: Line) -> bool:
+    """Whether students learn from images that the server generates, and from no public ones."""
+    return line.global_trainer is not None and line.generator is not None
+
+
+def teaches_live(line: Line) -> bool:
+    """Whether teachers' models compute logits of the images that students see."""
+    live = line.server is not None and has_live_teachers(line.server)
+    return live or generates(line)
 
 
 def trained_together(line: Line) -> bool:

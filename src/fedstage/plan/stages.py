@@ -55,7 +55,9 @@ STAGES: dict[str, Stage] = {
     ),
     "logits": _federated("compute the logits of ensemble members on a data set", ("output",)),
     "distillation": _federated(
-        "teach a group's averaged model with an ensemble's logits", ("output",), batches=("server",)
+        "teach a group's averaged model with an ensemble's logits",
+        ("output", "new_generator"),
+        batches=("server",),
     ),
     "feature_training": _federated(
         "train the server's model on features of the participants' samples",

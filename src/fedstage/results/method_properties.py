@@ -13,7 +13,8 @@ from fedstage.errors import FedstageError
 from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import groups_drawn
-from fedstage.plan.students import models_of_teachers, teaches_live
+from fedstage.plan.sharing import generates, teaches_live
+from fedstage.plan.students import models_of_teachers
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
@@ -77,7 +78,7 @@ def _distillations(edges: Edges, round: int) -> list[Job]:
 def _teacher(line: Line, round: int) -> list[Job]:
     """Return the logits of public images that the distillations of a round read."""
     edges = jobs_of(line, round, first=round)
-    public = artefacts.public_id(line) if line.global_trainer else ""
+    public = artefacts.public_id(line) if line.global_trainer and not generates(line) else ""
     logits = dict.fromkeys(
         job
         for distillation in _distillations(edges, round)

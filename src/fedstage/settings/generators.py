@@ -123,4 +123,41 @@ class CoBoosting(Adversarial):
     weight_decay: Annotated[float, Field(gt=0, le=1)] = 0.99
 
 
+#: What generates images in one shot.
 Generator = ByName[Cvae | Dense | CoBoosting]
+
+
+class FedFtg(Choice):
+    """FedFTG: images on which the student of a round is furthest from the clients' models.
+
+    A generator of images of given classes, a network of `width` channels with an input of `latent`
+    dimensions, stays on the server from round to round. For each batch, which has the size of the
+    server's, it takes `steps` steps of Adam, and then the student `student_steps`, until it has
+    taken `server.steps`. `classification` weighs the cross entropy of the clients' models to the
+    classes, `diversity` how alike the images are.
+    """
+
+    room: ClassVar[str] = "algorithm.global_trainers.generators"
+    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.data_free"}
+    name: Literal["fedftg"]
+    latent: Positive = 100
+    width: Positive = 64
+    steps: Positive = 1
+    student_steps: Positive = 5
+    learning_rate: Rate = 0.01
+    classification: NonNegative = 1.0
+    diversity: NonNegative = 1.0
+
+
+class FedFtgAsReleased(FedFtg):
+    """FedFTG as its code is: `steps` of each client in turn, of another distance.
+
+    It is the absolute difference of logits, of which the client's count as fixed. The cross entropy
+    is a mean before it is weighted.
+    """
+
+    name: Literal["fedftg_as_released"]  # type: ignore[assignment]
+
+
+#: What generates images in the rounds, beside the students that learn from them.
+RoundGenerator = ByName[FedFtg | FedFtgAsReleased]

@@ -9,6 +9,7 @@ from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFile
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
+from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.groups import Groups, client_groups, model_of, models_of
 from fedstage.settings.known import check_known
 from fedstage.settings.local_training import (
@@ -27,7 +28,14 @@ from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
 from fedstage.settings.server import Server, needs_validation
-from fedstage.settings.teaching import OF_ROUNDS, changed, check_selection, check_teaching
+from fedstage.settings.teaching import (
+    OF_ROUNDS,
+    changed,
+    check_drop_worst,
+    check_generator,
+    check_selection,
+    check_teaching,
+)
 from fedstage.settings.transfers import KlTransfer, Transfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
@@ -37,8 +45,8 @@ class Line(Groups):
 
     So it has no number of rounds, evaluation or scheduling. All groups, or that of the server's
     model only (`start_of`), start from the final model of another line (`start`), by default from
-    initial models. Students learn from the ensemble what
-    `distillation` says, by default its probabilities.
+    initial models. Students learn from the ensemble what `distillation` says, by default its
+    probabilities, on public images or those that a `generator` makes.
     """
 
     uses: ClassVar[Mapping[str, str]] = {"compression": "algorithm.exchange.compression"}
@@ -57,6 +65,7 @@ class Line(Groups):
     distillation: Transfer = KlTransfer(name="kl")
     server: Server | None = None
     public: Public = HeldOut(name="held_out")
+    generator: RoundGenerator | None = None
     on_divergence: Literal["stop", "drop"] = "stop"
     numerics: Numerics = Numerics()
     seed: Seed
@@ -85,7 +94,10 @@ class Line(Groups):
                 "model is not the old one with a sparse change; set it to false"
             )
         if re_estimates(self) and self.public.name == "generated":
-            yield from check_public(self.data, self.public, self.core)
+            yield (
+                "public = generated: not with aggregation.batch_norm = re_estimate, because no "
+                "images are there before the students learn"
+            )
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
@@ -151,6 +163,8 @@ class Line(Groups):
         if self.server is None:
             yield f"server = null: {where} needs its settings, with which clients learn, too"
             return
+        if self.generator is not None:
+            yield f"generator = {self.generator.name}: not with {where}, whose clients need images"
         yield from check_public(self.data, self.public, self.core)
         if needs_validation(self.server) or self.server.swa is not None:
             yield f"{where}: not with server.early_stopping, server.drop_worst or server.swa"
@@ -211,37 +225,20 @@ class Line(Groups):
         if self.server is None:
             yield "server = null: global needs the server's distillation settings"
             return
-        yield from check_public(self.data, self.public, self.core)
+        yield from check_public(self.data, self.public, self.core, self.generator)
+        if self.generator is not None:
+            yield from check_generator(self.generator, self)
         if self.global_trainer is not None:
             public, models = self.public, models_of(self)
             parts = (self.global_trainer, self.ensemble, public, models, self.numerics)
             yield from check_teaching(self.server, *parts)
         if self.server.drop_worst != "none":
-            yield from self._check_drop_worst(f"server.drop_worst = {self.server.drop_worst!r}")
+            yield from check_drop_worst(self, f"server.drop_worst = {self.server.drop_worst!r}")
         if needs_validation(self.server) and not self.data.server_validation:
             yield (
                 "data.server_validation = 0: server.early_stopping and server.drop_worst need at "
                 "least 1 sample"
             )
-
-    def _check_drop_worst(self, where: str) -> Iterator[str]:
-        """Yield settings with which averaging the kept clients differs from the aggregation."""
-        if self.ensemble is None or self.ensemble.name != "clients":
-            yield f"{where}: only for ensemble = clients, whose members it judges"
-        if self.aggregation.learning_rate != 1.0:
-            yield f"{where}: only for aggregation.learning_rate = 1"
-        if self.aggregation.server_optimizer.name != "average":
-            yield f"{where}: only for aggregation.server_optimizer = average"
-        if self.aggregation.rule.name != "average":
-            yield f"{where}: only for aggregation.rule = average"
-        if self.aggregation.discount.name != "constant" or self.aggregation.stale != "models":
-            yield f"{where}: only for aggregation.discount = constant and stale = models"
-        if self.head_transfer:
-            yield f"{where}: not with head_transfer, which averages the heads of all participants"
-        if self.local.name == "fednova":
-            yield f"{where}: not for local = fednova, which takes no plain average"
-        if self.aggregation.batch_norm != "average" and any(map(has_batch_norm, models_of(self))):
-            yield f"{where}: only for aggregation.batch_norm = average"
 
 
 def _of_clients(line: Line) -> tuple[Model, ...]:

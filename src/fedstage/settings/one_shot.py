@@ -31,7 +31,15 @@ from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
 from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import BETWEEN_STEPS, LABELLED, OF_ROUNDS, changed, check_labels
+from fedstage.settings.teaching import (
+    BETWEEN_STEPS,
+    LABELLED,
+    OF_ROUNDS,
+    changed,
+    check_generated,
+    check_images,
+    check_labels,
+)
 from fedstage.settings.transfers import OneShotTransfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
@@ -120,11 +128,8 @@ class OneShotLine(OneShot):
             yield from self._check_members(self.members)
         if self.aggregator.fitted:
             yield from self._check_fit()
-        if self.generator is not None and self.data.samples != "images":
-            yield (
-                f"generator = {self.generator.name!r}: generates images, and the samples of data = "
-                f"{self.data.name} are {self.data.samples}"
-            )
+        if self.generator is not None:
+            yield from check_images(self.generator, self.data)
         if self.generator is not None and self.generator.trained_by == "server":
             yield from self._check_synthesis(self.generator)
         if self.distillation is not None:
@@ -181,11 +186,8 @@ class OneShotLine(OneShot):
         if student.more_outputs:
             yield f"student.more_outputs = {student.more_outputs}: only for models of clients"
         yield from check_public(self.data, self.public, self.core, self.generator)
-        if self.generator is not None and self.public.name != "generated":
-            yield (
-                f"public = {self.public.name}: must be generated with generator = "
-                f"{self.generator.name}, whose images take the place of public data"
-            )
+        if self.generator is not None:
+            yield from check_generated(self.generator, self.public)
         by_server = self.generator is not None and self.generator.trained_by == "server"
         if distillation.name == "cotrained" and not by_server:
             yield (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fedstage.settings.data import AgNews, Data, Sent140
 from fedstage.settings.data_sets import ImageSet
-from fedstage.settings.generators import Generator
+from fedstage.settings.generators import Generator, RoundGenerator
 from fedstage.settings.models import Lower, Model, OfTexts, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -14,13 +14,16 @@ from fedstage.settings.server import Server
 
 
 def check_public(
-    data: Data, public: Public, core: Core | None, generator: Generator | None = None
+    data: Data,
+    public: Public,
+    core: Core | None,
+    generator: Generator | RoundGenerator | None = None,
 ) -> Iterator[str]:
     """Yield the faults of a public set that has no samples, or of one changed in vain."""
     if public.name == "generated" and generator is None:
         yield (
-            "generator = null: public = generated needs one, such as generator = cvae, which only "
-            "runs with training = one_shot have"
+            "generator = null: public = generated needs one that students learn from: fedftg in "
+            "rounds; cvae, dense or coboosting with training = one_shot"
         )
     if public.name == "core" and core is None:
         yield "core = null: public = core needs one, such as core = {samples: share}"

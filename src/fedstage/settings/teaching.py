@@ -1,9 +1,13 @@
 """Checks that what students learn from suits a line's ensemble, models and numerics."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
-from fedstage.settings.models import Model
+from fedstage.settings.generators import Generator, RoundGenerator
+from fedstage.settings.groups import models_of
+from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.public import Public
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
@@ -14,6 +18,9 @@ BETWEEN_STEPS = ("swa", "moving_average", "early_stopping", "buffer", "labels")
 
 #: Public samples that have labels.
 LABELLED = ("core", "generated")
+
+#: What is only about public images that are there from the start.
+OF_IMAGES = ("samples_a_round", "augmentation", "drop_worst")
 
 #: What only students of a round's ensemble can learn from.
 OF_ROUNDS = ("teacher_images", "factor_transfer")
@@ -84,3 +91,64 @@ def check_selection(how: StudentLoss, public: Public | None) -> Iterator[str]:
         )
     if not how.selects and public is not None:
         yield "local.teacher = 'server': needs distillation = fedgems, which clients learn by, too"
+
+
+def check_images(generator: Generator | RoundGenerator, data: Data) -> Iterator[str]:
+    """Yield that a generator's images are no samples of the data."""
+    if data.samples != "images":
+        yield (
+            f"generator = {generator.name!r}: generates images, and the samples of data = "
+            f"{data.name} are {data.samples}"
+        )
+
+
+def check_generated(generator: Generator | RoundGenerator, public: Public) -> Iterator[str]:
+    """Yield that students do not learn from what a generator makes."""
+    if public.name != "generated":
+        yield (
+            f"public = {public.name}: must be generated with generator = {generator.name}, whose "
+            "images take the place of public data"
+        )
+
+
+def check_generator(generator: RoundGenerator, line: Any) -> Iterator[str]:
+    """Yield what a `Line` has that does not go with a generator beside its students."""
+    where = f"generator = {generator.name}"
+    yield from check_images(generator, line.data)
+    yield from check_generated(generator, line.public)
+    ensemble = line.ensemble
+    if ensemble.name != "clients" or ensemble.weights != "uniform" or ensemble.average != "logits":
+        yield (
+            f"ensemble: must be clients with uniform weights, of logits, with {where}, which "
+            "weighs each client by its classes itself"
+        )
+    if line.distillation.name != "kl":
+        yield f"distillation = {line.distillation.name!r}: must be kl with {where}"
+    if line.server.steps is None:
+        yield f"server.steps = null: {where} needs them, the student's of a round"
+    for key in changed(line.server, (*BETWEEN_STEPS, *OF_IMAGES, *OF_ROUNDS)):
+        yield f"server.{key}: not with {where}, whose student learns beside it"
+    for key in ("compile", "cuda_graphs"):
+        if getattr(line.numerics, key):
+            yield f"numerics.{key} = true: not with {where}, whose steps have no code for it"
+
+
+def check_drop_worst(line: Any, where: str) -> Iterator[str]:
+    """Yield settings with which averaging the kept clients differs from the aggregation."""
+    aggregation = line.aggregation
+    if line.ensemble is None or line.ensemble.name != "clients":
+        yield f"{where}: only for ensemble = clients, whose members it judges"
+    if aggregation.learning_rate != 1.0:
+        yield f"{where}: only for aggregation.learning_rate = 1"
+    if aggregation.server_optimizer.name != "average":
+        yield f"{where}: only for aggregation.server_optimizer = average"
+    if aggregation.rule.name != "average":
+        yield f"{where}: only for aggregation.rule = average"
+    if aggregation.discount.name != "constant" or aggregation.stale != "models":
+        yield f"{where}: only for aggregation.discount = constant and stale = models"
+    if line.head_transfer:
+        yield f"{where}: not with head_transfer, which averages the heads of all participants"
+    if line.local.name == "fednova":
+        yield f"{where}: not for local = fednova, which takes no plain average"
+    if aggregation.batch_norm != "average" and any(map(has_batch_norm, models_of(line))):
+        yield f"{where}: only for aggregation.batch_norm = average"

@@ -7,13 +7,15 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
+from fedstage.algorithm.global_trainers.data_free import learn_without_data
 from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
 from fedstage.algorithm.global_trainers.lesson import lesson, live_targets, of_round, read_lesson
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
+from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled, read_public
-from fedstage.models.loading import fill_model, new_model
+from fedstage.models.loading import fill_model, new_model, state_of
 from fedstage.plan.sharing import caches_labels, hears_server
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
@@ -33,14 +35,18 @@ def distillation(
     members: list[Path] | None = None,
     judged: list[Path] | None = None,
     updates: list[Path] | None = None,
-    public: Path,
+    public: Path | None = None,
+    histogram: Path | None = None,
+    generator: Path | None = None,
     server_validation: Path | None = None,
     info: Path,
     output: Path,
+    new_generator: Path | None = None,
 ) -> None:
     """Distil the ensemble whose members, or their logits, are given into the model `start`.
 
-    What the student learns from them is the line's `distillation`.
+    What the student learns from them is the line's `distillation`, of public images or those of the
+    line's generator.
 
     Parameters
     ----------
@@ -51,8 +57,13 @@ def distillation(
     judged, updates : list of Path, optional
         Where the worst clients are left out: the logits of all clients on the server's validation
         set, and the updates of the student's group, of which its start is averaged anew.
+    histogram, generator : Path, optional
+        Where images are generated: the clients' label counts, and the generator as the student of
+        an earlier round has left it.
     server_validation : Path, optional
         The server's own labelled images, where clients or the student are scored on them.
+    new_generator : Path, optional
+        Output: the generator as this student leaves it.
     """
     settings, device, dataset_info = begin(line, Line, info)
     assert settings.server is not None, "checked by Line: a global trainer has server settings"
@@ -71,6 +82,18 @@ def distillation(
         )
         metadata = metadata | {"dropped": dropped}
     live = read_teachers(settings, members, dataset_info, device) if members else []
+    model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
+    fill_model(model, weights, start)
+    if new_generator is not None:
+        assert histogram is not None, "the graph gives it to such a line"
+        counts = read_counts(histogram)
+        net, learnt = learn_without_data(
+            settings, model, live, counts, dataset_info, generator, round, group
+        )
+        save_tensors(new_generator, state_of(net), {"round": round, "group": group})
+        save_tensors(output, state_of(model), metadata | learnt)
+        return
+    assert public is not None, "the graph gives it to such a line"
     images = read_public(public, dataset_info, device)
     labels = read_labelled(public, None, device)[1] if settings.server.labels else None
     if has_live_teachers(settings.server):
@@ -80,8 +103,6 @@ def distillation(
         taught = read_lesson(settings, logits or [], images, round, labels)
     else:
         taught = lesson(settings, said, images, round, labels)
-    model = new_model(model_of(settings, group), dataset_info, device, settings.numerics)
-    fill_model(model, weights, start)
     trained, learnt = teach(
         model,
         taught,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, teacher_logits
+from fedstage.algorithm.exchange.label_counts import counts_sent
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
@@ -66,7 +67,11 @@ def evaluation(
     images, labels = read_evaluated(data, clients, role, device, dataset_info)
     counts = read_counts(histogram)
     tables = _read_participants(participants)
-    traffic = {round: _traffic(tables.get(round, [])) for round in rounds}
+    classes = int(dataset_info["classes"])
+    traffic = {
+        round: _traffic(tables.get(round, []), counts_sent(settings, round, classes))
+        for round in rounds
+    }
     if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
         scores = _one_by_one(evaluated, models, labels, counts, tables)
     else:
@@ -139,8 +144,15 @@ def _read_participants(paths: list[Path]) -> dict[int, list[Row]]:
     return {round: sorted(group, key=itemgetter("group", "slot")) for round, group in rows.items()}
 
 
-def _traffic(rows: list[Row]) -> dict[str, int]:
-    """Return the number of participants, and the most bytes that one of them moves."""
-    ways = ("bytes_up", "bytes_down")
-    most = {way: max((row[way] for row in rows), default=0) for way in ways}
-    return {"participants": len(rows)} | most
+def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
+    """Return the number of participants, and the most bytes that one of them moves.
+
+    Who sends anything sends `counts` bytes more.
+    """
+    up = max((row["bytes_up"] for row in rows), default=0)
+    down = max((row["bytes_down"] for row in rows), default=0)
+    return {
+        "participants": len(rows),
+        "bytes_up": up + counts if up else 0,
+        "bytes_down": down,
+    }

@@ -12,6 +12,7 @@ from fedstage.plan.sharing import (
     caches_labels,
     exchanges_features,
     exchanges_logits,
+    generates,
     is_distilled,
     keeps_state,
     logits_owner,
@@ -20,7 +21,13 @@ from fedstage.plan.sharing import (
     takes_head,
 )
 from fedstage.plan.staleness import base_round
-from fedstage.plan.students import learnt_from, rounds_of_models, selected_labels
+from fedstage.plan.students import (
+    generator_file,
+    last_generator,
+    learnt_from,
+    rounds_of_models,
+    selected_labels,
+)
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import Seconds, call
@@ -80,6 +87,8 @@ def segment(
         for group in groups:
             if is_distilled(settings, round, group):
                 seconds |= _distil(settings, round, group)
+                for path in last_generator(settings, first, round - 1, group):
+                    Path(path).unlink()
         if exchanges_features(settings):
             seconds |= _train_on_features(settings, round, 0)
         for group in groups:
@@ -126,8 +135,10 @@ def _train(settings: Line, round: int, group: int) -> Seconds:
 
 def _distil(settings: Line, round: int, group: int) -> Seconds:
     files = edges.distillation(settings, round, group)
-    output = artefacts.global_model(settings, round, group)
-    return call("distillation", files | {"output": output}, round=round, group=group)
+    outputs: edges.Files = {"output": artefacts.global_model(settings, round, group)}
+    if generates(settings):
+        outputs["new_generator"] = generator_file(settings, round, group)
+    return call("distillation", files | outputs, round=round, group=group)
 
 
 def _train_on_features(settings: Line, round: int, group: int) -> Seconds:

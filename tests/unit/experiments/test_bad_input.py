@@ -23,6 +23,8 @@ from fedstage.storage.tensors import save_tensors
 
 METHODS_FILE = Path(__file__).parents[3] / "workflow/methods.yaml"
 REMOVED = object()
+#: Students of images that the server generates in the rounds.
+FED_FTG = {"generator": "fedftg", "public": "generated"}
 #: Words of the libraries underneath, which tell a person nothing.
 JARGON = ("discriminator", "instance of", "extract", "after validation", "<class", "Traceback")
 
@@ -1064,6 +1066,66 @@ BAD_CONFIGURATIONS = {
     ),
     "a weight of labels above 1": method(
         {"distillation": {"fedgems": {"epsilon": 1.5}}}, "distillation.epsilon = 1.5", "equal to 1"
+    ),
+    "public images beside a generator of rounds": method(
+        {"generator": "fedftg", "public": "cifar10"},
+        "public = cifar10: must be generated with generator = fedftg, whose images take the place",
+    ),
+    "generated images of nobody in rounds": method(
+        {"public": "generated"},
+        "generator = null: public = generated needs one",
+        "fedftg in rounds",
+    ),
+    "a generator of rounds of what is no image": method(
+        FED_FTG | {"data": "heart_disease", "clients": 4, "model": "mlp"},
+        "generator = 'fedftg': generates images",
+        "heart_disease are features",
+    ),
+    "a generator of rounds without steps": method(
+        FED_FTG | {"server": {"steps": None, "epochs": 2}},
+        "server.steps = null: generator = fedftg needs them",
+    ),
+    "a generator of rounds with averages for teachers": method(
+        FED_FTG | {"ensemble": "aggregated"}, "ensemble: must be clients"
+    ),
+    "a generator of rounds with weighted teachers": method(
+        FED_FTG | {"ensemble": {"clients": {"weights": "samples"}}},
+        "ensemble: must be clients with uniform weights",
+    ),
+    "another loss beside a generator of rounds": method(
+        FED_FTG | {"distillation": "l1"}, "distillation = 'l1': must be kl with generator = fedftg"
+    ),
+    "a part of the generated images": method(
+        FED_FTG | {"server": {"samples_a_round": 10}},
+        "server.samples_a_round: not with generator = fedftg, whose student learns beside it",
+    ),
+    "averaged weights beside a generator of rounds": method(
+        FED_FTG | {"server": {"swa": {"every": 2}}}, "server.swa: not with generator = fedftg"
+    ),
+    "compiled steps beside a generator of rounds": method(
+        FED_FTG | {"numerics": {"compile": True}}, "numerics.compile = true: not with generator"
+    ),
+    "statistics of images that are not there yet": method(
+        FED_FTG
+        | {
+            "model": {"cnn_small": {"norm": "batch"}},
+            "aggregation": {"batch_norm": "re_estimate"},
+        },
+        "public = generated: not with aggregation.batch_norm = re_estimate",
+    ),
+    "a generator where clients need the images": method(
+        FED_FTG
+        | {"local": "digest", "client_groups": "drawn", "server_model": True, "global_models": 2},
+        "generator = fedftg: not with local = digest, whose clients need images",
+    ),
+    "a generator of one shot in rounds": method(
+        {"generator": "dense", "public": "generated"}, "generator = 'dense'", "'fedftg'"
+    ),
+    "a generator of rounds in one shot": one_shot(
+        {"generator": "fedftg", "distillation": "kl"}, "generator = 'fedftg'", "'cvae'"
+    ),
+    "a generator that never learns": method(
+        FED_FTG | {"generator": {"fedftg": {"steps": 0}}}, "generator.steps = 0", "to 1"
     ),
     "a cache of labels for no round": method(
         {"local": {"digest": {"cache": {"duration": 0}}}}, "local.cache.duration = 0", "to 1"

@@ -7,7 +7,7 @@ import pytest
 
 from fedstage.experiments.resolution import resolve
 from fedstage.plan.identity import line_id
-from fedstage.plan.sharing import students
+from fedstage.plan.sharing import normalised, students, undistilled
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.storage.yaml_files import load_yaml
@@ -141,6 +141,18 @@ def test_in_fedgems_the_servers_model_is_a_student_and_clients_hear_it():
     assert (line.local.teacher, line.distillation.epsilon) == ("server", 0.75)
     assert (line.public.name, students(line)) == ("core", (0,))
     assert client_groups(line) == range(1, 3)
+
+
+@pytest.mark.parametrize("local", ["fedprox", "scaffold", "moon", "fednova"])
+def test_fedftg_goes_with_any_local_trainer_and_its_code_has_another_generator(local):
+    needed = {"local": local} | ({"model.head": {"width": 8}} if local == "moon" else {})
+    published, released = (run(f"fedftg{name}", **needed).line for name in ("", "_as_released"))
+    assert (published.generator.name, published.public.name) == ("fedftg", "generated")
+    assert students(published) == (0,)
+    same = released.model_copy(update={"generator": published.generator})
+    assert same == published
+    plain = normalised(run("fedavg", **needed).line)
+    assert undistilled(released) == undistilled(published) == plain
 
 
 def test_dsfl_has_a_student_on_the_server_and_fedmd_none():

@@ -4,6 +4,7 @@ from fedstage.plan import artefacts, edges, segment_files, segment_rules, segmen
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import is_distilled, owner, undistilled
+from fedstage.plan.students import generator_file
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
@@ -27,6 +28,7 @@ SHARED = {"local": {"scaffold": {"control": "shared"}}, "global_models": 3}
 SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
 RANDOM = {"random": {"probabilities": [0.4, 0.3, 0.3]}}
 FEDDF = {"ensemble": "clients", "global": "basic"}
+IMAGES = {"generator": "fedftg", "public": "generated"}
 GEMS = {
     "local": {"digest": {"teacher": "server"}}, "ensemble": "clients", "global": "designated",
     "distillation": "fedgems", "public": "core", "core": {},
@@ -79,6 +81,14 @@ LINES = {
     "asked_fedsdd": {
         "global_models": 3, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
         "global": {"designated": {"warm_up": 1}},
+    },
+    "fedftg": {"ensemble": "clients", "global": "basic"} | IMAGES,
+    "fedftg_of_three": IMAGES | {
+        "global_models": 3, "ensemble": "clients", "global": {"basic": {"warm_up": 2}},
+    },
+    "fedftg_withdrawn": IMAGES | {
+        "ensemble": "clients", "global": "basic", "staleness": {"cyclic": {"delays": [0, 1]}},
+        "withdraw_stale": True,
     },
     "factors": {
         "model": "resnet8", "global_models": 2, "ensemble": AGGREGATED, "server": FACTORS,
@@ -514,6 +524,7 @@ def test_a_segment_of_stale_participants_names_all_that_its_stages_read(name, le
             known.update(artefacts.round_state(line, round, group) for group in own)
             taught = [group for group in part.groups if is_distilled(line, round, group)]
             steps += [edges.distillation(line, round, group) for group in taught]
+            known.update(generator_file(line, round, group) for group in taught)
             known.update(
                 path
                 for path in segment_files.segment_outputs(part, everything(part))

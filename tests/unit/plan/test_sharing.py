@@ -351,6 +351,11 @@ REACH = {
     "distillation": ("l1", {"line"}),
     "server": ({**SERVER, "temperature": 2.0}, {"line"}),
     "public": ("cifar10", {"line"}),
+    "generator": (
+        {"fedftg": {"diversity": 2.0}},
+        {"line"},
+        {"generator": "fedftg", "public": "generated"},
+    ),
     "on_divergence": ("drop", TRAINED),
     "numerics": ({"threads": 2}, {*TRAINED, *LOCAL}),
     "seed": (1, {"partition", "participation", "initial", *TRAINED, *LOCAL}),
@@ -706,6 +711,15 @@ ADVERSARIAL = {
     "temperature": 2.0,
     "augmentation": "flip",
 }
+FED_FTG = {
+    "latent": 3,
+    "width": 4,
+    "steps": 2,
+    "student_steps": 2,
+    "learning_rate": 0.5,
+    "classification": 0.5,
+    "diversity": 0.5,
+}
 OTHER = {
     "ImageSet": IMAGES,
     "Digits": {"test": 300, "held_out": 300, "server_validation": 5} | IMAGES,
@@ -751,6 +765,8 @@ OTHER = {
     "Dense": ADVERSARIAL | {"batch_norm": 0.0, "norms": "sum", "only_disagreeing": False},
     "CoBoosting": ADVERSARIAL
     | {"hardness": 2.0, "step": 0.0, "weight_step": 0.0, "weight_decay": 0.5},
+    "FedFtg": FED_FTG,
+    "FedFtgAsReleased": FED_FTG,
     "Core": {"samples": "all", "classes": "some"},
     "Iid": {},
     "Dirichlet": {"alpha": 0.6, "min_samples": 2, "max_draws": 10, "mask": False},
@@ -1295,6 +1311,7 @@ PINNED_DEFAULTS = {
     "Line.global_trainer": None,
     "Line.server": None,
     "Line.public": {"name": "held_out"},
+    "Line.generator": None,
     "Line.on_divergence": "stop",
     "Line.numerics": NUMERICS,
     "Weighted.unheld": "mean",
@@ -1360,6 +1377,13 @@ PINNED_DEFAULTS = {
     "CoBoosting.weight_step": 0.01,
     "CoBoosting.weight_decay": 0.99,
     "OfClients.samples": 7500,
+    "FedFtg.latent": 100,
+    "FedFtg.width": 64,
+    "FedFtg.steps": 1,
+    "FedFtg.student_steps": 5,
+    "FedFtg.learning_rate": 0.01,
+    "FedFtg.classification": 1.0,
+    "FedFtg.diversity": 1.0,
     "Cvae.latent": 25,
     "Cvae.width": 32,
     "Cvae.beta": 1.0,

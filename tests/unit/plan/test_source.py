@@ -476,6 +476,19 @@ def test_a_generator_reaches_its_own_images_only(changed, file, old, expected):
     assert changed(f"algorithm/one_shot/generators/{file}.py", old, f"{old}1") == expected
 
 
+def test_a_generator_of_rounds_reaches_the_lines_that_have_it_only():
+    settings = DISTILLED | {"ensemble": "clients", "public": "generated"}
+    own = {"data_free", "generators.fedftg", "generators"}
+    for name in ("fedftg", "fedftg_as_released"):
+        line = a_line(**settings | {"generator": name})
+        below = [one.partition("global_trainers.")[2] for one in
+                 reachable("segment", *reach(line, "segment"))]  # fmt: skip
+        assert own <= set(below)
+        assert ("generators.fedftg_as_released" in below) == (name == "fedftg_as_released")
+    taught = reachable("segment", *reach(LINES["taught_by_clients"], "segment"))
+    assert not [one for one in taught if "global_trainers.generators" in one or "data_free" in one]
+
+
 def test_quantisation_reaches_what_is_quantised_only():
     line = alone(LINES["fedavg"])
     quantised = line.model_copy(update={"quantisation": Int8(name="int8")})
@@ -666,7 +679,7 @@ def test_every_choice_of_the_settings_is_a_module(kind):
 
 def test_every_kind_of_choice_has_several():
     rooms = [kind.room for kind in choices()]
-    assert len(set(rooms)) == 15
+    assert len(set(rooms)) == 16
     assert all(rooms.count(room) >= 2 for room in rooms)
 
 

@@ -54,6 +54,10 @@ ASKING = {
     "previous": {
         "ensemble": "clients", "global": {"basic": {"starts_from": "previous", "warm_up": 2}},
     },
+    "generated images": {
+        "ensemble": "clients", "global": {"basic": {"warm_up": 1}}, "public": "generated",
+        "generator": {"fedftg": {"width": 2, "student_steps": 1}},
+    },
     "factors": {
         "model": "resnet8", "ensemble": {"aggregated": {"checkpoints": 3}}, "global": "basic",
         "server": BASE["server"] | {"factor_transfer": {"epochs": 1}},

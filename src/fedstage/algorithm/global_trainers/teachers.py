@@ -18,12 +18,16 @@ from fedstage.storage.tensors import load_tensors
 
 @dataclass(frozen=True)
 class Teacher:
-    """A member of an ensemble: a frozen model that speaks with its running statistics."""
+    """A member of an ensemble: a frozen model that speaks with its running statistics.
+
+    `client` is whose it is, None of an average.
+    """
 
     round: int
     group: int
     samples: int
     model: nn.Module
+    client: int | None = None
 
 
 def read_teachers(
@@ -48,5 +52,6 @@ def read_teachers(
         model = new_model(model_of(line, metadata["group"]), dict(info), device, line.numerics)
         fill_model(model, weights, path)
         place = metadata["round"], metadata["group"]
-        teachers.append(Teacher(*place, metadata["samples"], model.eval().requires_grad_(False)))
+        model.eval().requires_grad_(False)
+        teachers.append(Teacher(*place, metadata["samples"], model, metadata.get("client")))
     return teachers

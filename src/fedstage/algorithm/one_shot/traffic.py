@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from fedstage.algorithm.exchange.label_counts import COUNT
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Round, Trained, alone
 from fedstage.settings.one_shot import OneShotLine
 
-COUNT = 4  # bytes of a count, int32, or of an accuracy, float32
 RANGE = 8  # bytes of the least and the greatest value of an activation: float32
 
 #: A row a phase, and a row a round of an aggregator's training.

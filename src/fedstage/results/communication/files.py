@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.data_files import data_file
 from fedstage.plan.generator_files import traffic_tables, travelling_models
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.one_shot_sharing import members, quantised_line
+from fedstage.plan.sharing import generates
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
@@ -103,4 +105,6 @@ def read_files(line: AnyLine, length: RunLength) -> list[str]:
     """Return all these files of a line, each once."""
     tables = traffic_files(line, length.rounds)
     files = [*tables, *client_models(line, length), *held_files(line, length)]
+    if isinstance(line, Line) and generates(line):
+        files.append(data_file(line.data, "info"))  # whose classes clients count
     return list(dict.fromkeys(files))

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from fedstage.algorithm.exchange.label_counts import counts_sent
 from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan.data_files import data_file
 from fedstage.plan.one_shot_sharing import members
+from fedstage.plan.sharing import generates
 from fedstage.results.communication.files import client_models, held_files, holds_one, traffic_files
 from fedstage.results.runs_file import Part
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, verified_spans
 
@@ -50,11 +54,13 @@ def phases_of(parts: Sequence[Part]) -> list[Phase]:
 def bytes_by_round(part: Part) -> dict[int, Moved]:
     """Return the bytes that are moved in each round of a federated line, none if nobody comes."""
     line = part.line
+    assert isinstance(line, Line), "no other line has rounds of this kind"
     moved = {round: [0, 0] for round in range(1, part.length.rounds + 1)}
+    counted = load_json(data_file(line.data, "info"))["classes"] if generates(line) else 0
     for path in traffic_files(line, part.length.rounds):
         columns = load_table(path, ["round", "bytes_up", "bytes_down"]).to_pydict()
         for round, up, down in zip(*columns.values(), strict=True):
-            moved[round][0] += up
+            moved[round][0] += up + (counts_sent(line, round, counted) if up else 0)
             moved[round][1] += down
     return {
         round: Moved(up / line.clients, down / line.clients, up + down)

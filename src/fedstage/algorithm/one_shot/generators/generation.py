@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fedstage.algorithm.one_shot.generators import Images
 from fedstage.algorithm.one_shot.generators.world import Made, Method, World, combined
 from fedstage.errors import FedstageError
-from fedstage.models.image_generator import ImageGenerator, new_image_generator
+from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.optimisation import Optimiser
@@ -83,12 +83,6 @@ def _descent(
         move(sizes[step])
 
     return descend
-
-
-def standardised(pixels: Tensor, info: Mapping[str, Any]) -> Tensor:
-    """Return pixels in [0, 1] as models take them, each channel standardised."""
-    mean, std = (pixels.new_tensor(info[key]).view(1, -1, 1, 1) for key in ("mean", "std"))
-    return (pixels - mean) / std
 
 
 def _seen(method: Method, world: World, weights: Tensor, pixels: Tensor, labels: Tensor) -> Made:

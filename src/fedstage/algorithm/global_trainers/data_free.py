@@ -1,0 +1,281 @@
+"""A student learns from clients' models on images of a generator that learns beside it.
+
+No public data are needed. With n_k^y, the samples of class y of client k among those that teach,
+
+    y ~ sum_k n_k^y                    alpha_k^y = n_k^y / sum_j n_j^y
+    generator   G(z, y) descends the loss of its module, z ~ N(0, I), the student fixed
+    student     min mean_x sum_k alpha_k^y D( f_k(x) -> f(x; w) ),  x = G(z, y) fixed
+
+in turn for each batch. A generator speaks to students with its running statistics.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from fedstage.algorithm.global_trainers.generators import Distance, Made, generator_module
+from fedstage.algorithm.global_trainers.teachers import Teacher
+from fedstage.errors import FedstageError
+from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
+from fedstage.models.loading import fill_model
+from fedstage.randomness import Key, torch_generator
+from fedstage.settings.generators import RoundGenerator
+from fedstage.settings.lines import Line
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.optimisation import Optimiser
+from fedstage.settings.server import Server
+from fedstage.storage.tensors import load_tensors
+from fedstage.training.divergence import each_divergence
+from fedstage.training.optimisers import optimiser_step, step_sizes
+from fedstage.training.passes import forward
+from fedstage.training.schedules import factor
+
+#: Takes a step that lowers a loss, whose number counts from 0.
+Descend = Callable[[Tensor, int], None]
+#: Of a step, with the settings by which it was taken: ``generator`` or ``server``.
+Loss = tuple[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """Who teaches whom, and how it is computed.
+
+    Attributes
+    ----------
+    student : nn.Module
+        Trained in place.
+    teachers : sequence of nn.Module
+        Frozen models of clients.
+    counts : Tensor
+        n_k^y, [m, classes].
+    info : mapping
+        Of the clients' data: shape, classes, mean and std.
+    """
+
+    student: nn.Module
+    teachers: Sequence[nn.Module]
+    counts: Tensor
+    info: Mapping[str, Any]
+    numerics: Numerics
+
+    def said(self, pixels: Tensor, clients: Sequence[int]) -> Tensor:
+        """Return the logits [m, b, classes] of clients' models on images as models take them."""
+        return torch.stack([forward(self.teachers[k], pixels, self.numerics) for k in clients])
+
+
+def learn_without_data(
+    line: Line,
+    student: nn.Module,
+    teachers: Sequence[Teacher],
+    counts: Mapping[int, Mapping[int, int]],
+    info: Mapping[str, Any],
+    before: Path | None,
+    round: int,
+    group: int,
+) -> tuple[ImageGenerator, dict[str, float]]:
+    """Train a student of a round in place; return the generator, and metadata of the training.
+
+    Parameters
+    ----------
+    counts : mapping
+        From all clients to their samples of each class.
+    before : Path, optional
+        The generator of an earlier round, with which this one goes on.
+    """
+    assert line.generator is not None, "the caller has seen it"
+    assert line.server is not None, "checked by Line: a global trainer has server settings"
+    held = counts_of(teachers, counts, int(info["classes"]))
+    room = Classroom(student, [one.model for one in teachers], held, info, line.numerics)
+    net = new_generator(line.generator, info, line.seed, group)
+    if before is not None:
+        fill_model(net, load_tensors(before)[0], before)
+    net.to(next(student.parameters()).device)
+    key = (line.seed, "distillation", round, group)
+    name = f"distillation, round {round}, group {group}"
+    loss = fine_tune(room, net, line.generator, line.server, key, name)
+    return net, {"loss": loss}
+
+
+def new_generator(
+    settings: RoundGenerator, info: Mapping[str, Any], seed: int, group: int = 0
+) -> ImageGenerator:
+    """Return a generator of images of given classes, with drawn weights; its input is (z, y)."""
+    inputs = settings.latent + int(info["classes"])
+    drawn = torch_generator(seed, "generator", group)
+    return new_image_generator(tuple(info["shape"]), inputs, settings.width, drawn)
+
+
+def counts_of(
+    teachers: Sequence[Teacher], counts: Mapping[int, Mapping[int, int]], classes: int
+) -> Tensor:
+    """Return n_k^y, int64 [m, classes], of the clients that teach."""
+    rows = []
+    for one in teachers:
+        assert one.client is not None, "checked by Line: clients teach"
+        rows.append([counts[one.client].get(label, 0) for label in range(classes)])
+    return torch.tensor(rows)
+
+
+def shares_of(counts: Tensor) -> Tensor:
+    """Return alpha [m, classes], float32, of counts [m, classes]; 0 for a class that nobody has."""
+    return (counts.double() / counts.sum(0).clamp(min=1)).float()
+
+
+def fine_tune(
+    room: Classroom,
+    net: ImageGenerator,
+    settings: RoundGenerator,
+    server: Server,
+    key: tuple[Key, ...],
+    name: str,
+) -> float:
+    """Train the student and the generator in place; return the student's mean loss.
+
+    `name` is the student in messages.
+
+    Raises
+    ------
+    FedstageError
+        If the student or the generator diverges.
+    """
+    assert server.steps is not None, "checked by Line"
+    distance = each_distance(server)
+    rates = [server.learning_rate * factor(server.schedule, step, server.steps)
+             for step in range(server.steps)]  # fmt: skip
+    learn = _descent(list(room.student.parameters()), server, rates)
+    improve = _generator_steps(room, net, settings, server, distance)
+    losses: list[Loss] = []
+    for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, key)):
+        shares = shares_of(room.counts).to(labels.device)[:, labels]
+        losses += [("generator", loss) for loss in improve(batch, latent, labels, shares)]
+        with torch.no_grad():
+            pixels = _images(room, net.eval(), latent, labels)
+            members = room.said(pixels, range(len(room.teachers)))
+        room.student.train()
+        first = batch * settings.student_steps
+        for step in range(first, min(first + settings.student_steps, server.steps)):
+            own = forward(room.student, pixels, room.numerics)
+            loss = student_loss(own, members, shares, distance)
+            learn(loss, step)
+            losses.append(("server", loss.detach()))
+    _check_finite(
+        losses, name, {"generator": settings.learning_rate, "server": server.learning_rate}
+    )
+    return float(torch.stack([loss for who, loss in losses if who == "server"]).mean())
+
+
+def student_loss(own: Tensor, members: Tensor, shares: Tensor, distance: Distance) -> Tensor:
+    """Return mean_x sum_k alpha_k^y D of logits [b, C] and [m, b, C], and of shares [m, b]."""
+    far = torch.stack([distance(own, said) for said in members])
+    return (shares * far).sum(0).mean()
+
+
+def each_distance(server: Server) -> Distance:
+    """Return tau^2 KL( sigma_tau(teacher), sigma_tau(student) ) of each sample."""
+    tau = server.temperature
+    scale = tau**2 if server.tau_squared else 1.0
+
+    def distance(student: Tensor, teacher: Tensor) -> Tensor:
+        own = student / tau if server.softened == "both" else student
+        return scale * each_divergence(teacher * (server.sharpening / tau), own)
+
+    return distance
+
+
+def drawn_batches(
+    room: Classroom, settings: RoundGenerator, server: Server, key: tuple[Key, ...]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield z [b, latent] and labels [b], for each of `student_steps` steps of the student."""
+    assert server.steps is not None, "checked by Line"
+    device = next(room.student.parameters()).device
+    of_labels, of_latent = torch_generator(*key, "labels"), torch_generator(*key, "latent")
+    held = room.counts.sum(0).double()
+    for _ in range(-(-server.steps // settings.student_steps)):
+        labels = torch.multinomial(held, server.batch_size, replacement=True, generator=of_labels)
+        latent = torch.randn(server.batch_size, settings.latent, generator=of_latent)
+        yield latent.to(device), labels.to(device)
+
+
+def _images(room: Classroom, net: ImageGenerator, latent: Tensor, labels: Tensor) -> Tensor:
+    """Return G(z, y) as models take images, [b, C, H, W]."""
+    classes = one_hot(labels, int(room.info["classes"])).to(latent.dtype)
+    return standardised(net(torch.cat([latent, classes], dim=1)), room.info)
+
+
+def _generator_steps(
+    room: Classroom,
+    net: ImageGenerator,
+    settings: RoundGenerator,
+    server: Server,
+    distance: Distance,
+) -> Callable[[int, Tensor, Tensor, Tensor], list[Tensor]]:
+    """Return what the generator does with a batch of a number; it returns the losses."""
+    assert server.steps is not None, "checked by Line"
+    how = generator_module(settings)
+    turns = how.turns(settings, len(room.teachers))
+    adam = Optimiser(
+        optimiser="adam", learning_rate=settings.learning_rate, batch_size=server.batch_size
+    )
+    number = len(turns) * -(-server.steps // settings.student_steps)
+    descend = _descent(list(net.parameters()), adam, [settings.learning_rate] * number)
+
+    def improve(batch: int, latent: Tensor, labels: Tensor, shares: Tensor) -> list[Tensor]:
+        room.student.eval()
+        net.train()
+        losses = []
+        for step, clients in enumerate(turns, batch * len(turns)):
+            loss = generator_loss(room, net, settings, distance, clients, latent, labels, shares)
+            descend(loss, step)
+            losses.append(loss.detach())
+        return losses
+
+    return improve
+
+
+def generator_loss(
+    room: Classroom,
+    net: ImageGenerator,
+    settings: RoundGenerator,
+    distance: Distance,
+    clients: Sequence[int],
+    latent: Tensor,
+    labels: Tensor,
+    shares: Tensor,
+) -> Tensor:
+    """Return the loss of a generator for the clients whose turn it is."""
+    pixels = _images(room, net, latent, labels)
+    own = forward(room.student, pixels, room.numerics)
+    members = room.said(pixels, clients)
+    made = Made(latent, pixels, labels, own, members, shares[list(clients)], len(room.teachers))
+    return generator_module(settings).loss(settings, made, distance)
+
+
+def _descent(parameters: list[nn.Parameter], how: Optimiser, rates: Sequence[float]) -> Descend:
+    """Return steps with fresh state of an optimiser; other models keep their gradients."""
+    move, sizes = optimiser_step(parameters, how), step_sizes(how, rates, parameters[0])
+
+    def descend(loss: Tensor, step: int) -> None:
+        for one, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            one.grad = gradient
+        if how.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, how.clip_norm)
+        move(sizes[step])
+        for one in parameters:
+            one.grad = None
+
+    return descend
+
+
+def _check_finite(losses: Sequence[Loss], name: str, rates: Mapping[str, float]) -> None:
+    """Refuse losses that are not finite, by the first: what learns later is lost with it."""
+    finite = torch.stack([loss for _, loss in losses]).isfinite().tolist()
+    if all(finite):
+        return
+    who, _ = losses[finite.index(False)]
+    what = "the generator's loss" if who == "generator" else "the loss"
+    raise FedstageError(f"{name}: {what} is not finite; lower {who}.learning_rate = {rates[who]}")

@@ -1,0 +1,60 @@
+"""Generators that the server trains in the rounds, beside the student that learns from them.
+
+A generator is a module of the two functions below, found by the name of its settings.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from torch import Tensor
+
+from fedstage.settings.base import implementation
+from fedstage.settings.generators import RoundGenerator
+
+#: The distance [b] of a student's logits from a teacher's, both [b, classes].
+Distance = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A generated batch, and what models make of it.
+
+    Attributes
+    ----------
+    latent, pixels : Tensor
+        z [b, latent] and the images [b, C, H, W], as models take them.
+    labels : Tensor
+        int64 [b].
+    student : Tensor
+        Logits [b, classes].
+    members : Tensor
+        Logits [m, b, classes] of the clients whose turn it is.
+    shares : Tensor
+        What these weigh, [m, b].
+    clients : int
+        The number of all clients that teach.
+    """
+
+    latent: Tensor
+    pixels: Tensor
+    labels: Tensor
+    student: Tensor
+    members: Tensor
+    shares: Tensor
+    clients: int
+
+
+class GeneratorModule(Protocol):
+    """The functions of a generator's module."""
+
+    def turns(self, settings: Any, clients: int) -> Sequence[Sequence[int]]:
+        """Return, for each step of the generator on a batch, the clients whose models it sees."""
+
+    def loss(self, settings: Any, made: Made, distance: Distance) -> Tensor:
+        """Return what a step of the generator minimises."""
+
+
+def generator_module(settings: RoundGenerator) -> GeneratorModule:
+    """Return the module of a generator."""
+    return cast(GeneratorModule, implementation(settings))

@@ -1,0 +1,29 @@
+"""When label counts travel."""
+
+import pytest
+
+from fedstage.algorithm.exchange.label_counts import counts_sent
+from fedstage.settings.lines import Line
+
+BASE = {
+    "data": "digits",
+    "clients": 4,
+    "participants": 2,
+    "partition": "iid",
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1},
+    "seed": 0,
+}
+TAUGHT = {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}}
+IMAGES = {"generator": "fedftg", "public": "generated"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, [0, 0, 0, 0]), (TAUGHT, [0, 0, 0, 0]), (TAUGHT | IMAGES, [0, 0, 40, 40])],
+    ids=["no student", "public images", "generated images"],
+)
+def test_counts_travel_in_rounds_with_a_student_of_generated_images(changes, expected):
+    line = Line.model_validate(BASE | changes)
+    assert [counts_sent(line, round, 10) for round in range(1, 5)] == expected

@@ -1,0 +1,237 @@
+"""FedFTG: what a client weighs, the losses of generator and student, and what stays as it is."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedstage.algorithm.global_trainers.data_free import (
+    Classroom,
+    drawn_batches,
+    each_distance,
+    fine_tune,
+    generator_loss,
+    new_generator,
+    shares_of,
+    student_loss,
+)
+from fedstage.algorithm.global_trainers.distillation import distillation_loss
+from fedstage.algorithm.global_trainers.generators import Made, generator_module
+from fedstage.algorithm.global_trainers.generators.fedftg import likeness
+from fedstage.errors import FedstageError
+from fedstage.settings.generators import FedFtg, FedFtgAsReleased
+from fedstage.settings.numerics import Numerics
+from fedstage.settings.server import Server
+
+INFO = {"shape": [1, 8, 8], "classes": 4, "mean": [0.3], "std": [0.2]}
+SMALL = {"latent": 3, "width": 2, "student_steps": 2, "learning_rate": 0.01}
+PUBLISHED = FedFtg(name="fedftg", **SMALL)
+RELEASED = FedFtgAsReleased(name="fedftg_as_released", **SMALL)
+BOTH = pytest.mark.parametrize("settings", [PUBLISHED, RELEASED], ids=lambda one: one.name)
+SERVER = Server(steps=5, batch_size=6, learning_rate=0.05, momentum=0.9, temperature=2.0)
+#: Nobody has class 2, and one client alone has class 3.
+COUNTS = torch.tensor([[4, 1, 0, 0], [1, 3, 0, 5], [5, 0, 0, 0]])
+KEY = (5, "a")
+
+
+def network(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(108, 4))
+
+
+def classroom(double=False):
+    models = [network(seed).eval().requires_grad_(False) for seed in range(3)]
+    room = Classroom(network(9), models, COUNTS, INFO, Numerics(device="cpu"))
+    for model in (room.student, *models) if double else ():
+        model.double()
+    return room
+
+
+def generator(settings):
+    return new_generator(settings, INFO, 7)
+
+
+def test_the_shares_of_a_class_that_is_held_are_1_and_of_another_0():
+    shares = shares_of(COUNTS)
+    assert shares.sum(0).tolist() == pytest.approx([1, 1, 0, 1])
+    assert shares[:, 0].tolist() == pytest.approx([0.4, 0.1, 0.5])
+    assert shares[:, 3].tolist() == [0, 1, 0]
+
+
+def test_classes_are_drawn_in_proportion_and_those_of_nobody_never():
+    server = SERVER.model_copy(update={"batch_size": 2000})
+    drawn = torch.cat([y for _, y in drawn_batches(classroom(), PUBLISHED, server, KEY)])
+    counts = torch.bincount(drawn, minlength=4)
+    assert len(drawn) == 3 * 2000  # of 5 steps, 2 a batch
+    assert counts[2] == 0
+    assert (counts / counts.sum()).tolist() == pytest.approx([10 / 19, 4 / 19, 0, 5 / 19], abs=0.03)
+
+
+@BOTH
+def test_student_and_generator_learn_and_clients_models_stay(settings):
+    room, net = classroom(), generator(settings)
+    before = torch.get_rng_state()
+    loss = fine_tune(room, net, settings, SERVER, KEY, "student")
+    assert torch.equal(before, torch.get_rng_state())
+    assert loss > 0
+    for seed, teacher in enumerate(room.teachers):
+        assert_equal(teacher, network(seed))
+    for learnt, fresh in ((room.student, network(9)), (net, generator(settings))):
+        pairs = zip(learnt.parameters(), fresh.parameters(), strict=True)
+        assert all(not torch.equal(one, other) for one, other in pairs)
+    again = classroom()
+    fine_tune(again, generator(settings), settings, SERVER, KEY, "student")
+    assert_equal(again.student, room.student)
+
+
+def assert_equal(one, other):
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+
+
+@BOTH
+def test_a_student_that_does_not_move_is_the_average(settings):
+    still = SERVER.model_copy(update={"learning_rate": 1e-30})
+    room = classroom()
+    fine_tune(room, generator(settings), settings, still, KEY, "student")
+    assert_equal(room.student, network(9))
+
+
+@pytest.mark.parametrize(
+    ("settings", "turns"),
+    [(PUBLISHED, [[0, 1, 2]] * 2), (RELEASED, [[0], [1], [2]] * 2)],
+    ids=["published", "released"],
+)
+def test_a_step_is_of_all_clients_or_as_released_of_one(settings, turns):
+    twice = settings.model_copy(update={"steps": 2})
+    assert [list(one) for one in generator_module(twice).turns(twice, 3)] == turns
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def made(members=3):
+    torch.manual_seed(3)
+
+    def drawn(*shape):
+        return torch.randn(*shape, dtype=torch.float64).requires_grad_()
+
+    labels = torch.tensor([0, 3, 1, 0, 1])
+    shares = shares_of(COUNTS).double()[:members, labels]
+    pixels, student, said = drawn(5, 1, 3, 3), drawn(5, 4), drawn(members, 5, 4)
+    return Made(torch.randn(5, 3).double(), pixels, labels, student, said, shares, 3)
+
+
+@BOTH
+def test_derivatives_of_the_generators_loss_are_differences(settings):
+    example = made(3 if settings is PUBLISHED else 1)
+    module, distance = generator_module(settings), each_distance(SERVER)
+    sharper = settings.model_copy(update={"diversity": 2.0, "classification": 0.7})
+
+    def of(pixels, student, said):
+        parts = vars(example) | {"pixels": pixels, "student": student, "members": said}
+        return module.loss(sharper, Made(**parts), distance)
+
+    at = (example.pixels, example.student, example.members)
+    if settings is RELEASED:  # whose difference takes the client's logits as fixed
+        fixed = settings.model_copy(update={"classification": 1.0})
+        (gradient,) = torch.autograd.grad(module.loss(fixed, example, distance), at[2])
+        right = cross_entropy(at[2][0], example.labels) * example.shares.mean()
+        torch.testing.assert_close(gradient, torch.autograd.grad(right, at[2])[0])
+        assert torch.autograd.gradcheck(lambda *two: of(*two, at[2].detach()), at[:2])
+    else:
+        assert torch.autograd.gradcheck(of, at)
+
+
+def test_a_generators_step_is_along_the_differences_of_its_loss():
+    room, net = classroom(double=True), generator(PUBLISHED).double().train()
+    latent, labels = torch.randn(6, 3).double(), torch.tensor([0, 1, 3, 0, 1, 0])
+    shares = shares_of(COUNTS).double()[:, labels]
+
+    def loss():
+        distance = each_distance(SERVER)
+        return generator_loss(room, net, PUBLISHED, distance, range(3), latent, labels, shares)
+
+    compare_with_differences(loss, list(net.parameters()))
+
+
+def test_a_students_step_is_along_the_differences_of_its_loss():
+    room, labels = classroom(double=True), torch.tensor([0, 1, 3, 0, 1])
+    pixels, shares = torch.randn(5, 1, 8, 8).double(), shares_of(COUNTS).double()[:, labels]
+    members = room.said(pixels, range(3))
+    compare_with_differences(
+        lambda: student_loss(room.student(pixels), members, shares, each_distance(SERVER)),
+        list(room.student.parameters()),
+    )
+
+
+def compare_with_differences(loss, parameters):
+    """Of the first number of each parameter."""
+    gradients = torch.autograd.grad(loss(), parameters)
+    for one, gradient in zip(parameters, gradients, strict=True):
+        values = []
+        for step in (1e-6, -1e-6):
+            with torch.no_grad():
+                one.view(-1)[0] += step
+                values.append(float(loss()))
+                one.view(-1)[0] -= step
+        difference = (values[0] - values[1]) / 2e-6
+        assert float(gradient.view(-1)[0]) == pytest.approx(difference, rel=1e-4, abs=1e-8)
+
+
+def test_each_sample_has_the_divergence_that_other_students_have_on_average():
+    torch.manual_seed(0)
+    student, teacher = torch.randn(2, 5, 4)
+    for changes in ({}, {"softened": "teacher"}, {"tau_squared": False, "sharpening": 3.0}):
+        server = SERVER.model_copy(update=changes)
+        expected = distillation_loss(server)(student, teacher)
+        torch.testing.assert_close(each_distance(server)(student, teacher).mean(), expected)
+
+
+def test_as_released_the_cross_entropy_forgets_whose_sample_it_is():
+    example, plain = made(1), {"diversity": 0.0}
+    alone = Made(**vars(example) | {"student": example.members[0]})  # no distance
+    (said,), (share,) = example.members, example.shares
+    each = cross_entropy(said, example.labels, reduction="none")
+    losses = {}
+    for settings in (PUBLISHED, RELEASED):
+        chosen = settings.model_copy(update=plain)
+        module = generator_module(chosen)
+        losses[settings.name] = module.loss(chosen, alone, each_distance(SERVER))
+    torch.testing.assert_close(losses["fedftg"], (share * each).mean())
+    torch.testing.assert_close(losses["fedftg_as_released"], share.mean() * each.mean())
+
+
+def test_images_are_less_alike_the_further_they_are_where_noise_is():
+    latent, pixels = torch.randn(4, 3), torch.rand(4, 1, 2, 2)
+    assert likeness(pixels[:1].expand(4, -1, -1, -1), latent) == 1
+    values = [float(likeness(pixels * scale, latent)) for scale in (0.5, 1, 2)]
+    assert all(one > other for one, other in pairwise(values))
+    a, b = pixels.flatten(1), latent
+    pairs = [(i, j) for i in range(4) for j in range(4)]
+    apart = [(a[i] - a[j]).abs().mean() * (b[i] - b[j]).square().mean() for i, j in pairs]
+    torch.testing.assert_close(likeness(pixels, latent), (-torch.stack(apart).mean()).exp())
+
+
+@pytest.mark.parametrize(
+    ("settings", "server", "line"),
+    [
+        (
+            PUBLISHED,
+            SERVER.model_copy(update={"learning_rate": 1e38}),
+            "student: the loss is not finite; lower server.learning_rate = 1e+38",
+        ),
+        (
+            PUBLISHED.model_copy(update={"diversity": float("nan")}),
+            SERVER,
+            "student: the generator's loss is not finite; lower generator.learning_rate = 0.01",
+        ),
+    ],
+    ids=["student", "generator"],
+)
+def test_divergence_is_one_line_that_says_whose(settings, server, line):
+    with pytest.raises(FedstageError) as caught:
+        fine_tune(classroom(), generator(settings), settings, server, KEY, "student")
+    assert str(caught.value) == line

@@ -16,7 +16,7 @@ from fedstage.settings.suggestions import keys
 _KINDS = {key: "federated" for key in keys(Line) if key not in keys(OneShotLine)} | {
     key: "one_shot" for key in keys(OneShotLine) if key not in keys(Line)
 }
-#: The settings of one shot that only a student needs.
+#: The settings that only a student needs.
 _OF_STUDENTS = ("generator", "student")
 
 
@@ -43,7 +43,7 @@ def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> 
     for name, experiment in experiments.items():
         runs_at = cache(partial(_runs, sources, name, experiment))
         for scale, method, settings in _written(sources.read(name)):
-            suspects = [key for key in settings if key in _KINDS]
+            suspects = [key for key in settings if key in _KINDS or key in _OF_STUDENTS]
             runs = runs_at(scale) if suspects else []
             own = [run for run in runs if method is None or method in run.methods]
             for key in suspects if own else ():
@@ -68,12 +68,19 @@ def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
     """Return what no run is, or has, that would read a setting."""
     # Those that are trained apart are lines of both kinds.
     kinds = {run.kind for run in runs}
-    if kinds <= {"federated", "one_shot"} and _KINDS[key] not in kinds:
-        return f"is {_KINDS[key]}"
-    taught = (run.settings.get("distillation") for run in runs if run.kind != "federated")
-    if key in _OF_STUDENTS and all(how is None for how in taught):
+    kind = _KINDS.get(key)
+    if kind and kinds <= {"federated", "one_shot"} and kind not in kinds:
+        return f"is {kind}"
+    if key in _OF_STUDENTS and not any(_teaches(run, key) for run in runs):
         return "has a distillation"
     return None
+
+
+def _teaches(run: _Settings, key: str) -> bool:
+    """Whether runs have a student that reads its settings; those of rounds check theirs."""
+    if run.kind == "federated":
+        return key in keys(Line)
+    return run.settings.get("distillation") is not None
 
 
 def _runs(

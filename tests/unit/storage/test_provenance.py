@@ -191,8 +191,9 @@ def test_options_that_rules_give_their_outputs_to_are_outputs():
             name.replace("-", "_") for name, value in values.items() if value.startswith("{output")
         }
         found[stage] = found.get(stage, set()) | given
-    # The option of the round state is added to the command of aggregation in another string.
+    # Options of what few lines have are added to commands in other strings.
     found["aggregation"].add("new_state")
+    found["distillation"].add("new_generator")
     assert {stage: set(names) for stage, names in OUTPUTS.items()} == {
         stage: names for stage, names in found.items() if names
     }

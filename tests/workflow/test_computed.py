@@ -85,7 +85,8 @@ def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, meth
 
 def test_costs_stand_beside_what_is_reached(copy):
     with_results(copy, ["communication", "costs"])
-    assert copy.make().jobs.keys() == {"all", "communication", "costs"}
+    # Communication looks at validation samples, too.
+    assert copy.make().jobs.keys() == {"all", "evaluation", "communication", "costs"}
     found = {row["method"]: row for row in rows(copy, "results/costs/tiny/default.csv")}
     sent = rows(copy, "results/communication/tiny/default.csv")
     for name, row in found.items():

@@ -20,6 +20,7 @@ _SHOWN = 12  # lines of each part
 _RECORDS = 30  # of a stage, which its seconds are the mean of
 _WIDTH = 30  # characters of the bar
 _CLEAR = "\x1b[H\x1b[2J"
+_SILENT = "snakemake's log has no jobs, as of a run that had none, or --quiet all"
 
 
 def watch(folder: Path, every: float, once: bool) -> str:
@@ -59,6 +60,8 @@ def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
 def describe(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
     """Return the text: progress, what runs, what is left; `seconds` are those of a rule's job."""
     total = sum(progress.planned.values())
+    if progress.ended and not total:
+        return f"ended: {_SILENT}"
     bar = "#" * (_WIDTH * progress.done // max(1, total))
     head = f"[{bar:.<{_WIDTH}}] {progress.done} of {total} jobs, {_state(progress, now, seconds)}"
     running = [

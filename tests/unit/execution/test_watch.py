@@ -86,6 +86,13 @@ def test_seconds_are_those_of_this_run_or_of_records(tmp_path):
     assert head.endswith("2 of 7 jobs, about 13 s left")
 
 
+def test_a_log_without_jobs_says_why():
+    found = progress("")
+    assert "planning" in describe(found, NOW, {})
+    found.ended = True
+    assert describe(found, NOW, {}).startswith("ended: snakemake's log has no jobs, as of a run")
+
+
 def test_jobs_of_no_known_length_are_counted(tmp_path):
     seconds = seconds_of(progress(), tmp_path, {})
     assert seconds["aggregation"] is None

@@ -102,6 +102,12 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
         yield path, load_record(path, _FOUND)
 
 
+def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
+    """Return the records of `records_of` of all identities, each after those made before it."""
+    records = [record for one in dict.fromkeys(identities) for _, record in records_of(root, one)]
+    return sorted(records, key=lambda record: str(record["made"]))
+
+
 def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
     """Read the record of a job; FedstageError if it is damaged, or lacks one of `keys`."""
     job = load_json(path)

@@ -1,5 +1,6 @@
 """Accuracy against bytes of many methods: a point each, named at the edge of its axes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from fedstage.results.figures.looks import Look, looks_of
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.tables.labels import head_of, human_bytes, join_labels, show_value
-from fedstage.settings.scores import Axis, Metric
+from fedstage.settings.scores import Metric
 
 #: Where a method is: bytes of the mean client, and its score over seeds.
 Point = tuple[float, Spread]
@@ -52,14 +53,11 @@ def draw_costs(
 
 def describe_costs(runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str]) -> str:
     """Return what the caption says of the points of `draw_costs`."""
-    counts: dict[tuple[Axis, ...], int] = {}
-    for run in runs:
-        place = tuple(run.settings[axis] for axis in (*rows, *columns))
-        counts[place] = counts.get(place, 0) + 1
-    silent = " Before the scale: methods that send nothing." if _silent(runs) else ""
-    return f"Each point is a method at the end of training.{silent} " + explain_seeds(
-        list(counts.values()), bands=False
-    )
+    places = Counter(tuple(run.settings[axis] for axis in (*rows, *columns)) for run in runs)
+    seeds = explain_seeds(list(places.values()), bands=False)
+    silent = any(run.bytes == 0 for run in runs)
+    text = " Before the scale: methods that send nothing." if silent else ""
+    return f"Each point is a method at the end of training.{text} {seeds}"
 
 
 def points_of(
@@ -131,10 +129,6 @@ def _name(
             annotation_clip=False,
         )
     axes.set_ylim(low, high)
-
-
-def _silent(runs: Sequence[RunCost]) -> bool:
-    return any(run.bytes == 0 for run in runs)
 
 
 def _limits(moved: Sequence[float]) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from fedstage.results.round_times.seconds import read_times
 from fedstage.results.runs_file import Part
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.storage.records import LINES, by_path, records_of
+from fedstage.storage.records import LINES, by_path, records_in_order
 
 #: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
 _CLIENTS = ("local_model", "quantised_model", "client_generator")
@@ -87,6 +87,8 @@ def _behind(root: Path, files: Sequence[str]) -> list[dict[str, Any]]:
 
 def _latest(root: Path, identity: str) -> dict[str, dict[str, Any]]:
     """Return the last record of each file of a line."""
-    records = [record for _, record in records_of(root, identity)]
-    records.sort(key=lambda record: str(record["made"]))
-    return {file: record for record in records for file in by_path(record["outputs"])}
+    return {
+        file: record
+        for record in records_in_order(root, identity)
+        for file in by_path(record["outputs"])
+    }

@@ -18,7 +18,7 @@ from fedstage.plan.jobs import Job, jobs_of
 from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.lines import Line
 from fedstage.storage.provenance import PARTS
-from fedstage.storage.records import by_path, records_of
+from fedstage.storage.records import by_path, records_in_order
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,9 @@ def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
     FedstageError
         If a job has no record.
     """
-    ids = dict.fromkeys(line_id(one) for one in (undistilled(line), normalised(line)))
-    records = [record for name in ids for _, record in records_of(root, name)]
-    records.sort(key=lambda record: str(record["made"]))
     latest = {
         file: Timed(seconds, _machine(line, record))
-        for record in records
+        for record in records_in_order(root, line_id(undistilled(line)), line_id(normalised(line)))
         for file, seconds in _seconds_of(record).items()
     }
     made = (job for job in jobs_of(line, rounds) if job.file in latest or not _unread(job, rounds))

@@ -30,13 +30,11 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
 from fedstage.settings.server import Server
 from fedstage.storage.tensors import load_tensors
+from fedstage.training.descent import descent
 from fedstage.training.divergence import each_divergence
-from fedstage.training.optimisers import optimiser_step, step_sizes
 from fedstage.training.passes import forward
 from fedstage.training.schedules import factor
 
-#: Takes a step that lowers a loss, whose number counts from 0.
-Descend = Callable[[Tensor, int], None]
 #: Of a step, with the settings by which it was taken: ``generator`` or ``server``.
 Loss = tuple[str, Tensor]
 
@@ -147,7 +145,7 @@ def fine_tune(
     distance = each_distance(server)
     rates = [server.learning_rate * factor(server.schedule, step, server.steps)
              for step in range(server.steps)]  # fmt: skip
-    learn = _descent(list(room.student.parameters()), server, rates)
+    learn = descent(list(room.student.parameters()), server, rates)
     improve = _generator_steps(room, net, settings, server, distance)
     losses: list[Loss] = []
     for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, key)):
@@ -222,7 +220,7 @@ def _generator_steps(
         optimiser="adam", learning_rate=settings.learning_rate, batch_size=server.batch_size
     )
     number = len(turns) * -(-server.steps // settings.student_steps)
-    descend = _descent(list(net.parameters()), adam, [settings.learning_rate] * number)
+    descend = descent(list(net.parameters()), adam, [settings.learning_rate] * number)
 
     def improve(batch: int, latent: Tensor, labels: Tensor, shares: Tensor) -> list[Tensor]:
         room.student.eval()
@@ -253,22 +251,6 @@ def generator_loss(
     members = room.said(pixels, clients)
     made = Made(latent, pixels, labels, own, members, shares[list(clients)], len(room.teachers))
     return generator_module(settings).loss(settings, made, distance)
-
-
-def _descent(parameters: list[nn.Parameter], how: Optimiser, rates: Sequence[float]) -> Descend:
-    """Return steps with fresh state of an optimiser; other models keep their gradients."""
-    move, sizes = optimiser_step(parameters, how), step_sizes(how, rates, parameters[0])
-
-    def descend(loss: Tensor, step: int) -> None:
-        for one, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            one.grad = gradient
-        if how.clip_norm is not None:
-            nn.utils.clip_grad_norm_(parameters, how.clip_norm)
-        move(sizes[step])
-        for one in parameters:
-            one.grad = None
-
-    return descend
 
 
 def _check_finite(losses: Sequence[Loss], name: str, rates: Mapping[str, float]) -> None:

@@ -14,8 +14,8 @@ from fedstage.models.image_generator import ImageGenerator, new_image_generator,
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.optimisation import Optimiser
+from fedstage.training.descent import Descend, descent
 from fedstage.training.images import augment, draw
-from fedstage.training.optimisers import optimiser_step, step_sizes
 from fedstage.training.passes import forward
 
 
@@ -31,7 +31,7 @@ def generate(
     """
     device = weights.device
     net, latent, labels = _begin(settings, world.info, key, device)
-    descend = _descent(settings, list(net.parameters()), latent)
+    descend = _steps(settings, list(net.parameters()), latent)
     random = torch_generator(*key, "augmentation")
     world.student.eval()
     lowest, best = torch.inf, None
@@ -63,26 +63,16 @@ def _begin(
     return net.to(device).train(), nn.Parameter(latent.to(device)), labels.to(device)
 
 
-def _descent(
-    settings: Adversarial, own: list[nn.Parameter], latent: nn.Parameter
-) -> Callable[[Tensor, int], None]:
-    """Return steps of Adam on a loss, whose number counts from 0; the network's is clipped."""
+def _steps(settings: Adversarial, own: list[nn.Parameter], latent: nn.Parameter) -> Descend:
+    """Return steps of Adam; of the gradients those of the network are clipped."""
     adam = Optimiser(
-        optimiser="adam", learning_rate=settings.learning_rate, batch_size=settings.batch_size
+        optimiser="adam",
+        learning_rate=settings.learning_rate,
+        batch_size=settings.batch_size,
+        clip_norm=settings.clip_norm,
     )
-    parameters = [*own, latent]
-    move = optimiser_step(parameters, adam, settings.beta1)
     rates = [settings.learning_rate] * settings.steps
-    sizes = step_sizes(adam, rates, latent, settings.beta1)
-
-    def descend(loss: Tensor, step: int) -> None:
-        for one, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            one.grad = gradient
-        if settings.clip_norm is not None:
-            nn.utils.clip_grad_norm_(own, settings.clip_norm)
-        move(sizes[step])
-
-    return descend
+    return descent([*own, latent], adam, rates, beta1=settings.beta1, clipped=own)
 
 
 def _seen(method: Method, world: World, weights: Tensor, pixels: Tensor, labels: Tensor) -> Made:

@@ -1,0 +1,50 @@
+"""Steps that lower a loss of some parameters only, of whatever else the loss passes through."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from fedstage.settings.optimisation import Optimiser
+from fedstage.training.optimisers import BETA1, optimiser_step, step_sizes
+
+#: Takes a step that lowers a loss, whose number counts from 0.
+Descend = Callable[[Tensor, int], None]
+
+
+def descent(
+    parameters: Sequence[nn.Parameter],
+    how: Optimiser,
+    rates: Sequence[float],
+    *,
+    beta1: float = BETA1,
+    clipped: Sequence[nn.Parameter] | None = None,
+) -> Descend:
+    """Return steps with fresh state of an optimiser; other models keep their gradients.
+
+    Parameters
+    ----------
+    parameters
+        All that the steps move.
+    how
+        The optimiser, and the norm to which gradients are clipped.
+    rates
+        The learning rate of each step.
+    beta1
+        That of Adam.
+    clipped
+        Those whose gradients are clipped together, by default all.
+    """
+    move = optimiser_step(parameters, how, beta1)
+    sizes = step_sizes(how, rates, parameters[0], beta1)
+
+    def descend(loss: Tensor, step: int) -> None:
+        for one, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            one.grad = gradient
+        if how.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters if clipped is None else clipped, how.clip_norm)
+        move(sizes[step])
+        for one in parameters:
+            one.grad = None
+
+    return descend

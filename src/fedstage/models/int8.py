@@ -21,7 +21,6 @@ from torchao.quantization.pt2e import (
     MinMaxObserver,
     ObserverBase,
     PerChannelMinMaxObserver,
-    allow_exported_model_train_eval,
 )
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import (
@@ -106,8 +105,10 @@ def restore(model: nn.Module, settings: Int8, example: torch.Tensor, tensors: We
             _fix(prepared, layer.input_observer, *fixed)
     for name, value in values.items():
         _attribute(prepared, name).data.copy_(value)
-    converted: nn.Module = allow_exported_model_train_eval(convert_pt2e(prepared))
-    return converted
+    converted = convert_pt2e(prepared)
+    # The graph is one of inference, and `eval` has nothing to change. That of an exported module is
+    # refused, and torchao's would search it for dropout for seconds.
+    return GraphModule(converted, converted.graph)
 
 
 def ranges(tensors: Weights) -> int:

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -29,12 +30,16 @@ from .runs import MODES, Folder, Mode
 #: worker (or a stage's own process) that has written a file, before or after it takes its name.
 TARGETS = {
     True: ["snakemake", "group", "client", "worker", "pool", "rename"],
-    False: ["snakemake", "group", "stage", "shell", "rename"],
+    False: ["snakemake", "group", "stage", "rename"],
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 Victim = tuple[str, signal.Signals]
 #: Seconds after which a process is taken for hung.
 LIMIT = float(os.environ.get("FEDSTAGE_CHAOS_LIMIT", "240"))
+#: How snakemake says that a job has started.
+STARTED = re.compile(r"Job \d+: ")
+#: Seconds within which a process of a job is killed: without warm workers it first starts Python.
+SOON = {True: 0.5, False: 3.0}
 #: Of jobs that fail, such as those whose worker was killed: one run has many of them.
 ON = ("--keep-going", "--retries", "6")
 
@@ -137,13 +142,13 @@ def kill_in(
     with (folder.path / "snakemake.log").open("a") as log:
         for line in output:
             log.write(line)
-            if "jobid:" not in line or target == "rename":
+            if target == "rename" or not STARTED.match(line):
                 continue
             if whole and due == 0:
                 time.sleep(draw.random() * 1.5)
                 send(folder, running, target, number, draw, tally)
             elif not whole and draw.random() < 0.7:
-                time.sleep(draw.random() * 0.5)
+                time.sleep(draw.random() * SOON[folder.mode.warm])
                 send(folder, running, target, number, draw, tally)
             due -= 1
 

@@ -171,8 +171,6 @@ def kind(pid: int, command: str, pools: set[int]) -> str:
     """Return what a process of a run is."""
     if pid in pools:
         return "worker" if parent(pid) in pools else "pool"
-    if command.startswith("/bin/bash"):
-        return "shell"
     for name, text in {"client": "client.py", "stage": "fedstage.execution.cli"}.items():
         if text in command:
             return name

@@ -1,4 +1,8 @@
-"""Tables as Parquet whose bytes have SHA-256s, verified at every read."""
+"""Tables as Parquet whose bytes have SHA-256s, verified at every read.
+
+Arrow's threads are not used: a process that ends before they do is aborted now and then, after its
+work (apache/arrow issues 34314 and 50482), and a job has no more threads than it asked for.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,8 +71,9 @@ def load_table(
         if missing:
             raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
         # Not read_table: it imports pyarrow.dataset and thereby pandas, which takes a second.
-        file = pq.ParquetFile(pa.BufferReader(raw), metadata=metadata)
-        return file.read_row_groups(groups, columns=list(columns) if columns else None)
+        file = pq.ParquetFile(pa.BufferReader(raw), metadata=metadata, pre_buffer=False)
+        chosen = list(columns) if columns else None
+        return file.read_row_groups(groups, columns=chosen, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from None
 
@@ -84,8 +89,8 @@ def load_foreign_table(path: str | Path, columns: Sequence[str] | None = None) -
     if not Path(path).is_file():
         raise FedstageError(f"{path}: no such file")
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            table = file.read(columns=list(columns) if columns else None)
+        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+            table = file.read(columns=list(columns) if columns else None, use_threads=False)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: truncated or altered, not Parquet ({detail})") from None
@@ -97,7 +102,12 @@ def load_foreign_table(path: str | Path, columns: Sequence[str] | None = None) -
 
 def load_frame(path: str | Path) -> "DataFrame":
     """Read a Parquet file as a pandas data frame, verified as by `load_table`."""
-    frame: DataFrame = load_table(path).to_pandas()
+    return frame_of(load_table(path))
+
+
+def frame_of(table: pa.Table) -> "DataFrame":
+    """Return a table as a pandas data frame."""
+    frame: DataFrame = table.to_pandas(use_threads=False)
     return frame
 
 

@@ -1,5 +1,9 @@
 """Tables with a digest for each row group."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -71,3 +75,28 @@ def test_pandas_reads_it(path):
     import pandas as pd
 
     assert pd.read_parquet(path).to_dict("list") == ROWS
+
+
+THREADS = """
+import sys
+from pathlib import Path
+import pyarrow as pa, pyarrow.parquet, pandas
+from fedstage.storage import tables
+
+def count():
+    return len(list(Path("/proc/self/task").iterdir()))
+
+before = count()
+schema = pa.schema([("round", pa.int32()), ("name", pa.string())])
+tables.save_table(sys.argv[1], {"round": [1, 2], "name": ["a", "b"]}, schema)
+for read in (tables.load_table, tables.load_foreign_table, tables.load_frame):
+    read(sys.argv[1])
+print(count() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_tables_are_read_and_written_without_threads_that_outlive_it(tmp_path):
+    command = [sys.executable, "-c", THREADS, str(tmp_path / "results/a/rounds.parquet")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "0\n", ended.stderr

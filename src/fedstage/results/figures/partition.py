@@ -27,7 +27,7 @@ from fedstage.results.figures.style import (
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.labels import join_labels
 from fedstage.settings.scores import Axis
-from fedstage.storage.tables import load_table
+from fedstage.storage.tables import frame_of, load_table
 
 MOST_PARTITIONS = 6
 _MOST_BESIDE = 30  # clients; with more, partitions stand below each other
@@ -71,7 +71,7 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
 
     The columns are `client`, `label` and `samples`; a file without rows raises FedstageError.
     """
-    table: pd.DataFrame = load_table(path, ["client", "label", "samples"]).to_pandas()
+    table: pd.DataFrame = frame_of(load_table(path, ["client", "label", "samples"]))
     if table.empty:
         raise FedstageError(f"{path}: has no rows, at least one client with a sample is required")
     return table.groupby(["client", "label"])["samples"].sum().reset_index()

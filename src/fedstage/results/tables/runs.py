@@ -12,7 +12,7 @@ from fedstage.results.cells import show_point
 from fedstage.results.metrics import METRICS_SCHEMA, arrow_type
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
 from fedstage.settings.scores import SECONDS, Axis, Metric
-from fedstage.storage.tables import load_table
+from fedstage.storage.tables import frame_of, load_table
 
 #: Columns of the frame beside settings and measurements: the run's position in the runs file (runs
 #: may share a metrics file), and its files.
@@ -102,7 +102,7 @@ def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataF
         If the file is missing, damaged or without rows, has a round twice, or a value of `metric`
         that is not a number.
     """
-    frame: pd.DataFrame = load_table(path, METRICS_SCHEMA.names).to_pandas()
+    frame: pd.DataFrame = frame_of(load_table(path, METRICS_SCHEMA.names))
     if frame.empty:
         raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
     for round, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):

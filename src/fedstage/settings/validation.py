@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +18,9 @@ _PLAIN = {
     "float_type": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE),
     "bool_type": re.compile(r"true|false", re.IGNORECASE),
 }
+
+#: The last part of the place of a fault, where a value may be of several types.
+_A_TYPE = re.compile(r"constrained-\w+|literal\[.*\]")
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -43,7 +48,7 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
         raise FedstageError(
             "\n".join(
                 f"{_describe(fault, where)}{_suggestion(settings, fault)}"
-                for fault in error.errors()
+                for fault in _one_a_value(error.errors())
                 if not _follows(fault)
             )
         ) from None
@@ -78,6 +83,24 @@ def _describe(fault: Any, where: str) -> str:
         return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
     subject = f"{key} = {fault['input']!r}" if key else repr(fault["input"])
     return f"{where}: {subject}: {_allowed(fault)}"
+
+
+def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:
+    """Yield the faults; those of a value that is of none of several types are one."""
+    for (place, several), same in groupby(faults, _place):
+        first, *others = same
+        if not several:
+            yield from (first, *others)
+            continue
+        allowed = (fault["msg"].removeprefix("Input should be ") for fault in others)
+        yield {**first, "loc": place, "msg": ", or ".join([first["msg"], *allowed])}
+
+
+def _place(fault: Any) -> tuple[tuple[Any, ...], bool]:
+    """Return where a fault is, and whether its value may be of several types."""
+    *place, last = fault["loc"] or ("",)
+    several = isinstance(last, str) and _A_TYPE.fullmatch(last) is not None
+    return (tuple(place) if several else fault["loc"]), several
 
 
 def _suggestion(settings: Any, fault: Any) -> str:

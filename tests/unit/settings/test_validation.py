@@ -234,3 +234,15 @@ def test_settings_of_a_command_line_that_are_not_json(text):
 def test_faults_in_settings_of_a_command_line_are_told_like_all_others():
     with pytest.raises(FedstageError, match=r"^--client: steps = 0: must be greater than or equal"):
         validate_json(Client, '{"steps": 0, "batch_size": 8, "learning_rate": 1}', "--client")
+
+
+def test_a_value_of_none_of_several_types_has_one_line():
+    """Beside another fault with the same value, which has its own."""
+    raw = {"targets": ["a"], "execution": {"clients_per_job": 0, "workers_per_gpu": 0}}
+    assert sorted(lines_of(Config, raw)) == [
+        "here: execution.clients_per_job = 0: must be greater than or equal to 1, or 'all'",
+        "here: execution.workers_per_gpu = 0: must be greater than or equal to 1",
+    ]
+    raw["execution"] = {"clients_per_job": "many"}
+    (line,) = lines_of(Config, raw)
+    assert line == "here: execution.clients_per_job = 'many': must be a valid integer, or 'all'"

@@ -13,17 +13,22 @@ def drawn(*shape):
     return torch.randn(shape, generator=torch_generator(0, "descent", len(shape)))
 
 
+def parts():
+    """Return two parameters that move, and a model that must not."""
+    first, second, other = nn.Parameter(drawn(2, 3)), nn.Parameter(drawn(3)), nn.Linear(3, 3)
+    with torch.no_grad():
+        other.weight.copy_(torch.eye(3) * 2)
+        other.bias.zero_()
+    return first, second, other
+
+
 def loss_of(first, second, other):
-    """Of two parameters that move and a model that must not."""
     return (other(first) * second).square().sum() * 50
 
 
 def moved(rates=RATES, *, betas=(0.9, 0.999), clip=None, clipped=slice(None)):
     """The same steps by `torch.optim`."""
-    first, second, other = nn.Parameter(drawn(2, 3)), nn.Parameter(drawn(3)), nn.Linear(3, 3)
-    with torch.no_grad():
-        other.weight.copy_(torch.eye(3) * 2)
-        other.bias.zero_()
+    first, second, other = parts()
     optimiser = torch.optim.Adam([first, second], betas=betas)
     for rate in rates:
         optimiser.zero_grad()
@@ -36,10 +41,7 @@ def moved(rates=RATES, *, betas=(0.9, 0.999), clip=None, clipped=slice(None)):
 
 
 def descended(*, beta1=0.9, clip=None, clipped=slice(None)):
-    first, second, other = nn.Parameter(drawn(2, 3)), nn.Parameter(drawn(3)), nn.Linear(3, 3)
-    with torch.no_grad():
-        other.weight.copy_(torch.eye(3) * 2)
-        other.bias.zero_()
+    first, second, other = parts()
     adam = Optimiser(optimiser="adam", learning_rate=0.1, batch_size=2, clip_norm=clip)
     own = [first, second]
     steps = descent(own, adam, RATES, beta1=beta1, clipped=own[clipped])

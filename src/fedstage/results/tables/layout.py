@@ -111,8 +111,8 @@ def lay_out(
 ) -> Layout:
     """Return the cells of a table that `summarise` made as texts, and its legend.
 
-    Without column axes each measured value has a column, otherwise each combination of their values
-    has a column of the metric. `source` names the paper and table of the published numbers, `notes`
+    Without column axes each measured value that any row has is a column, otherwise each combination
+    of their values has a column of the metric. `source` names the paper and table of the published numbers, `notes`
     are further lines of the legend.
     """
     keys, cells = _pivot(table, rows, columns) if columns else _long(table, rows)
@@ -155,7 +155,7 @@ def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...
     ]
     if _ends_differ(table, rows):
         columns.append(Column("Round", list(table["rounds"].astype(str))))
-    return _keys(table, rows), columns
+    return _keys(table, rows), [column for column in columns if set(column.texts) != {NOTHING}]
 
 
 def _further_columns(table: pd.DataFrame, published: str, difference: str) -> list[Column]:

@@ -78,6 +78,14 @@ def test_every_measured_column_has_one_line_in_the_legend():
         assert sum(line.startswith(f"- **{name}**: ") for line in text.splitlines()) == 1
 
 
+def test_what_no_row_has_is_no_column():
+    """Where all clients have one model, their models have no deviation."""
+    lines = cells(render(table(client_std=[NAN, NAN]), ["method"], [], "t", "s"))
+    assert "Client std (points)" not in lines[0]
+    assert {len(line) for line in lines} == {6}
+    assert "Client std" not in render(table(client_std=[NAN, NAN]), ["method"], [], "t", "s")
+
+
 def test_rounds_are_a_column_only_where_they_differ():
     assert "Round" not in cells(render(table(), ["method"], [], "t", "s"))[0]
     lines = cells(render(table(rounds=[8, 1]), ["method"], [], "t", "s"))

@@ -1,6 +1,7 @@
 """Stage `simulation`: a schedule of the jobs of each method's rounds, and seconds a round."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,12 @@ from fedstage.results.simulation.figure import Panel, draw_gantt
 from fedstage.results.simulation.schedule import Schedule, schedule
 from fedstage.results.simulation.table import LEGEND, as_numbers, as_texts, describe
 from fedstage.results.tables.exact import write_csv, write_parquet
-from fedstage.results.tables.labels import join_for_people, join_labels, place_for_people
+from fedstage.results.tables.labels import (
+    join_for_people,
+    join_labels,
+    name_for_people,
+    place_for_people,
+)
 from fedstage.results.tables.plain import write_markdown
 
 Scheduled = Sequence[tuple[ExperimentRun, Schedule]]
@@ -108,7 +114,7 @@ def choose_panels(experiment: ExperimentRuns, scheduled: Scheduled) -> tuple[flo
     """Return the end of the figure's scale and its panels.
 
     The panels are the first seed's runs in the first columns of the table, until the slowest of
-    them has completed the first `shown_rounds` rounds.
+    them has completed the first `shown_rounds` rounds; runs of the same schedule share one.
     """
     settings, rounds = experiment.runs[0].settings, experiment.simulation.shown_rounds
     fixed = [*experiment.columns, SEED]
@@ -120,11 +126,28 @@ def choose_panels(experiment: ExperimentRuns, scheduled: Scheduled) -> tuple[flo
     until = max(
         span.end for _, made in shown for job, span in made.spans.items() if job.round <= rounds
     )
-    return until, [_panel(experiment, run, made, until) for run, made in shown]
+    panels: dict[str, Panel] = {}
+    names: dict[str, list[str]] = {}
+    for run, made in shown:
+        panel = _panel(experiment, run, made, until)
+        alike = _look(panel)
+        panels[alike] = panel
+        name = name_for_people(experiment.rows, run.settings, experiment)
+        names.setdefault(alike, []).append(name)
+    return until, [
+        replace(panel, label=f"{'; '.join(names[alike])}: {panel.label}")
+        for alike, panel in panels.items()
+    ]
+
+
+def _look(panel: Panel) -> str:
+    """Return a text that is the same for panels that look the same."""
+    bars = sorted(f"{job.round} {job.group} {job.stage} {at}" for job, at in panel.spans.items())
+    return repr((panel.label, bars, panel.away))
 
 
 def _panel(experiment: ExperimentRuns, run: ExperimentRun, made: Schedule, until: float) -> Panel:
-    name = join_for_people(experiment.rows, run.settings, experiment)
+    """Return what is drawn of a run's schedule, without its name."""
     spans = {
         job: span
         for job, span in made.spans.items()
@@ -135,4 +158,4 @@ def _panel(experiment: ExperimentRuns, run: ExperimentRun, made: Schedule, until
         client: list(away_before(windows(availability, run.line.seed, client), until))
         for client in range(run.line.clients)
     }
-    return Panel(f"{name}: {made.measures.round_seconds:.1f} s a round", spans, away)
+    return Panel(f"{made.measures.round_seconds:.1f} s a round", spans, away)

@@ -131,7 +131,7 @@ def test_the_figure_shows_the_methods_of_the_first_seed_and_column(runs):
     until, panels = choose_panels(experiment, scheduled)
     slowest = scheduled[0][1]
     assert [panel.label for panel in panels] == [
-        f"Method = {LABELS[run.settings['method']]}: {made.measures.round_seconds:.1f} s a round"
+        f"{LABELS[run.settings['method']]}: {made.measures.round_seconds:.1f} s a round"
         for run, made in scheduled
         if (run.settings["participants"], run.line.seed) == (4, 0)
     ]
@@ -142,6 +142,25 @@ def test_the_figure_shows_the_methods_of_the_first_seed_and_column(runs):
         assert max(span.start for span in panel.spans.values()) < until
         assert len(panel.away) == 10
         assert any(panel.away.values())
+
+
+def test_runs_of_the_same_schedule_share_a_panel(runs):
+    """FedSDD's runs as they are, and FedDF's under two names."""
+    experiment = read_runs_file(runs)
+    labels = experiment.labels | {"feddf_again": "FedDF again"}
+    feddf, fedsdd = (
+        next(run for run in experiment.runs if run.settings["method"] == method)
+        for method in ("feddf", "fedsdd")
+    )
+    again = feddf.model_copy(update={"settings": feddf.settings | {"method": "feddf_again"}})
+    changes = {"labels": labels, "runs": [feddf, fedsdd, again]}
+    three = experiment.model_copy(update=changes)
+    scheduled = [(run, schedule(run.line, 4, three.simulation)) for run in three.runs]
+    _, panels = choose_panels(three, scheduled)
+    assert [panel.label.split(":")[0] for panel in panels] == [
+        f"{LABELS['feddf']}; FedDF again",
+        LABELS["fedsdd"],
+    ]
 
 
 def test_the_figure_is_a_png(runs):

@@ -41,7 +41,7 @@ def draw_gantt(panels: Sequence[Panel], until: float, *, clients: int, servers: 
     """
     groups = 1 + max(job.group for panel in panels for job in panel.spans)
     colours = group_colours(groups)
-    handles = _handles(colours, is_away=any(panel.away.values() for panel in panels))
+    handles = _handles(colours, panels)
     lanes = clients + servers
     lane = min(_LANE, _HIGHEST / lanes / len(panels))
     labels = [panel.label for panel in panels]
@@ -120,10 +120,14 @@ def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
     axes.set_yticks(ticks, ["server", *(f"client {client}" for client in shown)])
 
 
-def _handles(colours: Sequence[Colour], is_away: bool) -> list[Line2D]:
-    named = {f"training, group {group}": colour for group, colour in enumerate(colours)}
-    named |= _SERVER_COLOURS
-    named |= {"client is away": _AWAY} if is_away else {}
+def _handles(colours: Sequence[Colour], panels: Sequence[Panel]) -> list[Line2D]:
+    """Return the legend of what the panels have; a single group needs no number."""
+    many = len(colours) > 1
+    named = {f"training{f', group {i}' if many else ''}": one for i, one in enumerate(colours)}
+    stages = {job.stage for panel in panels for job in panel.spans}
+    named |= {stage: colour for stage, colour in _SERVER_COLOURS.items() if stage in stages}
+    if any(away for panel in panels for away in panel.away.values()):
+        named["client is away"] = _AWAY
     return [
         Line2D([], [], color=colour, marker="s", markersize=5, linestyle="", label=name)
         for name, colour in named.items()

@@ -151,6 +151,14 @@ def join_for_people(
     return join_labels(labelled, labelled.values())
 
 
+def name_for_people(
+    axes: Iterable[str], settings: Mapping[str, Axis], experiment: ExperimentRuns
+) -> str:
+    """Write a run's place on some axes shortly: ``FedSDD, α = 0.1``, axes only of numbers."""
+    labelled = settings_for_people({axis: settings[axis] for axis in axes}, experiment)
+    return ", ".join(_name_value(axis, value) for axis, value in labelled.items())
+
+
 def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:
     """Write ``61.23 ± 0.45``; the deviation is left out where it is None or nan."""
     if isnan(mean):

@@ -112,8 +112,8 @@ def lay_out(
     """Return the cells of a table that `summarise` made as texts, and its legend.
 
     Without column axes each measured value that any row has is a column, otherwise each combination
-    of their values has a column of the metric. `source` names the paper and table of the published numbers, `notes`
-    are further lines of the legend.
+    of their values has a column of the metric. `source` names the paper and table of the published
+    numbers, `notes` are further lines of the legend.
     """
     keys, cells = _pivot(table, rows, columns) if columns else _long(table, rows)
     legend = _pivot_legend(table, rows, columns, source) if columns else _long_legend(cells, source)

@@ -75,6 +75,18 @@ def test_clients_that_are_away_are_shown_and_explained():
     assert figure.legends[0].get_texts()[-1].get_text() == "client is away"
 
 
+def test_the_legend_has_what_is_drawn_only():
+    spans = {
+        Job(1, 0, "local_training", "slot_0"): span(0, 0.0, 4.0),
+        Job(1, 0, "distillation", "y"): span(SERVER, 4.0, 6.0),
+    }
+    figure = draw(Panel("a", spans, {0: [], 1: []}))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "training",
+        "distillation",
+    ]
+
+
 def test_panels_stand_below_one_another_on_one_scale():
     figure = draw(panel("a"), panel("b"))
     assert [axes.get_title() for axes in figure.axes] == ["a", "b"]

@@ -1,0 +1,35 @@
+"""Tell which share of lines the tests have run, by file; a share below the least one fails.
+
+    uv run python .ci/covered.py MEASURED.json LEAST
+
+`MEASURED.json` is what slipcover writes with --json.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SHOWN = 20  # files with the most lines that no test has run
+
+
+def main() -> None:
+    """Print the files that lack most, and the share of all lines."""
+    measured, least = json.loads(Path(sys.argv[1]).read_text()), float(sys.argv[2])
+    lacking = sorted(measured["files"].items(), key=lambda item: len(item[1]["missing_lines"]))
+    for file, lines in lacking[: -SHOWN - 1 : -1]:
+        print(f"{len(lines['missing_lines']):6} {file}")
+    share = _percent(measured["summary"])
+    print(f"{share:.1f} % of all lines are covered")
+    if share < least:
+        sys.exit(f"{least:g} % are required")
+
+
+def _percent(summary: Mapping[str, Any]) -> float:
+    covered, missing = summary["covered_lines"], summary["missing_lines"]
+    return 100 * covered / (covered + missing)
+
+
+if __name__ == "__main__":
+    main()

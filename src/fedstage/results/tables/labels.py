@@ -131,9 +131,11 @@ def join_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 
 def name_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """Write the points of rows shortly, for figures: ``cifar10, α = 0.1``, axes only of numbers."""
-    return [
-        ", ".join(_name_value(axis, row[axis]) for axis in axes) for row in frame.to_dict("records")
-    ]
+    return [_name_place({axis: row[axis] for axis in axes}) for row in frame.to_dict("records")]
+
+
+def _name_place(values: Mapping[str, Any]) -> str:
+    return ", ".join(_name_value(axis, value) for axis, value in values.items())
 
 
 def _name_value(axis: str, value: Any) -> str:
@@ -155,8 +157,7 @@ def name_for_people(
     axes: Iterable[str], settings: Mapping[str, Axis], experiment: ExperimentRuns
 ) -> str:
     """Write a run's place on some axes shortly: ``FedSDD, α = 0.1``, axes only of numbers."""
-    labelled = settings_for_people({axis: settings[axis] for axis in axes}, experiment)
-    return ", ".join(_name_value(axis, value) for axis, value in labelled.items())
+    return _name_place(settings_for_people({axis: settings[axis] for axis in axes}, experiment))
 
 
 def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:

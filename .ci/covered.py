@@ -7,9 +7,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 SHOWN = 20  # files with the most lines that no test has run
 
@@ -20,15 +18,10 @@ def main() -> None:
     lacking = sorted(measured["files"].items(), key=lambda item: len(item[1]["missing_lines"]))
     for file, lines in lacking[: -SHOWN - 1 : -1]:
         print(f"{len(lines['missing_lines']):6} {file}")
-    share = _percent(measured["summary"])
+    share = measured["summary"]["percent_covered"]
     print(f"{share:.1f} % of all lines are covered")
     if share < least:
         sys.exit(f"{least:g} % are required")
-
-
-def _percent(summary: Mapping[str, Any]) -> float:
-    covered, missing = summary["covered_lines"], summary["missing_lines"]
-    return 100 * covered / (covered + missing)
 
 
 if __name__ == "__main__":

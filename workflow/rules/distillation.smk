@@ -27,6 +27,75 @@ rule logits:
         " --data {input.data} --info {input.info} --clients {input.clients} --output {output}"
 
 
+DISCRIMINATORS = "results/discriminators/{line}"
+
+
+rule public_generator:
+    input:
+        unpack(lambda w: discriminator_edges.public_generator(line_of(w))),
+    output:
+        generator=f"{DISCRIMINATORS}/generator.safetensors",
+        picture=f"{DISCRIMINATORS}/images.png",
+    log:
+        "results/logs/public_generator/{line}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("public_generator"),
+    message:
+        "the server trains a generator ({wildcards.line})"
+    shell:
+        "fedstage public_generator --log {log} --fingerprint {params.source}"
+        " --line {input.line} --public {input.public} --info {input.info}"
+        " --output {output.generator} --picture {output.picture}"
+
+
+rule client_discriminator:
+    input:
+        unpack(lambda w: discriminator_edges.client_discriminator(line_of(w))),
+    output:
+        f"{DISCRIMINATORS}/{{who}}.safetensors",
+    log:
+        "results/logs/client_discriminator/{line}/{who}.log",
+    wildcard_constraints:
+        who=r"client_\d+",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("client_discriminator"),
+        client=client_of,
+    message:
+        "{wildcards.who} trains a discriminator ({wildcards.line})"
+    shell:
+        "fedstage client_discriminator --log {log} --fingerprint {params.source}"
+        " --line {input.line} --client {params.client} --generator {input.generator}"
+        " --data {input.data} --clients {input.clients} --info {input.info} --output {output}"
+
+
+rule client_odds:
+    input:
+        unpack(lambda w: discriminator_edges.client_odds(line_of(w))),
+    output:
+        odds=f"{DISCRIMINATORS}/odds.safetensors",
+        rounds=f"{DISCRIMINATORS}/rounds.parquet",
+    log:
+        "results/logs/client_odds/{line}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("client_odds"),
+    message:
+        "odds that public images are each client's ({wildcards.line})"
+    shell:
+        "fedstage client_odds --log {log} --fingerprint {params.source}"
+        " --line {input.line} --generator {input.generator}"
+        " --discriminators {input.discriminators} --public {input.public} --info {input.info}"
+        " --output {output.odds} --rounds {output.rounds}"
+
+
 if BY_PARTICIPANT:
     GENERATING = is_generating_name()
 
@@ -54,7 +123,7 @@ if BY_PARTICIPANT:
             " --line {input.line} --round {wildcards.round} --group {wildcards.group}"
             " --start {input.start} --logits {input.logits} --members {input.members}"
             " --judged {input.judged} --updates {input.updates} --public {input.public}"
-            " --histogram {input.histogram} --generator {input.generator}"
+            " --odds {input.odds} --histogram {input.histogram} --generator {input.generator}"
             " --server-validation {input.server_validation} --info {input.info}"
             " --output {output.model} {params.generator}"
 

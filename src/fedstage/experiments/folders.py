@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedstage.plan import identity
+from fedstage.plan.discriminators import discriminating, weighs_by_odds
 from fedstage.plan.generator_sharing import clients_generate, generating, training_generators
 from fedstage.plan.one_shot_sharing import (
     aggregating,
@@ -55,6 +56,7 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     public = {line.public for line in readers if not isinstance(line.public, HeldOut | Generated)}
     pictured = {generating(line) for line in one_shot if generates(line)}
     pictured |= {training_generators(line) for line in one_shot if clients_generate(line)}
+    judged = {discriminating(line) for line in federated if weighs_by_odds(line)}
     initial = {
         Initial(line.data, model, line.seed)
         for line in federated
@@ -75,6 +77,7 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
             **{identity.aggregator_id(line): aggregating(line) for line in one_shot},
             **{identity.student_id(line): line for line in taught},
             **{identity.generator_id(line): line for line in pictured},
+            **{identity.discriminator_id(line): line for line in judged},
         },
         "precisions": {identity.precision_id(line): line for line in precise},
     }

@@ -17,7 +17,7 @@ from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
 from fedstage.settings.generators import RoundGenerator
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.lines import DiscriminatorLine, Line, LocalLine
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import GeneratorLine, OneShotLine
@@ -154,6 +154,13 @@ def generator_id(line: GeneratorLine) -> str:
     local = local_line(line)
     method = f"{_partition_name(local)}-{line.generator.name}{_without(line)}"
     return f"{_short(line.data)}-{method}-seed{line.seed}-{digest(canonical(line))}"
+
+
+@cache
+def discriminator_id(line: DiscriminatorLine) -> str:
+    """Name the folder of clients' discriminators and their odds."""
+    partition = f"{_short(line.data)}-{_partition_name(line)}"
+    return f"{partition}-odds-seed{line.seed}-{digest(canonical(line))}"
 
 
 def _one_shot_id(settings: OneShotLine, method: str) -> str:

@@ -25,6 +25,7 @@ from fedstage.settings.ensembles import (
     EnsembleTrainer,
     Evaluated,
     GlobalModel,
+    Odds,
     OneByOne,
     SplitModel,
 )
@@ -157,7 +158,7 @@ def _parse_pairs(name: str) -> EnsembleTrainer | None:
     """Return the ensemble of a name such as ``median.trim=0.1``; None if there is none."""
     kind, *pairs = re.split(r"\.(?=[a-z]\w*=)", name)
     chosen = next((one for one in alternatives(EnsembleTrainer) if kind in one.names()), None)
-    if chosen is None or chosen in (Clients, Aggregated, Bayesian):
+    if chosen is None or chosen in (Clients, Odds, Aggregated, Bayesian):
         return None
     parts = (pair.partition("=") for pair in pairs)
     settings = {key: yaml.safe_load(value) for key, _, value in parts}

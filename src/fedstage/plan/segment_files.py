@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import artefacts, data_files, discriminators
 from fedstage.plan.edges import Files, aggregation, as_lists, settings_files
 from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.participants import is_stale
@@ -62,6 +62,7 @@ def common_inputs(segment: Segment | LogitsSegment) -> Files:
         "data": data_files.data_file(line.data, "train"),
         "clients": data_files.clients_table(line),
         "public": public,
+        "odds": discriminators.odds_files(line),
         "histogram": data_files.label_histogram(line) if generates(line) else [],
         "validation": artefacts.server_validation(line) or artefacts.judging_images(line) or [],
     }

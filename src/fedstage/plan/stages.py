@@ -75,6 +75,16 @@ STAGES: dict[str, Stage] = {
     "selected_labels": _federated(
         "select what the server's model learns of each public sample", ("output",)
     ),
+    # discriminators, by whose odds votes are weighted
+    "public_generator": _federated(
+        "train the server's generator on public images", ("output", "picture")
+    ),
+    "client_discriminator": _federated(
+        "train a client to tell its images from the generator's", ("output",)
+    ),
+    "client_odds": _federated(
+        "compute the odds that public images are each client's", ("output", "rounds")
+    ),
     # several rounds
     "segment": _federated(
         "call the stages of several rounds of a group in one process",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Rate, Settings
+from fedstage.settings.odds import Discriminator, PublicGenerator
 
 
 class Ensemble(Choice):
@@ -27,6 +28,19 @@ class Clients(Ensemble):
     members: ClassVar[tuple[str, ...]] = ("clients",)
     name: Literal["clients"]
     weights: Literal["uniform", "samples", "confidence"] = "uniform"
+
+
+class Odds(Ensemble):
+    """All client models of the round, each weighing by the odds that an image is its client's.
+
+    FedGO: each client trains a `discriminator` against a `generator` of the server's, once, before
+    round 1. It teaches on public images only, of which the odds are known.
+    """
+
+    members: ClassVar[tuple[str, ...]] = ("clients",)
+    name: Literal["odds"]
+    generator: PublicGenerator = PublicGenerator()
+    discriminator: Discriminator = Discriminator()
 
 
 class Aggregated(Ensemble):
@@ -58,8 +72,8 @@ class Bayesian(Ensemble):
             yield f"variant = {self.variant!r}: only for distribution = gaussian"
 
 
-_Ensembles = Clients | Aggregated | Bayesian
-EnsembleTrainer = ByName[_Ensembles]
+_Scored = Clients | Aggregated | Bayesian
+EnsembleTrainer = ByName[_Scored | Odds]
 
 
 class Distilling(Settings):
@@ -118,4 +132,4 @@ class SplitModel(OneByOne):
     name: Literal["split_model"]
 
 
-Evaluated = ByName[GlobalModel | EachClient | SplitModel | _Ensembles]
+Evaluated = ByName[GlobalModel | EachClient | SplitModel | _Scored]

@@ -33,6 +33,7 @@ from fedstage.settings.teaching import (
     changed,
     check_drop_worst,
     check_generator,
+    check_odds,
     check_selection,
     check_teaching,
 )
@@ -105,6 +106,8 @@ class Line(Groups):
             )
         if self.aggregation.rule.name != "average":
             yield from check_rule(self)
+        if self.ensemble is not None and self.ensemble.name == "odds":
+            yield from check_odds(self)
         if self.staleness.name != "none":
             yield from self._check_staleness(f"staleness = {self.staleness.name!r}")
         if self.local.name == "scaffold":
@@ -288,3 +291,7 @@ class LocalLine(Settings):
     client: Client
     numerics: Numerics = Numerics()
     seed: Seed
+
+
+class DiscriminatorLine(Line):
+    """All that determines clients' discriminators and their odds; other settings say nothing."""

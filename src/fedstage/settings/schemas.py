@@ -116,7 +116,7 @@ def _short_forms(choice: Schema) -> Schema:
 
     The object needs no name, because settings alone are merged into an earlier choice.
     """
-    if "discriminator" not in choice:
+    if "oneOf" not in choice:  # `discriminator` may be a property
         return choice
     options: dict[str, str] = choice["discriminator"]["mapping"]
     rest = {key: value for key, value in choice.items() if key not in ("discriminator", "oneOf")}

@@ -133,6 +133,20 @@ def check_generator(generator: RoundGenerator, line: Any) -> Iterator[str]:
             yield f"numerics.{key} = true: not with {where}, whose steps have no code for it"
 
 
+def check_odds(line: Any) -> Iterator[str]:
+    """Yield what a `Line` has that does not go with weights by the odds of discriminators."""
+    where = "ensemble = odds"
+    if line.data.samples != "images":
+        yield (
+            f"{where}: discriminates images, and the samples of data = {line.data.name} are "
+            f"{line.data.samples}"
+        )
+    if line.local.exchanges == "logits":
+        yield f"{where}: not with local = {line.local.name}, whose clients learn from one another"
+    for key in changed(line.server, OF_ROUNDS) if line.server else ():
+        yield f"server.{key}: not with {where}, whose odds are of public images as they are"
+
+
 def check_drop_worst(line: Any, where: str) -> Iterator[str]:
     """Yield settings with which averaging the kept clients differs from the aggregation."""
     aggregation = line.aggregation

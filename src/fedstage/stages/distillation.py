@@ -36,6 +36,7 @@ def distillation(
     judged: list[Path] | None = None,
     updates: list[Path] | None = None,
     public: Path | None = None,
+    odds: Path | None = None,
     histogram: Path | None = None,
     generator: Path | None = None,
     server_validation: Path | None = None,
@@ -54,6 +55,8 @@ def distillation(
         The members' logits on the public images, or the labels that are kept of them; their models,
         where the student learns from their feature maps, or they compute logits of the images that
         it sees.
+    odds : Path, optional
+        Log odds [clients, n] on the public images, by which votes are weighted.
     judged, updates : list of Path, optional
         Where the worst clients are left out: the logits of all clients on the server's validation
         set, and the updates of the student's group, of which its start is averaged anew.
@@ -74,7 +77,7 @@ def distillation(
     # The server's own model starts from that of the round before.
     metadata = metadata | {"round": round, "group": group}
     kept = caches_labels(settings) or hears_server(settings)
-    said = read_members(logits) if logits and not kept else []
+    said = read_members(logits, odds) if logits and not kept else []
     if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"
         weights, said, dropped = _leave_out(

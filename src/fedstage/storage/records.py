@@ -21,7 +21,7 @@ from fedstage.storage.yaml_files import load_yaml
 #: Folders of lines. A rule that serves several of them keeps its logs in folders of the same names.
 LINES = (
     "training", "local_models", "aggregators", "distilled_models", "generators", "generated",
-    "synthesised",
+    "synthesised", "discriminators",
 )  # fmt: skip
 
 Keys = Mapping[str, type | tuple[type, ...]]

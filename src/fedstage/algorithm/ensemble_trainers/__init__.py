@@ -23,6 +23,8 @@ class Members:
     """Logits [members, n, classes] of one kind of members, of one round and group.
 
     `samples` are the training samples behind each; `kind` is one of `fedstage.plan.members`.
+    `log_odds` [members, n] are how likely the client of each is the source of an image, where that
+    weighs its votes.
     """
 
     round: int
@@ -30,10 +32,13 @@ class Members:
     logits: torch.Tensor
     samples: tuple[int, ...]
     kind: str = "aggregated"
+    log_odds: torch.Tensor | None = None
 
 
-def read_members(paths: Sequence[Path]) -> list[Members]:
+def read_members(paths: Sequence[Path], odds: Path | None = None) -> list[Members]:
     """Read logits of ensemble members; files without members (all diverged) are left out.
+
+    The members get the rows of their clients in `odds`, if these are given.
 
     Raises
     ------
@@ -41,11 +46,14 @@ def read_members(paths: Sequence[Path]) -> list[Members]:
         If no member is left.
     """
     members = []
+    by_client = None if odds is None else load_tensors(odds)[0]["log_odds"]
     for path in paths:
         tensors, metadata = load_tensors(path)
         if samples := tuple(metadata["samples"]):
             place = metadata["round"], metadata["group"]
-            members.append(Members(*place, tensors["logits"], samples, metadata["members"]))
+            said = None if by_client is None else by_client[metadata["clients"]]
+            read = Members(*place, tensors["logits"], samples, metadata["members"], said)
+            members.append(read)
     if not members:
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
     return members

@@ -6,7 +6,7 @@ No torch here: the Snakefile reads this.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, discriminators, one_shot_artefacts
 from fedstage.plan.data_files import data_file
 from fedstage.plan.generator_files import traffic_tables, travelling_models
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
@@ -32,6 +32,11 @@ def traffic_files(line: AnyLine, rounds: int) -> list[str]:
         return []
     places = product(range(1, rounds + 1), client_groups(line))
     return [artefacts.participants_table(line, round, group) for round, group in places]
+
+
+def tables_before_rounds(line: AnyLine) -> list[str]:
+    """Return the tables of what travels before the rounds of a federated line."""
+    return discriminators.traffic_tables(line) if isinstance(line, Line) else []
 
 
 def client_models(line: AnyLine, length: RunLength) -> list[str]:
@@ -103,7 +108,7 @@ def _of_rounds(
 
 def read_files(line: AnyLine, length: RunLength) -> list[str]:
     """Return all these files of a line, each once."""
-    tables = traffic_files(line, length.rounds)
+    tables = [*tables_before_rounds(line), *traffic_files(line, length.rounds)]
     files = [*tables, *client_models(line, length), *held_files(line, length)]
     if isinstance(line, Line) and generates(line):
         files.append(data_file(line.data, "info"))  # whose classes clients count

@@ -14,7 +14,13 @@ from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan.data_files import data_file
 from fedstage.plan.one_shot_sharing import members
 from fedstage.plan.sharing import generates
-from fedstage.results.communication.files import client_models, held_files, holds_one, traffic_files
+from fedstage.results.communication.files import (
+    client_models,
+    held_files,
+    holds_one,
+    tables_before_rounds,
+    traffic_files,
+)
 from fedstage.results.runs_file import Part
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
@@ -73,16 +79,16 @@ def _phases(number: int, part: Part) -> list[Phase]:
     if isinstance(line, LocalLine):
         return []
     if isinstance(line, OneShotLine):
-        return _one_shot(number, line)
+        return _of_tables(number, traffic_files(line, 1), len(members(line)))
     rounds = bytes_by_round(part).values()
-    return [Phase(number, FEDERATED, len(rounds), *_sum(rounds))]
+    before = _of_tables(number, tables_before_rounds(line), line.clients)
+    return [*before, Phase(number, FEDERATED, len(rounds), *_sum(rounds))]
 
 
-def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
-    """Return the phases of a one-shot line in which anything travels."""
-    clients = len(members(line))
+def _of_tables(number: int, tables: Iterable[str], clients: int) -> list[Phase]:
+    """Return the phases of some tables in which anything travels, for the mean of clients."""
     found: dict[str, list[int]] = {}
-    for row in chain.from_iterable(load_table(path).to_pylist() for path in traffic_files(line, 1)):
+    for row in chain.from_iterable(load_table(path).to_pylist() for path in tables):
         phase = found.setdefault(row["phase"], [0, 0, 0])
         phase[0] += row["round"] > 0
         phase[1] += row["bytes_up"] * row["participants"]
@@ -136,7 +142,8 @@ def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Mov
 
     A part without rounds has one, by whose end everything has travelled.
     """
-    moved = total(phase for phase in phases if phase.part < len(parts))
+    before = (one for one in phases if one.part < len(parts) or one.name != FEDERATED)
+    moved = total(before)
     last = parts[-1]
     if not isinstance(last.line, Line):
         return {last.length.rounds: total(phases)}

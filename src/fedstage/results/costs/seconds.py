@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.plan.discriminators import odds_files
 from fedstage.plan.sharing import exchanges_logits
 from fedstage.results.communication.files import held_files
 from fedstage.results.round_times.seconds import read_times
@@ -16,7 +17,7 @@ from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.records import LINES, by_path, records_in_order
 
 #: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
-_CLIENTS = ("local_model", "quantised_model", "client_generator")
+_CLIENTS = ("local_model", "quantised_model", "client_generator", "client_discriminator")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def _shares(root: Path, part: Part) -> Iterator[tuple[bool, float]]:
         theirs = ("local_training", *(["logits"] if exchanges_logits(line) else []))
         for job, timed in read_times(root, line, part.length.rounds).items():
             yield job.stage in theirs, timed.seconds
+        for record in _behind(root, odds_files(line)):
+            yield record["stage"] in _CLIENTS, float(record["compute_s"])
         return
     for record in _behind(root, held_files(line, part.length)):
         yield _by_clients(line, record), float(record["compute_s"])

@@ -1,0 +1,34 @@
+"""Votes weighted by the odds of clients' discriminators (FedGO, Jang et al., ICML 2025).
+
+    a_k(x) = n_k o_k(x) / sum_l n_l o_l(x),     o_k(x) = D_k(x) / (1 - D_k(x))
+
+Client k has trained D_k to tell its images from those of a generator that all clients have. The
+best D_k is p_k / (p_k + p_g), so that o_k is in proportion to the density p_k of its images,
+whatever the generator's p_g is, and a_k(x) is the share of client k in the mixture of all data at
+x. There n_k counts client k's training samples, and sums are over the round's participants.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from fedstage.algorithm.ensemble_trainers import Members
+from fedstage.errors import FedstageError
+from fedstage.settings.ensembles import Odds
+
+
+def shares(settings: Odds, members: Sequence[Members]) -> torch.Tensor:
+    """Return a_k(x) [members, n].
+
+    Raises
+    ------
+    FedstageError
+        If the members are without the odds of their clients.
+    """
+    said = []
+    for part in members:
+        if part.log_odds is None:
+            raise FedstageError("ensemble = odds: only teaches, on images of which odds are known")
+        samples = torch.tensor(part.samples, dtype=torch.float64, device=part.log_odds.device)
+        said.append(part.log_odds.double() + samples.log()[:, None])
+    return torch.cat(said).softmax(0)

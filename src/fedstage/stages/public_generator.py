@@ -1,0 +1,40 @@
+"""Stage `public_generator`: the server trains a generator on its public images."""
+
+from pathlib import Path
+
+import torch
+
+from fedstage.algorithm.ensemble_trainers.discriminator import draw, train_generator
+from fedstage.data.samples import read_public
+from fedstage.models.loading import state_of
+from fedstage.randomness import torch_generator
+from fedstage.results.figures.images import save_grid
+from fedstage.settings.ensembles import Odds
+from fedstage.settings.lines import Line
+from fedstage.stages.inputs import begin
+from fedstage.storage.tensors import save_tensors
+
+_GRID = 10  # images in a row and in a column of the picture
+
+
+def public_generator(*, line: Path, public: Path, info: Path, output: Path, picture: Path) -> None:
+    """Train the generator that clients' discriminators are trained against.
+
+    Parameters
+    ----------
+    picture : Path
+        Output: some of its images.
+    """
+    settings, device, dataset_info = begin(line, Line, info)
+    assert isinstance(settings.ensemble, Odds), "of such a line alone the graph has this stage"
+    images = read_public(public, dataset_info, device)
+    assert isinstance(images, torch.Tensor), "checked by Line: samples are images"
+    how = settings.ensemble.generator
+    key = (settings.seed, "public_generator")
+    net, loss = train_generator(how, images, dataset_info, key, settings.numerics)
+    save_tensors(output, state_of(net), {"loss": loss})
+    latent = draw(how, _GRID**2, torch_generator(*key, "picture"), device)
+    with torch.no_grad():
+        shown = net.eval()(latent).mul(255).round().to(torch.uint8).cpu()
+    number = torch.arange(len(shown))
+    save_grid(picture, shown, number // _GRID, number % _GRID, _GRID)

@@ -16,6 +16,7 @@ from reference.fedftg import fedftg
 from reference.fedgems import fedgems
 from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
+from reference.fedgo import fedgo
 from reference.fedkd import fedkd
 from reference.fedlc import fedlc
 from reference.fedmd import fedmd
@@ -155,6 +156,20 @@ def of_generator(line):
     }
 
 
+def of_odds(line):
+    chosen, judge = line.ensemble.generator, line.ensemble.discriminator
+    assert line.ensemble.average == "probabilities"
+    assert chosen.beta1 == judge.beta1
+    return distilled(line) | {
+        "latent": chosen.latent,
+        "width": chosen.width,
+        "judge_width": judge.width,
+        "generator_rate": chosen.learning_rate,
+        "judge_rate": judge.learning_rate,
+        "beta1": chosen.beta1,
+    }
+
+
 def by_rule(line):
     rule = line.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
@@ -213,6 +228,7 @@ FEDERATED = {
     "fedavg_median": lambda world, line: [robust(world, **by_rule(line))],
     "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
     "feddf": lambda world, line: [feddf(world, **distilled(line))],
+    "fedgo": lambda world, line, **known: [fedgo(world, **of_odds(line), **known)[0]],
     "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
     "fedftg": lambda world, line, **known: [fedftg(world, **of_generator(line), **known)[0]],
     "fedsdd": lambda world, line: fedsdd(world, **several(line)),

@@ -126,6 +126,14 @@ IMAGES = {"latent": 6, "width": 4, "steps": 2, "student_steps": 2, "learning_rat
 OF_IMAGES = {"batch_size": 12, "temperature": 2.0, "tau_squared": True, "steps": 5}
 
 
+#: So many steps that the odds differ.
+ODDS = {
+    "generator": {"latent": 5, "width": 3, "steps": 6, "batch_size": 40, "learning_rate": 0.001},
+    "discriminator": {"width": 3, "epochs": 3, "batch_size": 30, "learning_rate": 0.005},
+    "average": "probabilities",
+}
+
+
 def taught_core(**server):
     """Return a method whose student learns labels and, by `server`, more than its edges say."""
     settings = {"labels": 1.0, "temperature": 2.0, "teacher_images": "original"} | server
@@ -160,6 +168,7 @@ METHODS = {
     "fedasync": {"local": {"fedprox": {"mu": 0.1}}} | LATE,
     "fedbuff": LATE,
     "feddf": {},
+    "fedgo": {"ensemble": {"odds": ODDS}},
     "fedbe_gaussian": DRAWS,
     "fedbe_dirichlet": DRAWS,
     # So much of each term that it counts.

@@ -14,9 +14,18 @@ from statistics import fmean, stdev
 import pytest
 import torch
 from reference.drawing import Drawn
+from reference.fedgo import fedgo
 from reference.fedov import fedov
 from reference.scaffold import scaffold
-from reference_calls import EXCHANGING, FEDERATED, SPLITTING, STUDENTS, ensemble, rounds
+from reference_calls import (
+    EXCHANGING,
+    FEDERATED,
+    SPLITTING,
+    STUDENTS,
+    ensemble,
+    of_odds,
+    rounds,
+)
 from reference_runs import (
     BATCH,
     CLIENTS,
@@ -33,7 +42,9 @@ from reference_runs import (
 
 from fedstage.algorithm.global_trainers.data_free import new_generator
 from fedstage.algorithm.one_shot.outliers import outliers
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.models.discriminator import new_discriminator
+from fedstage.models.image_generator import new_image_generator
+from fedstage.plan import artefacts, data_files, discriminators, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
@@ -101,6 +112,35 @@ def drawn_of_generator(line):
     return {"first": first, "drawn": drawn}
 
 
+def drawn_of_discriminators(line):
+    """Return first weights of a generator and discriminators, and the package's batches and z."""
+    shape, chosen, judge = (1, 8, 8), line.ensemble.generator, line.ensemble.discriminator
+    server, theirs = (line.seed, "public_generator"), (line.seed, "client_discriminator")
+    random = torch_generator(*server, "weights")
+    networks = {
+        "generator": new_image_generator(shape, chosen.latent, chosen.width, random),
+        "judge": new_discriminator(shape, chosen.width, random),
+        "clients": new_discriminator(shape, judge.width, torch_generator(*theirs, "weights")),
+    }
+
+    def drawn(client, samples):
+        key = server if client is None else (*theirs, client)
+        of_batches, of_latent = (torch_generator(*key, part) for part in ("batches", "latent"))
+        if client is None:
+            batches = public_batches(samples, chosen.batch_size, chosen.steps, of_batches)
+        else:
+            size = {"epochs": judge.epochs, "batch_size": judge.batch_size, "last_batch": "keep"}
+            own = line.client.model_copy(update=size)
+            batches = client_batches(samples, own, of_batches)
+        return [
+            (batch, torch.randn(len(batch), chosen.latent, generator=of_latent))
+            for batch in batches
+        ]
+
+    first = {name: list(one.state_dict().values()) for name, one in networks.items()}
+    return {"first": first, "drawn": drawn}
+
+
 @pytest.mark.parametrize("method", FEDERATED)
 def test_rounds_end_in_the_same_weights(made, method):
     line, known = made.line(method), {}
@@ -108,6 +148,8 @@ def test_rounds_end_in_the_same_weights(made, method):
         known["said_by_drawn"] = partial(said_by_drawn, made, line)
     if method.startswith("fedftg"):
         known = drawn_of_generator(line)
+    if method == "fedgo":
+        known = drawn_of_discriminators(line)
     batches = partial(drawn_batches, line) if method == "fednova" else None
     of_core = partial(drawn_of_core, line) if method == "melting" else None
     models = FEDERATED[method](made.recorded(line, batches, of_core), line, **known)
@@ -115,6 +157,19 @@ def test_rounds_end_in_the_same_weights(made, method):
     for group, model in enumerate(models):
         weights = made.tensors(artefacts.global_model(line, ROUNDS, group))
         assert largest_difference(model, weights) <= CLOSE
+
+
+def test_odds_of_discriminators_are_the_same(made):
+    line = made.line("fedgo")
+    known = of_odds(line) | drawn_of_discriminators(line)
+    _, generator, odds = fedgo(made.recorded(line), **known)
+    chosen, theirs = line.ensemble.generator, made.tensors(discriminators.generator_file(line))
+    names = new_image_generator((1, 8, 8), chosen.latent, chosen.width, torch_generator(0))
+    for name, own in zip(names.state_dict(), generator.state_dict().values(), strict=True):
+        torch.testing.assert_close(own, theirs[name], rtol=0, atol=CLOSE)
+    (path,) = discriminators.odds_files(line)
+    assert float(odds.std()) > 0.1
+    torch.testing.assert_close(odds.float(), made.tensors(path)["log_odds"], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["scaffold", "scaffold_i"])

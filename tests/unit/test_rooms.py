@@ -29,6 +29,7 @@ ALGORITHM = (
     "exchange",
     "local_trainers",
     "aggregation",
+    "discriminators",
     "ensemble_trainers",
     "global_trainers",
     "one_shot",

@@ -33,6 +33,7 @@ from fedstage.plan.participants import binding, delays, groups_drawn
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.settings.lines import re_estimates
 from fedstage.storage.provenance import SUFFIX as RECORD
+from fedstage.storage.records import LINES
 from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
 from fedstage.storage.yaml_files import load_yaml
@@ -84,8 +85,7 @@ wildcard_constraints:
     partition="[^/]+",
     plan="[^/]+",
     initial="[^/]+",
-    folder="training|local_models|aggregators|distilled_models|generators|generated|synthesised"
-    "|discriminators",
+    folder="|".join(LINES),
     line="[^/]+",
     round=r"\d{4}",
     group=r"\d+",

@@ -78,8 +78,7 @@ rule client_odds:
     input:
         unpack(lambda w: discriminator_edges.client_odds(line_of(w))),
     output:
-        odds=f"{DISCRIMINATORS}/odds.safetensors",
-        rounds=f"{DISCRIMINATORS}/rounds.parquet",
+        f"{DISCRIMINATORS}/odds.safetensors",
     log:
         "results/logs/client_odds/{line}.log",
     threads: threads
@@ -91,9 +90,8 @@ rule client_odds:
         "odds that public images are each client's ({wildcards.line})"
     shell:
         "fedstage client_odds --log {log} --fingerprint {params.source}"
-        " --line {input.line} --generator {input.generator}"
-        " --discriminators {input.discriminators} --public {input.public} --info {input.info}"
-        " --output {output.odds} --rounds {output.rounds}"
+        " --line {input.line} --discriminators {input.discriminators}"
+        " --public {input.public} --info {input.info} --output {output}"
 
 
 if BY_PARTICIPANT:

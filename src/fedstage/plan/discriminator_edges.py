@@ -27,7 +27,6 @@ def client_odds(line: Line) -> Files:
     """Return what the odds of all clients on the public images are computed from."""
     return {
         **_settings(line),
-        "generator": discriminators.generator_file(line),
         "discriminators": discriminators.discriminators(line),
         "public": artefacts.public_file(line),
     }

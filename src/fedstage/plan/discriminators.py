@@ -56,8 +56,3 @@ def discriminators(line: Line) -> list[str]:
 def odds_files(line: Line) -> list[str]:
     """Return the odds of all clients on the public images, if votes are weighted by them."""
     return [f"{folder(line)}/odds.safetensors"] if weighs_by_odds(line) else []
-
-
-def traffic_tables(line: Line) -> list[str]:
-    """Return the table of what travels for the odds, before round 1, if anything does."""
-    return [f"{folder(line)}/rounds.parquet"] if weighs_by_odds(line) else []

@@ -82,9 +82,7 @@ STAGES: dict[str, Stage] = {
     "client_discriminator": _federated(
         "train a client to tell its images from the generator's", ("output",)
     ),
-    "client_odds": _federated(
-        "compute the odds that public images are each client's", ("output", "rounds")
-    ),
+    "client_odds": _federated("compute the odds that public images are each client's", ("output",)),
     # several rounds
     "segment": _federated(
         "call the stages of several rounds of a group in one process",

@@ -86,6 +86,8 @@ class Line(Groups):
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         divided = (self.data, self.clients, self.partition, self.core)
         yield from check_known(*divided, models_of(self), self.client)
+        if self.ensemble is not None and self.ensemble.name == "odds":
+            yield from check_odds(self)
         if self.global_trainer is not None:
             yield from self._check_distillation()
         changed = self.global_trainer is not None or self.head_transfer
@@ -106,8 +108,6 @@ class Line(Groups):
             )
         if self.aggregation.rule.name != "average":
             yield from check_rule(self)
-        if self.ensemble is not None and self.ensemble.name == "odds":
-            yield from check_odds(self)
         if self.staleness.name != "none":
             yield from self._check_staleness(f"staleness = {self.staleness.name!r}")
         if self.local.name == "scaffold":

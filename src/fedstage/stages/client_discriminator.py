@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers.discriminator import train_discriminator
+from fedstage.algorithm.discriminators import train_discriminator
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.image_generator import new_image_generator

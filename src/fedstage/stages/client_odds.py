@@ -4,8 +4,6 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.samples import read_public
 from fedstage.models.discriminator import new_discriminator
 from fedstage.models.loading import fill_model
@@ -13,7 +11,6 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin
-from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
 
@@ -21,23 +18,17 @@ from fedstage.training.inference import compute_logits
 def client_odds(
     *,
     line: Path,
-    generator: Path,
     discriminators: list[Path],
     public: Path,
     info: Path,
     output: Path,
-    rounds: Path,
 ) -> None:
     """Compute log odds [clients, n] of public images.
 
     Parameters
     ----------
-    generator : Path
-        What all clients have received, for its bytes.
     discriminators : list of Path
         What clients have sent, in their order.
-    rounds : Path
-        Output: a table of what travels.
     """
     settings, device, dataset_info = begin(line, Line, info)
     assert isinstance(settings.ensemble, Odds), "of such a line alone the graph has this stage"
@@ -49,10 +40,3 @@ def client_odds(
         fill_model(judge, load_tensors(path)[0], path)
         said.append(compute_logits(judge, images, dataset_info, settings.numerics))
     save_tensors(output, {"log_odds": torch.stack(said)})
-    down, up = (payload_bytes(load_tensors(path)[0]) for path in (generator, discriminators[0]))
-    nothing = dict.fromkeys(ROUNDS_SCHEMA.names) | {"round": 0, "participants": len(discriminators)}
-    rows = [
-        nothing | {"phase": "generator", "bytes_up": 0, "bytes_down": down},
-        nothing | {"phase": "discriminator", "bytes_up": up, "bytes_down": 0},
-    ]
-    save_rows(rounds, rows, ROUNDS_SCHEMA)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers.discriminator import draw, train_generator
+from fedstage.algorithm.discriminators import draw, train_generator
 from fedstage.data.samples import read_public
 from fedstage.models.loading import state_of
 from fedstage.randomness import torch_generator

@@ -26,7 +26,14 @@ REMOVED = object()
 #: Students of images that the server generates in the rounds.
 FED_FTG = {"generator": "fedftg", "public": "generated"}
 #: Words of the libraries underneath, which tell a person nothing.
-JARGON = ("discriminator", "instance of", "extract", "after validation", "<class", "Traceback")
+JARGON = (
+    "using discriminator",
+    "instance of",
+    "extract",
+    "after validation",
+    "<class",
+    "Traceback",
+)
 
 # --- configuration --------------------------------------------------------------------------------
 
@@ -1123,6 +1130,38 @@ BAD_CONFIGURATIONS = {
     ),
     "a generator of rounds in one shot": one_shot(
         {"generator": "fedftg", "distillation": "kl"}, "generator = 'fedftg'", "'cvae'"
+    ),
+    "odds of what is no image": method(
+        {"ensemble": "odds", "data": "heart_disease", "clients": 4, "model": "mlp"},
+        "ensemble = odds: discriminates images",
+        "heart_disease are features",
+    ),
+    "odds that weigh what clients learn": method(
+        {"ensemble": "odds", "local": "digest", "global": None},
+        "ensemble = odds: not with local = digest, whose clients learn from one another",
+    ),
+    "odds of images as they are augmented": method(
+        {"ensemble": "odds", "server": {"teacher_images": "augmented", "augmentation": "flip"}},
+        "server.teacher_images: not with ensemble = odds, whose odds are of public images as",
+    ),
+    "odds of images that are not there yet": method(
+        FED_FTG | {"ensemble": "odds"}, "ensemble: must be clients with uniform weights"
+    ),
+    "the worst left out by odds": method(
+        {
+            "ensemble": "odds",
+            "data": {"digits": {"held_out": 100, "server_validation": 10}},
+            "server": {"drop_worst": "as_published"},
+        },
+        "server.drop_worst = 'as_published': only for ensemble = clients",
+    ),
+    "odds of samples that are scored": method(
+        {"ensemble": "odds", "evaluate": "odds"}, "evaluate = 'odds'", "'clients'"
+    ),
+    "discriminators that never learn": method(
+        {"ensemble": {"odds": {"discriminator": {"epochs": 0}}}},
+        "ensemble.discriminator.epochs = 0",
+        "to 1",
     ),
     "a generator that never learns": method(
         FED_FTG | {"generator": {"fedftg": {"steps": 0}}}, "generator.steps = 0", "to 1"

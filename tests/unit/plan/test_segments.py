@@ -82,6 +82,7 @@ LINES = {
         "global_models": 3, "ensemble": {"aggregated": {"checkpoints": 3}}, "server": ASKED,
         "global": {"designated": {"warm_up": 1}},
     },
+    "fedgo": {"ensemble": "odds", "global": {"basic": {"warm_up": 1}}},
     "fedftg": {"ensemble": "clients", "global": "basic"} | IMAGES,
     "fedftg_of_three": IMAGES | {
         "global_models": 3, "ensemble": "clients", "global": {"basic": {"warm_up": 2}},

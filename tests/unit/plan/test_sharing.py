@@ -614,7 +614,7 @@ MODULES = [
     f"fedstage.settings.{name}"
     for name in (
         "aggregation", "aggregators", "data", "data_sets", "ensembles", "generators", "groups",
-        "heads", "lines", "local_training", "model_rules", "models", "numerics", "one_shot",
+        "heads", "lines", "local_training", "model_rules", "models", "numerics", "odds", "one_shot",
         "optimisation", "partitions", "public", "quantisation", "selections", "server",
         "staleness", "tables", "transfers", "unknown",
     )
@@ -881,6 +881,26 @@ OTHER = {
     "ServerYogi": ADAPTIVE,
     "Ensemble": {"average": "probabilities"},
     "Clients": {"weights": "samples", "average": "probabilities"},
+    "PublicGenerator": {
+        "latent": 5,
+        "width": 5,
+        "steps": 5,
+        "batch_size": 5,
+        "learning_rate": 0.5,
+        "beta1": 0.9,
+    },
+    "Discriminator": {
+        "width": 5,
+        "epochs": 5,
+        "batch_size": 5,
+        "learning_rate": 0.5,
+        "beta1": 0.9,
+    },
+    "Odds": {
+        "generator": {"steps": 5},
+        "discriminator": {"epochs": 5},
+        "average": "probabilities",
+    },
     "Aggregated": {"checkpoints": 2, "average": "probabilities"},
     "Bayesian": {
         "distribution": "dirichlet",
@@ -1017,7 +1037,8 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 
 def test_every_field_of_every_part_is_in_the_table_above():
-    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine", "GeneratorLine"}
+    whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
+    whole_lines |= {"GeneratorLine", "DiscriminatorLine"}
     evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings", "Delays"}
     expected = {
@@ -1265,6 +1286,32 @@ PINNED_DEFAULTS = {
     "Stc.count": "encoded",
     "Ensemble.average": "logits",
     "Clients.weights": "uniform",
+    "PublicGenerator.latent": 100,
+    "PublicGenerator.width": 64,
+    "PublicGenerator.steps": 2000,
+    "PublicGenerator.batch_size": 64,
+    "PublicGenerator.learning_rate": 0.0002,
+    "PublicGenerator.beta1": 0.5,
+    "Discriminator.width": 32,
+    "Discriminator.epochs": 30,
+    "Discriminator.batch_size": 64,
+    "Discriminator.learning_rate": 0.0002,
+    "Discriminator.beta1": 0.5,
+    "Odds.generator": {
+        "latent": 100,
+        "width": 64,
+        "steps": 2000,
+        "batch_size": 64,
+        "learning_rate": 0.0002,
+        "beta1": 0.5,
+    },
+    "Odds.discriminator": {
+        "width": 32,
+        "epochs": 30,
+        "batch_size": 64,
+        "learning_rate": 0.0002,
+        "beta1": 0.5,
+    },
     "Aggregated.checkpoints": 1,
     "Bayesian.distribution": "gaussian",
     "Bayesian.samples": 10,

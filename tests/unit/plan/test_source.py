@@ -8,6 +8,7 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.folders import Initial
+from fedstage.plan.discriminators import discriminating
 from fedstage.plan.generator_sharing import generating
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.source import (
@@ -131,6 +132,9 @@ GENERATING = {
     "dense": one_shot(generator="dense", distillation="cotrained", model="resnet8", **OF_IMAGES),
     "coboosting": one_shot(generator="coboosting", distillation="cotrained", **OF_IMAGES),
 }
+ODDS = {"odds": a_line(**DISTILLED | {"ensemble": "odds"})}
+#: The stages of discriminators, by whose odds votes are weighted.
+OF_ODDS = ("public_generator", "client_discriminator", "client_odds")
 #: The stages that generate images, by who trains what generates them.
 OF_GENERATORS = {"clients": ("client_generator", "generated"), "server": ("synthesised",)}
 #: The stages of one-shot lines.
@@ -168,7 +172,7 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            others = {*OF_ONE_SHOT, *OF_STUDENTS}.union(*OF_GENERATORS.values())
+            others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS}.union(*OF_GENERATORS.values())
             if stage in (*others, "cached_labels", "selected_labels"):  # no line here keeps labels
                 continue
             if stage not in OF_DISTILLED or line.global_trainer:
@@ -182,6 +186,10 @@ def jobs(package):
     for name, line in GENERATING.items():
         for stage in OF_GENERATORS[line.generator.trained_by]:
             found[stage, name] = fingerprint(generating(line), stage, package)
+    for name, line in ODDS.items():
+        for stage in OF_ODDS:
+            found[stage, name] = fingerprint(discriminating(line), stage, package)
+        found["distillation", name] = fingerprint(line, "distillation", package)
     for evaluated in ("clients", "aggregated_2"):
         more = parse_evaluated(evaluated)
         found["evaluation", evaluated] = fingerprint(LINES["fedavg"], "evaluation", package, more)
@@ -309,7 +317,7 @@ def test_distillation_reaches_distilled_lines_only(changed):
     assert stages_of(changes) == {"distillation", "segment", "synthesised"}
     beside_generators = {"dense", "coboosting"}
     distilled = {name for name, line in LINES.items() if line.global_trainer}
-    assert lines_of(changes) == distilled | beside_generators
+    assert lines_of(changes) == distilled | beside_generators | {"odds"}
 
 
 @pytest.mark.parametrize(
@@ -487,6 +495,19 @@ def test_a_generator_of_rounds_reaches_the_lines_that_have_it_only():
         assert ("generators.fedftg_as_released" in below) == (name == "fedftg_as_released")
     taught = reachable("segment", *reach(LINES["taught_by_clients"], "segment"))
     assert not [one for one in taught if "global_trainers.generators" in one or "data_free" in one]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "reached"),
+    [
+        ("algorithm/discriminators/__init__.py", "def taken_for_real", OF_ODDS[:2]),
+        ("algorithm/ensemble_trainers/odds.py", "def shares", ("distillation",)),
+        ("models/discriminator.py", "class Discriminator", OF_ODDS),
+    ],
+)
+def test_discriminators_reach_the_lines_whose_votes_they_weigh(changed, file, old, reached):
+    changes = changed(file, old, f"HALF = 2\n\n\n{old}")
+    assert changes == {(stage, "odds") for stage in reached}
 
 
 def test_quantisation_reaches_what_is_quantised_only():

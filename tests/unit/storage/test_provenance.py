@@ -233,7 +233,3 @@ def test_records_beside_the_logs_of_rules_are_found(tmp_path, log, folder):
     write_record(tmp_path / place, "tables", {}, None, FIGURES)
     ((found, _),) = records_of(tmp_path, "some-name-0123456789")
     assert found == (tmp_path / place).with_suffix(".record.json")
-
-
-def test_lines_stand_in_the_folders_that_rules_name():
-    assert f'folder="{"|".join(LINES)}"' in (RULES / "common.smk").read_text()

@@ -34,9 +34,11 @@ def traffic_files(line: AnyLine, rounds: int) -> list[str]:
     return [artefacts.participants_table(line, round, group) for round, group in places]
 
 
-def tables_before_rounds(line: AnyLine) -> list[str]:
-    """Return the tables of what travels before the rounds of a federated line."""
-    return discriminators.traffic_tables(line) if isinstance(line, Line) else []
+def before_rounds(line: Line) -> list[str]:
+    """Return what each client receives, and what it sends, before the rounds, if anything."""
+    if not discriminators.weighs_by_odds(line):
+        return []
+    return [discriminators.generator_file(line), discriminators.discriminators(line)[0]]
 
 
 def client_models(line: AnyLine, length: RunLength) -> list[str]:
@@ -108,8 +110,10 @@ def _of_rounds(
 
 def read_files(line: AnyLine, length: RunLength) -> list[str]:
     """Return all these files of a line, each once."""
-    tables = [*tables_before_rounds(line), *traffic_files(line, length.rounds)]
+    tables = traffic_files(line, length.rounds)
     files = [*tables, *client_models(line, length), *held_files(line, length)]
+    if isinstance(line, Line):
+        files += before_rounds(line)
     if isinstance(line, Line) and generates(line):
         files.append(data_file(line.data, "info"))  # whose classes clients count
     return list(dict.fromkeys(files))

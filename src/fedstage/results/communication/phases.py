@@ -15,10 +15,10 @@ from fedstage.plan.data_files import data_file
 from fedstage.plan.one_shot_sharing import members
 from fedstage.plan.sharing import generates
 from fedstage.results.communication.files import (
+    before_rounds,
     client_models,
     held_files,
     holds_one,
-    tables_before_rounds,
     traffic_files,
 )
 from fedstage.results.runs_file import Part
@@ -79,16 +79,28 @@ def _phases(number: int, part: Part) -> list[Phase]:
     if isinstance(line, LocalLine):
         return []
     if isinstance(line, OneShotLine):
-        return _of_tables(number, traffic_files(line, 1), len(members(line)))
+        return _one_shot(number, line)
     rounds = bytes_by_round(part).values()
-    before = _of_tables(number, tables_before_rounds(line), line.clients)
+    before = _before_rounds(number, line)
     return [*before, Phase(number, FEDERATED, len(rounds), *_sum(rounds))]
 
 
-def _of_tables(number: int, tables: Iterable[str], clients: int) -> list[Phase]:
-    """Return the phases of some tables in which anything travels, for the mean of clients."""
+def _before_rounds(number: int, line: Line) -> list[Phase]:
+    """Return the phases in which every client receives a generator, and sends a discriminator."""
+    if not (files := before_rounds(line)):
+        return []
+    down, up = map(tensor_bytes, files)
+    return [
+        Phase(number, "generator", 0, 0, down, line.clients * down),
+        Phase(number, "discriminator", 0, up, 0, line.clients * up),
+    ]
+
+
+def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
+    """Return the phases of a one-shot line in which anything travels."""
+    clients = len(members(line))
     found: dict[str, list[int]] = {}
-    for row in chain.from_iterable(load_table(path).to_pylist() for path in tables):
+    for row in chain.from_iterable(load_table(path).to_pylist() for path in traffic_files(line, 1)):
         phase = found.setdefault(row["phase"], [0, 0, 0])
         phase[0] += row["round"] > 0
         phase[1] += row["bytes_up"] * row["participants"]

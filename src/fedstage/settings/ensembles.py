@@ -72,8 +72,8 @@ class Bayesian(Ensemble):
             yield f"variant = {self.variant!r}: only for distribution = gaussian"
 
 
-_Scored = Clients | Aggregated | Bayesian
-EnsembleTrainer = ByName[_Scored | Odds]
+_Ensembles = Clients | Aggregated | Bayesian
+EnsembleTrainer = ByName[_Ensembles | Odds]
 
 
 class Distilling(Settings):
@@ -132,4 +132,4 @@ class SplitModel(OneByOne):
     name: Literal["split_model"]
 
 
-Evaluated = ByName[GlobalModel | EachClient | SplitModel | _Scored]
+Evaluated = ByName[GlobalModel | EachClient | SplitModel | _Ensembles]

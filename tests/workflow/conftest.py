@@ -114,6 +114,14 @@ def tiny_config(**changes):
                         "local": "scaffold",
                         "generator": {"fedftg_as_released": {"width": 2}},
                     },
+                    "fedgo": {
+                        "ensemble": {
+                            "odds": {
+                                "generator": {"latent": 3, "width": 2, "steps": 3},
+                                "discriminator": {"width": 2, "epochs": 1},
+                            }
+                        }
+                    },
                     "fedgkd": {"local": {"fedgkd": {"models": 3}}},
                     "fedgkd_taught": {
                         "like": "fedgkd",

@@ -137,6 +137,28 @@ def test_generators_pass_between_rounds_in_every_granularity(project, tmp_path):
         assert other.files("results/training/*/round_0004/*/generator.*") == kept
 
 
+def test_odds_of_discriminators_weigh_votes_in_every_granularity(project, tmp_path):
+    """One generator, and a discriminator a client, for all rounds and all who teach by them."""
+    methods = ["feddf", "fedgo"]
+    single = project.configure(rounds=3, methods=methods)
+    run = single.make()
+    clients = len(single.files("results/discriminators/*/client_*.safetensors"))
+    made = {name: run.jobs[name] for name in
+            ("public_generator", "client_discriminator", "client_odds", "distillation")}  # fmt: skip
+    assert made == {
+        "public_generator": 1, "client_discriminator": clients, "client_odds": 1,
+        "distillation": 2 * 3,
+    }  # fmt: skip
+    assert clients > 1
+    expected = without_state(single.results())
+    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
+        other = type(project)(tmp_path / name)
+        other.path.mkdir()
+        run = other.configure(rounds=3, methods=methods, execution=execution).make()
+        assert run.jobs["local_training"] == 0
+        assert without_state(other.results()) == expected
+
+
 def test_last_global_models_reach_clients_in_every_granularity(project, tmp_path):
     """With a student, whose older models are those of the line without it."""
     methods = ["fedgkd", "fedgkd_taught"]

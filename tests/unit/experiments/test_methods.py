@@ -155,6 +155,12 @@ def test_fedftg_goes_with_any_local_trainer_and_its_code_has_another_generator(l
     assert undistilled(released) == undistilled(published) == plain
 
 
+def test_fedgo_is_feddf_whose_votes_weigh_by_odds():
+    fedgo, feddf = run("fedgo").line, run("feddf").line
+    assert (fedgo.ensemble.name, fedgo.ensemble.average) == ("odds", "probabilities")
+    assert fedgo.model_copy(update={"ensemble": feddf.ensemble}) == feddf
+
+
 def test_dsfl_has_a_student_on_the_server_and_fedmd_none():
     dsfl, fedmd = served("dsfl"), served("fedmd")
     assert (dsfl.length.evaluate.name, fedmd.length.evaluate.name) == (

@@ -1,0 +1,88 @@
+"""Which settings reach clients' discriminators and their odds, and who reads these."""
+
+import pytest
+
+from fedstage.experiments.folders import index
+from fedstage.plan import discriminator_edges, discriminators, edges
+from fedstage.plan.digests import canonical
+from fedstage.plan.identity import discriminator_id
+from fedstage.plan.sharing import owner, undistilled
+from fedstage.settings.lines import Line
+
+BASE = {
+    "data": {"digits": {"held_out": 50, "server_validation": 20}},
+    "clients": 4,
+    "participants": 2,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "model": "cnn_small",
+    "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.05},
+    "ensemble": {"odds": {"average": "probabilities"}},
+    "global": "basic",
+    "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1},
+    "seed": 0,
+}
+#: Another value of each setting that reaches them, and of others that do not.
+REACH = [
+    ("data", {"digits": {"held_out": 60}}, True),
+    ("clients", 5, True),
+    ("partition", "iid", True),
+    ("validation", 0.1, True),
+    ("core", {}, True),
+    ("public", "cifar10", True),
+    ("seed", 1, True),
+    ("numerics", {"precision": "bf16"}, True),
+    ("ensemble", {"odds": {"generator": {"steps": 5}}}, True),
+    ("ensemble", {"odds": {"discriminator": {"epochs": 5}}}, True),
+    ("ensemble", "odds", False),  # of logits
+    ("numerics", {"logits": "fp16"}, False),
+    ("participants", 3, False),
+    ("model", "resnet8", False),
+    ("global_models", 2, False),
+    ("local", "scaffold", False),
+    ("client", {"epochs": 1, "batch_size": 4, "learning_rate": 0.1}, False),
+    ("aggregation", {"weights": "uniform"}, False),
+    ("server", {"steps": 4, "batch_size": 9, "learning_rate": 0.2, "temperature": 2.0}, False),
+    ("global", {"basic": {"warm_up": 1}}, False),
+    ("distillation", "l1", False),
+    ("staleness", {"cyclic": {"delays": [0, 1]}}, False),
+    ("compression", "stc", False),
+]
+
+
+def line(**changes):
+    return Line.model_validate(BASE | changes)
+
+
+@pytest.mark.parametrize(("field", "value", "reaches"), REACH, ids=str)
+def test_discriminators_depend_on_what_they_are_trained_on_only(field, value, reaches):
+    assert (
+        discriminators.folder(line()) != discriminators.folder(line(**{field: value}))
+    ) == reaches
+
+
+def test_a_line_of_discriminators_is_read_as_it_was_written():
+    made = discriminators.discriminating(line())
+    assert canonical(Line.model_validate(canonical(made))) == canonical(made)
+    assert index([line()])["lines"][discriminator_id(made)] == made
+
+
+def test_only_the_last_step_of_a_round_reads_odds():
+    weighted, plain = line(), line(ensemble="clients")
+    (odds,) = discriminators.odds_files(weighted)
+    read = {round: edges.distillation(weighted, round, 0) for round in (1, 2)}
+    assert [one["odds"] for one in read.values()] == [odds, odds]
+    assert edges.distillation(plain, 1, 0)["odds"] == discriminators.odds_files(plain) == []
+    assert read[1]["logits"] == edges.distillation(plain, 1, 0)["logits"]
+    assert owner(weighted, 1, 0) == owner(plain, 1, 0) == undistilled(plain)
+    assert discriminators.odds_files(line(**{"global": None})) == []
+
+
+def test_clients_wait_for_the_generator_and_the_odds_for_all_clients():
+    of_generator = discriminator_edges.public_generator(line())
+    assert {key for key in of_generator if of_generator[key]} == {"line", "info", "public"}
+    generator = discriminators.generator_file(line())
+    assert discriminator_edges.client_discriminator(line())["generator"] == generator
+    odds = discriminator_edges.client_odds(line())
+    names = [path.rpartition("/")[2] for path in odds["discriminators"]]
+    assert names == [f"client_{client}.safetensors" for client in range(4)]
+    assert odds["public"] == of_generator["public"]

@@ -19,6 +19,7 @@ from reference.network import (
     HeadedNetwork,
     LogisticRegression,
     LowerNetwork,
+    PrototypeNetwork,
     SmallNetwork,
     UpperNetwork,
 )
@@ -105,6 +106,14 @@ UNKNOWN = {
         "like": "fedov", "unknown": TERMS | {"attack": ATTACK}, "client": {"epochs": 1},
     },
 }  # fmt: skip
+#: Images are large for eight layers without norms: small steps, few of them.
+PROTOTYPES = {
+    "fafi": {
+        "model": {"resnet8": {"norm": "none"}},
+        "prototypes": {"near": 0.5, "apart": 0.7, "alike": 0.3, "temperature": 0.5},
+        "client": {"epochs": 3, "learning_rate": 0.02},
+    },
+}
 #: Nothing moves, so that lambda_0, which is no artefact of `fens_mlp`, is one of this.
 STANDING = {"federated": {"rounds": 1, "learning_rate": 1e-30, "server_optimizer": "average"}}
 #: The core trains alone before the first round, on shares in which classes may be missing.
@@ -208,6 +217,7 @@ METHODS = {
     "fedkd": {"server": {"augmentation": "none"}},
     "fedet_os": {},
     **UNKNOWN,
+    **PROTOTYPES,
 }
 EXACT = {
     "data": {"digits": {"test": 500, "held_out": 200}},
@@ -311,6 +321,8 @@ def network_of(model):
         return LogisticRegression
     if model.name in PARTS:
         return partial(PARTS[model.name], model.blocks, model.width, model.norm == "batch")
+    if model.more_outputs == "features":
+        return PrototypeNetwork
     outputs = CLASSES + model.more_outputs
     body, head = partial(SmallNetwork, model.width, model.hidden), model.head
     if head is None:

@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 import pytest
 import torch
 from reference.drawing import Drawn
+from reference.fafi import fafi
 from reference.fedgo import fedgo
 from reference.fedov import fedov
 from reference.scaffold import scaffold
@@ -50,6 +51,7 @@ from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups
 from fedstage.training.batches import client_batches, public_batches
+from fedstage.training.views import view
 
 pytestmark = pytest.mark.workflow
 
@@ -298,6 +300,45 @@ def test_clients_that_learn_what_they_do_not_know_are_the_same(made, method):
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
     (run,) = made.runs("exact", method)
+    assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
+
+
+def seen_views(line, world):
+    """Return a function of a client's images that gives the views which the package has drawn."""
+    generators = {}
+
+    def views(client, images):
+        key = (line.seed, "local_model", client, "views")
+        generator = generators.setdefault(client, torch_generator(*key))
+        pixels = images * world.deviation + world.mean
+        return [(view(pixels, generator) - world.mean) / world.deviation for _ in range(2)]
+
+    return views
+
+
+def test_clients_that_learn_prototypes_are_the_same(made):
+    line = made.line("fafi")
+
+    def batches(round, client, samples):  # whose order decides nothing here
+        key = (line.seed, "local_model", client, "batches")
+        return client_batches(samples, line.client, torch_generator(*key))
+
+    world, own = made.recorded(line, batches), line.prototypes
+    models, predicted = fafi(
+        world,
+        seen_views(line, world),
+        epochs=line.client.epochs,
+        rate=line.client.learning_rate,
+        near=own.near,
+        apart=own.apart,
+        alike=own.alike,
+        tau=own.temperature,
+        longest=line.client.clip_norm,
+    )
+    paths = one_shot_artefacts.local_models(local_line(line))
+    for model, path in zip(models, paths, strict=True):
+        assert largest_difference(model, made.tensors(path)) <= CLOSE
+    (run,) = made.runs("exact", "fafi")
     assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
 
 

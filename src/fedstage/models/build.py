@@ -6,13 +6,14 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
 from fedstage.models.heads import with_head
+from fedstage.models.prototypes import with_prototypes
 from fedstage.settings.models import Model, head_of
 
 
 def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return a model on the CPU that maps samples [n, *shape] to logits [n, classes + more].
 
-    More are the settings' `more_outputs`, by default none.
+    More are the settings' `more_outputs`, by default none, or the width of the model's features.
 
     Its parameters are NaN until `fedstage.models.initialisation.initialise` or `load_state_dict`
     sets them; the running statistics of batch normalisation are mean 0, variance 1, 0 batches. The
@@ -29,17 +30,24 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
         If the model does not take such samples, images this small, or so many classes.
     """
     _check_size(settings, shape)
-    classes += settings.more_outputs
     # Torch's constructors draw. Building on the meta device would avoid that, but imports sympy
     # (more than a second in every job); so the global generator is forked, and the draw replaced.
     with torch.random.fork_rng(devices=[]):
-        head = head_of(settings)
-        outputs = classes if head is None else head.hidden
-        model = architecture(settings).network(settings, shape, outputs)
-        model = model if head is None else with_head(model, head, classes)
+        if settings.more_outputs == "features":
+            model = with_prototypes(architecture(settings).network(settings, shape, 1), classes)
+        else:
+            model = _with_outputs(settings, shape, classes + settings.more_outputs)
     for parameter in model.parameters():
         nn.init.constant_(parameter, torch.nan)
     return model
+
+
+def _with_outputs(settings: Model, shape: tuple[int, ...], outputs: int) -> nn.Module:
+    head = head_of(settings)
+    network = architecture(settings).network
+    if head is None:
+        return network(settings, shape, outputs)
+    return with_head(network(settings, shape, head.hidden), head, outputs)
 
 
 def _check_size(settings: Model, shape: tuple[int, ...]) -> None:

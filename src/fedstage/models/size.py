@@ -38,6 +38,9 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
     `shape` is [C, H, W] of an image, [F] of features or [L] of tokens. The header of a safetensors
     file (some 100 bytes a tensor) comes on top. 0 of a model that has no case here.
     """
+    if settings.more_outputs == "features":  # a linear layer without its biases
+        plain = settings.model_copy(update={"more_outputs": 0})
+        return state_size(plain, shape, classes) - FLOAT * classes
     if settings.more_outputs:
         plain = settings.model_copy(update={"more_outputs": 0})
         return state_size(plain, shape, classes + settings.more_outputs)

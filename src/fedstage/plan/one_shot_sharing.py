@@ -29,6 +29,7 @@ _NO_ENSEMBLE: dict[str, Any] = {
     "aggregator_training": None,
     "members": None,
     "unknown": None,
+    "prototypes": None,
 }
 
 #: Settings of clients that matter only in several rounds, at their defaults.
@@ -37,7 +38,7 @@ _UNREAD_IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 #: Fields of local lines that federated lines lack, or that have another meaning there.
 _OF_CLIENTS = (
     "aggregator_fraction", "initialisation", "architectures", "quantisation", "pooled", "on_core",
-    "unknown",
+    "unknown", "prototypes",
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def alone(
         shared["aggregator_fraction"] = _left_out(own)
         shared["initialisation"] = own.initialisation
         shared["quantisation"] = own.quantisation
-        shared["unknown"] = own.unknown
+        shared["unknown"], shared["prototypes"] = own.unknown, own.prototypes
     return LocalLine.model_construct(**shared, pooled=pooled, on_core=on_core)
 
 
@@ -116,9 +117,10 @@ def quantised_line(line: OneShotLine) -> LocalLine:
 def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
     """Return the architecture of a client, with the outputs that its training needs."""
     model = _dealt(line, client)
-    if line.unknown is None:
+    learnt = line.unknown or line.prototypes
+    if learnt is None:
         return model
-    return model.model_copy(update={"more_outputs": line.unknown.more_outputs})
+    return model.model_copy(update={"more_outputs": learnt.more_outputs})
 
 
 def started_models(line: LocalLine) -> set[Model]:

@@ -66,6 +66,14 @@ class LeastUnknown(AggregationRule):
     voters: Positive | None = None
 
 
+class FusedFeatures(AggregationRule):
+    """Features of all clients, fused by `weights`, against the mean of their prototypes (FAFI)."""
+
+    sees_all_outputs: ClassVar[bool] = True
+    name: Literal["fused_features"]
+    weights: Literal["samples", "uniform"] = "samples"
+
+
 class Linear(TrainedRule):
     """One trained weight a client; as released, with a bias for all classes, all starting at 1."""
 
@@ -149,6 +157,7 @@ Aggregator = ByName[
     | Weighted
     | Confidence
     | LeastUnknown
+    | FusedFeatures
     | Linear
     | Simplex
     | PerClass

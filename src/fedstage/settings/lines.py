@@ -24,6 +24,7 @@ from fedstage.settings.models import Model, has_batch_norm, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.prototypes import Prototypes
 from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_parts, check_public, check_samples
@@ -288,6 +289,7 @@ class LocalLine(Settings):
     start: WeightsFile | None = None
     quantisation: Quantisation = NotQuantised(name="none")
     unknown: Unknown | None = None
+    prototypes: Prototypes | None = None
     client: Client
     numerics: Numerics = Numerics()
     seed: Seed

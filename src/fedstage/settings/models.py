@@ -18,7 +18,8 @@ class Architecture(Choice):
 
     `smallest` is the least height and width of images; None if any size will do. `compiles`: the
     compiler of `numerics.compile` takes it. `pools_maps`: layer `pool` takes its last feature maps.
-    A model has an output a class and `more_outputs` behind them, which votes of one shot may read.
+    A model has an output a class and `more_outputs` behind them, which votes of one shot may read:
+    so many, or its `features`, with which a prototype a class is compared.
     """
 
     room: ClassVar[str] = "models.architectures"
@@ -26,7 +27,7 @@ class Architecture(Choice):
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
-    more_outputs: Count = 0
+    more_outputs: Count | Literal["features"] = 0
 
 
 class Headed(Architecture):

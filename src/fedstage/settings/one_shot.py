@@ -26,6 +26,7 @@ from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.prototypes import Prototypes, check_prototypes
 from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
@@ -49,7 +50,7 @@ class OneShot(Settings):
 
     `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
     others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
-    Clients may learn an `unknown` class, with one more output than classes.
+    Clients may learn an `unknown` class, with one more output than classes, or `prototypes`.
     The ensemble has the models of all clients, or of chosen `members`.
     With a `quantisation` the aggregated models are quantised. Models and data of the clients in
     `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
@@ -62,6 +63,7 @@ class OneShot(Settings):
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     initialisation: Literal["common", "own"] = "common"
     unknown: Unknown | None = None
+    prototypes: Prototypes | None = None
     quantisation: Quantisation = NotQuantised(name="none")
     members: Members | None = None
     aggregator: Aggregator = Averaging(name="averaging")
@@ -95,6 +97,12 @@ class OneShotLine(OneShot):
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         divided = (self.data, self.clients, self.partition, self.core)
         yield from check_known(*divided, models, self.client)
+        for model in self.architectures or (self.model,):
+            if model.more_outputs:
+                yield (
+                    f"model.more_outputs = {model.more_outputs!r}: follows from unknown or "
+                    "prototypes; leave it out"
+                )
         if self.aggregator.sees_images and self.data.samples != "images":
             yield (
                 f"aggregator = {self.aggregator.name!r}: sees images, and the samples of data = "
@@ -122,6 +130,10 @@ class OneShotLine(OneShot):
                     f"start = {self.start!r}: not with unknown, for which models have one more "
                     "output than what they start from"
                 )
+        if self.prototypes is not None:
+            yield from self._check_prototypes()
+        if self.aggregator.name == "fused_features" and self.prototypes is None:
+            yield "prototypes = null: aggregator = fused_features needs clients that learn some"
         if self.aggregator.name == "least_unknown":
             yield from self._check_least_unknown(self.aggregator)
         if self.members is not None:
@@ -142,6 +154,18 @@ class OneShotLine(OneShot):
         most = left if self.members is None else min(left, self.members.count)
         if (rule.voters or 1) > most:
             yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
+
+    def _check_prototypes(self) -> Iterator[str]:
+        models = self.architectures or (self.model,)
+        yield from check_prototypes(self.data, models, self.client, self.numerics)
+        if self.unknown is not None:
+            yield "unknown: not with prototypes, which are learnt in its place"
+        if self.quantisation.name != "none":
+            yield f"quantisation = {self.quantisation.name!r}: not with prototypes"
+        if self.start is not None:
+            yield f"start = {self.start!r}: not with prototypes, which it has not"
+        if len(set(models)) > 1 and self.aggregator.name == "fused_features":
+            yield "architectures: must be one with aggregator = fused_features, for features to fit"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
         left = self.clients - len(set(self.forget))

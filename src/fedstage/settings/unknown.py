@@ -13,6 +13,7 @@ from fedstage.settings.optimisation import Client
 OF_ONE_SHOT = {
     "quantisation": "models.int8",
     "unknown": "algorithm.one_shot.unknown_class",
+    "prototypes": "algorithm.one_shot.prototype_learning",
 }
 
 

@@ -45,7 +45,7 @@ def aggregator(
     ----------
     models, quantised : list of Path
         The members' models, in the order of clients, and where these predict, their quantised
-        ones: only their sizes are used.
+        ones: of these only their sizes are used, and of those the prototypes that they have.
     logits, data : optional
         Where the aggregator is fitted to samples: the members' logits on the clients' samples of
         role `aggregator` (or the server's own), and the data set with these samples.
@@ -75,7 +75,8 @@ def aggregator(
     places = torch.tensor([everyone.index(client) for client in chosen], device=device)
     samples = {client: own.of_members(places) for client, own in samples.items()}
     validation_samples = [own.of_members(places) for own in held_out.values()]
-    known = knowledge(settings, chosen, counts, dataset_info, samples)
+    own = [models[place] for place in places.tolist()]
+    known = knowledge(settings, chosen, counts, dataset_info, samples, own)
     trained = fit(settings, chosen, known, samples, validation_samples)
     metadata = {"members": chosen, "round": trained.best}
     save_tensors(output, trained.parameters, metadata)

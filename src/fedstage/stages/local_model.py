@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.one_shot import unknown_class
+from fedstage.algorithm.one_shot import prototype_learning, unknown_class
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
@@ -49,6 +49,11 @@ def local_model(
     key = (settings.seed, "local_model", who)
     loss = client_loss(settings.client.loss, int(dataset_info["classes"]), device)
     objective = None
+    if settings.prototypes is not None:
+        generator = torch_generator(*key, "views")
+        objective = prototype_learning.objective(
+            settings.prototypes, dataset_info, settings.numerics, generator
+        )
     if settings.unknown is not None:
         generator, unit = torch_generator(*key, "outliers"), unit_of(images, dataset_info)
         means = unknown_class.Means(loss, settings.numerics, generator, unit)

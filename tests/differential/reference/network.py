@@ -121,6 +121,30 @@ class UpperNetwork(PooledLinear):
         return super().forward(self.stage3(self.stage2(self.stage1(maps))))
 
 
+class Prototypes(nn.Module):
+    """A prototype a class, of 64 numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.prototypes = nn.Parameter(torch.zeros(CLASSES, 64))
+
+
+class PrototypeNetwork(nn.Module):
+    """A residual network of eight layers without norms, which ends in prototypes."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 16, 3, padding=1)
+        for number, (channels, width) in enumerate(((16, 16), (16, 32), (32, 64)), 1):
+            block = Block(channels, width, 1 if number == 1 else 2, normed=False)
+            setattr(self, f"stage{number}", nn.Sequential(block))
+        self.linear = Prototypes()
+
+    def features(self, images):
+        maps = self.stage3(self.stage2(self.stage1(relu(self.conv(images)))))
+        return maps.mean((2, 3))
+
+
 def draw_weights(network, generator):
     """He et al. 2015 for convolutions, U(-1/sqrt(fan_in), 1/sqrt(fan_in)) for linear layers."""
     with torch.no_grad():

@@ -266,6 +266,42 @@ ONE_SHOT_FAULTS = {
         "aggregator.voters = 4",
         "at most 3",
     ),
+    "prototypes of a model that pools no maps": one_shot(
+        {"prototypes": {}, "model": "cnn_small"},
+        "model = 'cnn_small': prototypes need an architecture without head",
+    ),
+    "prototypes of what is no image": one_shot(
+        {"prototypes": {}, "data": "heart_disease", "clients": 4, "model": "mlp", "server": None},
+        "prototypes: learnt of views of images",
+        "heart_disease are features",
+    ),
+    "more outputs without a use": one_shot(
+        {"model": {"resnet8": {"more_outputs": "features"}}},
+        "model.more_outputs = 'features': follows from unknown or prototypes",
+    ),
+    "prototypes in 8 bits": one_shot(
+        {"prototypes": {}, "model": "resnet8", "quantisation": "int8"},
+        "quantisation = 'int8': not with prototypes",
+    ),
+    "prototypes and an unknown class": one_shot(
+        {"prototypes": {}, "model": "resnet8", "unknown": {}}, "unknown: not with prototypes"
+    ),
+    "features of several architectures": one_shot(
+        {
+            "prototypes": {},
+            "model": "resnet8",
+            "architectures": ["resnet8", "wrn16_2"],
+            "aggregator": "fused_features",
+        },
+        "architectures: must be one with aggregator = fused_features",
+    ),
+    "features of models that say none": one_shot(
+        {"aggregator": "fused_features"}, "prototypes = null: aggregator = fused_features"
+    ),
+    "prototypes by a focal loss": one_shot(
+        {"prototypes": {}, "model": "resnet8", "client": {"loss": "focal"}},
+        "client.loss = 'focal': must be cross_entropy with prototypes",
+    ),
     "unknown source of outliers": one_shot(
         {"unknown": {"outliers": "mixup"}}, "outliers = 'mixup'", "'corruptions', 'noise'"
     ),

@@ -63,6 +63,7 @@ def test_every_method_is_a_run_of_the_papers_base(method):
         "moon": {"model.head": {"width": 8}},
         "fedgkt": SPLIT,
         "fens_ds": {"data": {"cifar10": {}}},
+        "fafi": {"model": "resnet8"},
         "dense": {"model": "resnet8"},
         "dense_as_released": {"model": "resnet8"},
     }

@@ -37,6 +37,8 @@ MODELS = [
     *(ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5) for norm in NORMS),
     ResNetLower(name="resnet_lower", blocks=0),
     CnnSmall(name="cnn_small", more_outputs=1),
+    ResNet(name="resnet8", more_outputs="features"),
+    WideResNet(name="wrn16_2", norm="none", more_outputs="features"),
     CnnSmall(name="cnn_small", more_outputs=2, head=Head()),
     Perceptron(name="mlp"),
     Perceptron(name="mlp", hidden=(5,)),

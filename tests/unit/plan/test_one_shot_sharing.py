@@ -83,6 +83,7 @@ REACH = {
     "client": ({**CLIENT, "momentum": 0.5}, TRAINED),
     "quantisation": ("int8", FITTED),
     "unknown": ({"attack": None}, TRAINED),
+    "prototypes": ({"apart": 0.5}, TRAINED),
     "members": ({"random": {"count": 2}}, FITTED),
     "aggregator": ({"mlp": {"hidden": 8}}, FITTED),
     "aggregator_training": ({"federated": {"rounds": 6}}, FITTED),
@@ -103,6 +104,8 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
     taught = {"distillation": "kl", "server": SERVER}
     if field == "generator":
         taught["distillation"] = None  # which would need its images
+    if field == "prototypes":  # which not all models can have
+        taught["model"] = "resnet8"
     if field == "start":  # which an aggregator that needs unseen samples may not have
         taught["aggregator"] = "weighted"
     before, after = one_shot(**taught), one_shot(**taught | {field: value})

@@ -615,8 +615,8 @@ MODULES = [
     for name in (
         "aggregation", "aggregators", "data", "data_sets", "ensembles", "generators", "groups",
         "heads", "lines", "local_training", "model_rules", "models", "numerics", "odds", "one_shot",
-        "optimisation", "partitions", "public", "quantisation", "selections", "server",
-        "staleness", "tables", "transfers", "unknown",
+        "optimisation", "partitions", "prototypes", "public", "quantisation", "selections",
+        "server", "staleness", "tables", "transfers", "unknown",
     )
 ]  # fmt: skip
 
@@ -921,6 +921,7 @@ OTHER = {
     "Weighted": {"unheld": "zero"},
     "Confidence": {},
     "LeastUnknown": {"voters": 2},
+    "FusedFeatures": {"weights": "uniform"},
     "Linear": {"variant": "as_released"},
     "Simplex": {},
     "PerClass": {},
@@ -985,6 +986,7 @@ OTHER = {
     "Corruptions": {},
     "Noise": {},
     "Attack": {"steps": 2, "step": 0.5, "radius": 1.0},
+    "Prototypes": {"near": 0.5, "apart": 0.5, "alike": 0.5, "temperature": 0.5},
     "Unknown": {"outliers": "noise", "attack": None, "second": 0.5, "mixed": 0.5},
     "NotQuantised": {},
     "Calibration": {"on": "train", "samples": 8},
@@ -1401,6 +1403,13 @@ PINNED_DEFAULTS = {
     "OneShot.members": None,
     "OneShot.unknown": None,
     "LocalLine.unknown": None,
+    "OneShot.prototypes": None,
+    "LocalLine.prototypes": None,
+    "Prototypes.near": 1.0,
+    "Prototypes.apart": 1.0,
+    "Prototypes.alike": 1.0,
+    "Prototypes.temperature": 0.07,
+    "FusedFeatures.weights": "samples",
     "OneShot.aggregator": {"name": "averaging"},
     "OneShot.aggregator_training": None,
     "OneShot.quantisation": {"name": "none"},

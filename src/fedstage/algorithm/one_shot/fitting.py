@@ -11,6 +11,7 @@ from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
 from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
+from fedstage.models.prototypes import PROTOTYPES
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
 from fedstage.settings.one_shot import OneShotLine
@@ -47,8 +48,12 @@ def knowledge(
     counts: Mapping[int, Mapping[int, int]],
     info: Mapping[str, Any],
     samples: Mapping[int, Samples],
+    models: Sequence[Path],
 ) -> Knowledge:
-    """Return the label counts of the members, `clients`, and where the rule votes, their votes."""
+    """Return the label counts of the members, `clients`, and what else the rule starts from.
+
+    These are their votes where it votes, and where it reads them the prototypes of their `models`.
+    """
     table = [
         [counts.get(client, {}).get(label, 0) for label in range(info["classes"])]
         for client in clients
@@ -58,7 +63,10 @@ def knowledge(
         votes = torch.stack([count_votes(own.logits, own.labels) for own in samples.values()]).sum(
             0
         )
-    return Knowledge(torch.tensor(table), tuple(info["shape"]), votes)
+    prototypes = None
+    if settings.aggregator.name == "fused_features":
+        prototypes = torch.stack([load_tensors(path)[0][PROTOTYPES] for path in models])
+    return Knowledge(torch.tensor(table), tuple(info["shape"]), votes, prototypes)
 
 
 def count_votes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

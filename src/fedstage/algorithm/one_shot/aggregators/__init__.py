@@ -31,6 +31,7 @@ class Knowledge:
     label_counts: torch.Tensor
     shape: tuple[int, ...]  # of a sample: [channels, height, width] of an image
     votes: torch.Tensor | None = None
+    prototypes: torch.Tensor | None = None  # float32 [M, C, d], where clients learn some
 
     @property
     def members(self) -> int:

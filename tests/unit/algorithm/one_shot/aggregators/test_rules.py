@@ -10,9 +10,10 @@ from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.base import alternatives
 
 M, N, C = 3, 40, 4
+WIDTH = 5  # of features
 NAMES = [
-    "averaging", "weighted", "confidence", "least_unknown", "linear", "simplex", "per_class", "mlp",
-    "voting", "moe",
+    "averaging", "weighted", "confidence", "least_unknown", "fused_features", "linear", "simplex",
+    "per_class", "mlp", "voting", "moe",
 ]  # fmt: skip
 COUNTS = torch.tensor([[4, 0, 0, 1], [4, 2, 0, 0], [0, 6, 0, 3]])
 
@@ -23,7 +24,8 @@ def chosen(raw):
 
 def known(counts=COUNTS):
     votes = torch.ones(len(counts), counts.shape[1], counts.shape[1], dtype=torch.int64)
-    return Knowledge(counts, (3, 32, 32), votes)
+    drawn = torch.randn(*counts.shape, WIDTH, generator=torch.Generator().manual_seed(4))
+    return Knowledge(counts, (3, 32, 32), votes, drawn)
 
 
 def spoken(seed=0, members=M, samples=N, classes=C):
@@ -45,8 +47,9 @@ def said(raw, logits, counts=COUNTS, parameters=None):
 
 
 def seen_by(name):
-    """Logits as a rule sees them, with the unknown class only where it is seen."""
-    return spoken(classes=C + chosen(name).sees_all_outputs)
+    """Logits as a rule sees them, with the unknown class or features only where they are seen."""
+    more = {"least_unknown": 1, "fused_features": WIDTH}
+    return spoken(classes=C + more.get(name, 0))
 
 
 # --- what holds for all of them -------------------------------------------------------------------
@@ -89,7 +92,8 @@ def test_parameters_are_trained_exactly_where_the_settings_say_so(name):
     out = combination(chosen(name))(parameters, seen_by(name), pixels())
     loss = torch.nn.functional.cross_entropy(out, torch.zeros(N, dtype=torch.int64))
     if not chosen(name).trained:
-        assert name in ("averaging", "weighted", "confidence", "least_unknown", "voting")
+        kinds = ("averaging", "weighted", "confidence", "least_unknown", "fused_features", "voting")
+        assert name in kinds
         return
     gradients = torch.autograd.grad(loss, list(parameters.values()))
     assert all(bool((gradient != 0).any()) for gradient in gradients)
@@ -230,8 +234,22 @@ def test_one_voter_is_whom_a_sample_is_least_unknown_to_and_all_are_the_default(
     assert torch.allclose(said(one, alike).softmax(1), spoken()[0].softmax(1), atol=1e-6)
 
 
-def test_only_what_is_least_unknown_needs_more_outputs_than_classes():
-    assert [name for name in NAMES if chosen(name).sees_all_outputs] == ["least_unknown"]
+def test_two_rules_need_more_outputs_than_classes():
+    found = [name for name in NAMES if chosen(name).sees_all_outputs]
+    assert found == ["least_unknown", "fused_features"]
+
+
+@pytest.mark.parametrize("weights", ["samples", "uniform"])
+def test_fused_features_are_compared_with_mean_prototypes(weights):
+    outputs = spoken(classes=C + WIDTH)
+    found = said({"fused_features": {"weights": weights}}, outputs)
+    samples = COUNTS.sum(1) if weights == "samples" else torch.ones(M)
+    for n in range(N):
+        fused = sum(samples[i] / samples.sum() * outputs[i, n, C:] for i in range(M))
+        for c in range(C):
+            prototype = sum(known().prototypes[i, c] for i in range(M)) / M
+            alike = float((fused / fused.norm()) @ prototype)
+            assert float(found[n, c]) == pytest.approx(alike, abs=1e-5)
 
 
 # --- the network ----------------------------------------------------------------------------------

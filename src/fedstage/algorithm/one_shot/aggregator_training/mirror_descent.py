@@ -4,8 +4,9 @@
                 L_i = -mean log sum_k a~_k p_k(y | x),   over all of its samples
     server      a_k <- a_k exp(-eta d_k) / Z,   d = sum_i q_i dL_i / da
 
-with q_i by the clients' samples. a~ and the derivatives are unbiased; with all members in every S_i
-this is exponentiated gradient. The paper draws members independently, about as many as it wants,
+with q_i by the clients' samples. a~ is unbiased; the derivatives, of a logarithm, are not, and are
+large where all of S_i has little weight. With all members in every S_i this is exponentiated
+gradient. The paper draws members independently, about as many as it wants,
 perhaps none; here they are exactly so many, drawn systematically, which has the same g. How g
 follows from a is open: equal, or in proportion to a, but no less than a share of what is equal,
 since a member of weight above 0 must have a chance. Its agnostic loss, of the worst mixture of

@@ -96,6 +96,9 @@ rule aggregator:
         " --output {output.aggregator} --snapshots {output.snapshots} --rounds {output.rounds}"
 
 
+CLOSED_FORM = is_closed_form_name()
+
+
 rule distilled_model:
     input:
         unpack(lambda w: one_shot_edges.distilled_model(line_of(w))),
@@ -103,6 +106,8 @@ rule distilled_model:
         "results/distilled_models/{line}/model.safetensors",
     log:
         "results/logs/distilled_model/{line}.log",
+    wildcard_constraints:
+        line=rf"(?!{CLOSED_FORM}/)[^/]+",
     threads: threads
     resources:
         gpu=gpus,
@@ -115,6 +120,47 @@ rule distilled_model:
         " --line {input.line} --aggregator {input.aggregator} --logits {input.logits}"
         " --start {input.start} --public {input.public}"
         " --server-validation {input.server_validation} --info {input.info} --output {output}"
+
+
+rule feature_moments:
+    input:
+        unpack(lambda w: moments.feature_moments(line_of(w))),
+    output:
+        "results/moments/{line}/{who}.safetensors",
+    log:
+        "results/logs/feature_moments/{line}/{who}.log",
+    threads: threads
+    resources:
+        gpu=gpus,
+    params:
+        source=source("feature_moments"),
+        client=client_of,
+    message:
+        "{wildcards.who} measures its features ({wildcards.line})"
+    shell:
+        "fedstage feature_moments --log {log} --fingerprint {params.source}"
+        " --line {input.line} --client {params.client} --data {input.data}"
+        " --clients {input.clients} --start {input.start} --info {input.info} --output {output}"
+
+
+rule closed_form_model:
+    input:
+        unpack(lambda w: moments.closed_form_model(line_of(w))),
+    output:
+        model="results/distilled_models/{line}/model.safetensors",
+        rounds="results/distilled_models/{line}/rounds.parquet",
+    log:
+        "results/logs/closed_form_model/{line}.log",
+    wildcard_constraints:
+        line=CLOSED_FORM,
+    params:
+        source=source("closed_form_model"),
+    message:
+        "a head of moments ({wildcards.line})"
+    shell:
+        "fedstage closed_form_model --log {log} --fingerprint {params.source}"
+        " --line {input.line} --moments {input.moments} --start {input.start}"
+        " --output {output.model} --rounds {output.rounds}"
 
 
 rule client_generator:

@@ -7,9 +7,11 @@ from typing import Any
 from fedstage.plan import identity
 from fedstage.plan.discriminators import discriminating, weighs_by_odds
 from fedstage.plan.generator_sharing import clients_generate, generating, training_generators
+from fedstage.plan.moments import measuring
 from fedstage.plan.one_shot_sharing import (
     aggregating,
     generates,
+    learns_from_moments,
     local_line,
     quantised_line,
     started_models,
@@ -57,6 +59,7 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
     pictured = {generating(line) for line in one_shot if generates(line)}
     pictured |= {training_generators(line) for line in one_shot if clients_generate(line)}
     judged = {discriminating(line) for line in federated if weighs_by_odds(line)}
+    measured = {measuring(line) for line in one_shot if learns_from_moments(line)}
     initial = {
         Initial(line.data, model, line.seed)
         for line in federated
@@ -78,6 +81,7 @@ def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
             **{identity.student_id(line): line for line in taught},
             **{identity.generator_id(line): line for line in pictured},
             **{identity.discriminator_id(line): line for line in judged},
+            **{identity.moments_id(line): line for line in measured},
         },
         "precisions": {identity.precision_id(line): line for line in precise},
     }

@@ -267,7 +267,8 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
         taught = validate(OneShotLine, _without(settings, Line, OneShotLine), where)
-        _check_public(where, taught, taught.distillation is not None)
+        read = taught.distillation is not None and taught.distillation.teacher != "moments"
+        _check_public(where, taught, read)
         return taught
     line = validate(Line, _without(settings, OneShotLine, Line), where)
     exchanged = line.local.exchanges == "logits"

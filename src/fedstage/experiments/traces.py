@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, moments, one_shot_artefacts
 from fedstage.plan.data_files import generated_folder
 from fedstage.plan.generator_files import generators_folder
 from fedstage.plan.identity import participation_id, partition_id
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import learns_from_moments, local_line
 from fedstage.plan.results import RESULTS
 from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import GeneratorLine, OneShotLine
+from fedstage.settings.one_shot import GeneratorLine, MomentsLine, OneShotLine
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
 
@@ -73,6 +73,9 @@ def traces_in_line(gone: Forgotten, line: AnyLine) -> Iterator[Trace]:
         yield from _of_local_models(gone, line)
     elif has == "client" and isinstance(line, GeneratorLine):
         yield from _of_generators(gone, line)
+    elif has == "client" and isinstance(line, MomentsLine):
+        own = f"{moments.folder(line)}/client_{gone.client}.safetensors"
+        yield Trace(gone.client, "moments of its features", own)
     elif has == "client" and isinstance(line, OneShotLine):
         yield from _of_one_shot(gone, line)
     elif has == "client":
@@ -105,6 +108,8 @@ def folder_of(line: AnyLine) -> str:
         return one_shot_artefacts.local_folder(line)
     if isinstance(line, GeneratorLine):
         return generated_folder(line)
+    if isinstance(line, MomentsLine):
+        return moments.folder(line)
     return one_shot_artefacts.one_shot_folder(line)
 
 
@@ -167,7 +172,7 @@ def _learns_from_set_aside(line: OneShotLine) -> bool:
     training = line.aggregator_training
     if training is not None and training.name == "proxy":
         return True
-    if line.distillation is None:
+    if line.distillation is None or learns_from_moments(line):
         return False
     assert line.server is not None, "checked by OneShotLine"
     return isinstance(line.public, HeldOut | CoreSamples) or needs_validation(line.server)

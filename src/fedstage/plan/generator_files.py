@@ -1,12 +1,18 @@
 """Where generators and generated images are, and which files their stages read."""
 
-from fedstage.plan import data_files
+from fedstage.plan import data_files, moments
 from fedstage.plan.data_files import generated_folder
 from fedstage.plan.edges import Files, settings_files
 from fedstage.plan.generator_sharing import clients_generate, training_generators
 from fedstage.plan.identity import generator_id
 from fedstage.plan.one_shot_artefacts import aggregator_rounds, local_models, student_start
-from fedstage.plan.one_shot_sharing import generates, local_line, members, reads_models
+from fedstage.plan.one_shot_sharing import (
+    generates,
+    learns_from_moments,
+    local_line,
+    members,
+    reads_models,
+)
 from fedstage.plan.results import RESULTS
 from fedstage.settings.one_shot import OneShotLine
 
@@ -29,11 +35,17 @@ def generated_traffic(line: OneShotLine) -> str:
 def traffic_tables(line: OneShotLine) -> list[str]:
     """Return the tables of all that travels for a one-shot line."""
     models = [aggregator_rounds(line)] if reads_models(line) else []
-    return [*models, *([generated_traffic(line)] if clients_generate(line) else [])]
+    generated = [generated_traffic(line)] if clients_generate(line) else []
+    return [*models, *generated, *moments.traffic_tables(line)]
 
 
 def travelling_models(line: OneShotLine) -> list[str]:
-    """Return what clients send: their models, or their generators where these are all."""
+    """Return what clients send: their models, or their generators where these are all.
+
+    Where they send moments only, it is the model that they receive.
+    """
+    if learns_from_moments(line):
+        return [student_start(line)]
     if not reads_models(line) and generates(line):
         return client_generators(line)
     models = local_models(local_line(line))

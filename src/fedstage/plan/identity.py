@@ -20,7 +20,7 @@ from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.lines import DiscriminatorLine, Line, LocalLine
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.models import Model
-from fedstage.settings.one_shot import GeneratorLine, OneShotLine
+from fedstage.settings.one_shot import GeneratorLine, MomentsLine, OneShotLine
 from fedstage.settings.quantisation import Quantisation
 
 #: Marks, in the names of lines, clients that keep their own running statistics, and compression.
@@ -163,6 +163,13 @@ def discriminator_id(line: DiscriminatorLine) -> str:
     return f"{partition}-odds-seed{line.seed}-{digest(canonical(line))}"
 
 
+@cache
+def moments_id(line: MomentsLine) -> str:
+    """Name the folder of moments of clients' features."""
+    name = f"{_short(line.data)}-{_partition_name(local_line(line))}-{line.model.name}-moments"
+    return f"{name}-seed{line.seed}-{digest(canonical(line))}"
+
+
 def _one_shot_id(settings: OneShotLine, method: str) -> str:
     if settings.quantisation.name != "none":
         method += f"-{settings.quantisation.name}"
@@ -186,6 +193,11 @@ def is_stateful_name() -> str:
     optimisers = [kind for kind in alternatives(ServerOptimiser) if kind is not ServerAverage]
     named = [name for kind in (*trainers, *optimisers) for name in kind.names()]
     return rf"[^/]+-(?:{'|'.join((*named, _LOCAL_STATISTICS, _COMPRESSED))})-[^/]+"
+
+
+def is_closed_form_name() -> str:
+    """Return a pattern for the ids of students whose head is computed from moments of features."""
+    return r"[^/]+-closed_form(?:-without_[^/]+)?-seed[^/]+"
 
 
 def is_generating_name() -> str:

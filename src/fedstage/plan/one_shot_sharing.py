@@ -176,6 +176,11 @@ def learns_from_ensemble(line: OneShotLine) -> bool:
     return line.distillation is None or line.distillation.teacher == "ensemble"
 
 
+def learns_from_moments(line: OneShotLine) -> bool:
+    """Whether a line's model has a head that follows from moments of clients' features."""
+    return line.distillation is not None and line.distillation.teacher == "moments"
+
+
 def reads_models(line: OneShotLine) -> bool:
     """Whether a line's predictions depend on the clients' models."""
     return learns_from_ensemble(line) or generates_on_server(line)
@@ -185,9 +190,8 @@ def reads_models(line: OneShotLine) -> bool:
 def teaching(line: OneShotLine) -> OneShotLine:
     """Return a line with a student, without settings that cannot reach the student."""
     assert line.distillation is not None, "only lines with a student teach"
-    assert line.server is not None, "checked by OneShotLine"
-    server = line.server
-    if line.distillation.name != "kl" and not generates_on_server(line):
+    server = None if learns_from_moments(line) else line.server
+    if server is not None and line.distillation.name != "kl" and not generates_on_server(line):
         other = {"temperature": 4.0, "tau_squared": True, "sharpening": 1.0}
         server = server.model_copy(update=other)
     student = line.student or line.model
@@ -195,7 +199,7 @@ def teaching(line: OneShotLine) -> OneShotLine:
         "distillation": line.distillation,
         "student": student,
         "server": server,
-        "public": line.public,
+        "public": HeldOut(name="held_out") if learns_from_moments(line) else line.public,
         "generator": line.generator if line.public.name == "generated" else None,
     }
     if not reads_models(line):

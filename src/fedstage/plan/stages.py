@@ -114,6 +114,13 @@ STAGES: dict[str, Stage] = {
     "distilled_model": _one_shot(
         "teach a model with a one-shot ensemble's logits", ("output",), batches=("server",)
     ),
+    # heads without training
+    "feature_moments": _one_shot("measure the features of a client's samples", ("output",)),
+    "closed_form_model": Stage(
+        "compute a model's last layer from moments of clients' features",
+        ("output", "rounds"),
+        line="one_shot",
+    ),
     # images that are generated
     "client_generator": _one_shot("train a client's generator of images", ("output",)),
     "generated": _one_shot(

@@ -26,7 +26,7 @@ from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.prototypes import Prototypes, check_prototypes
+from fedstage.settings.prototypes import Prototypes, check_learnt_prototypes
 from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import check_clients, check_public, check_samples
@@ -40,6 +40,7 @@ from fedstage.settings.teaching import (
     check_generated,
     check_images,
     check_labels,
+    check_moments,
 )
 from fedstage.settings.transfers import OneShotTransfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
@@ -131,7 +132,7 @@ class OneShotLine(OneShot):
                     "output than what they start from"
                 )
         if self.prototypes is not None:
-            yield from self._check_prototypes()
+            yield from check_learnt_prototypes(self)
         if self.aggregator.name == "fused_features" and self.prototypes is None:
             yield "prototypes = null: aggregator = fused_features needs clients that learn some"
         if self.aggregator.name == "least_unknown":
@@ -154,18 +155,6 @@ class OneShotLine(OneShot):
         most = left if self.members is None else min(left, self.members.count)
         if (rule.voters or 1) > most:
             yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
-
-    def _check_prototypes(self) -> Iterator[str]:
-        models = self.architectures or (self.model,)
-        yield from check_prototypes(self.data, models, self.client, self.numerics)
-        if self.unknown is not None:
-            yield "unknown: not with prototypes, which are learnt in its place"
-        if self.quantisation.name != "none":
-            yield f"quantisation = {self.quantisation.name!r}: not with prototypes"
-        if self.start is not None:
-            yield f"start = {self.start!r}: not with prototypes, which it has not"
-        if len(set(models)) > 1 and self.aggregator.name == "fused_features":
-            yield "architectures: must be one with aggregator = fused_features, for features to fit"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
         left = self.clients - len(set(self.forget))
@@ -203,6 +192,9 @@ class OneShotLine(OneShot):
             )
 
     def _check_distillation(self, distillation: OneShotTransfer) -> Iterator[str]:
+        if distillation.teacher == "moments":
+            yield from check_moments(self)
+            return
         if self.server is None:
             yield "server = null: distillation needs the server's settings"
             return
@@ -287,3 +279,7 @@ class OneShotLine(OneShot):
 
 class GeneratorLine(OneShotLine):
     """All that determines a generator, or what it generates; other settings say nothing."""
+
+
+class MomentsLine(OneShotLine):
+    """All that determines moments of clients' features; other settings say nothing."""

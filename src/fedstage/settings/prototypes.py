@@ -1,7 +1,7 @@
 """A prototype a class, which clients learn beside features that are alike in a class (FAFI)."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from fedstage.settings.base import NonNegative, Rate, Settings
 from fedstage.settings.data import Data
@@ -45,3 +45,17 @@ def check_prototypes(
     for key in ("compile", "cuda_graphs"):
         if getattr(numerics, key):
             yield f"numerics.{key} = true: not with prototypes, whose steps have no code for it"
+
+
+def check_learnt_prototypes(line: Any) -> Iterator[str]:
+    """Yield what a `OneShotLine` has that does not go with its prototypes."""
+    models = line.architectures or (line.model,)
+    yield from check_prototypes(line.data, models, line.client, line.numerics)
+    if line.unknown is not None:
+        yield "unknown: not with prototypes, which are learnt in its place"
+    if line.quantisation.name != "none":
+        yield f"quantisation = {line.quantisation.name!r}: not with prototypes"
+    if line.start is not None:
+        yield f"start = {line.start!r}: not with prototypes, which it has not"
+    if len(set(models)) > 1 and line.aggregator.name == "fused_features":
+        yield "architectures: must be one with aggregator = fused_features, for features to fit"

@@ -133,6 +133,19 @@ def check_generator(generator: RoundGenerator, line: Any) -> Iterator[str]:
             yield f"numerics.{key} = true: not with {where}, whose steps have no code for it"
 
 
+def check_moments(line: Any) -> Iterator[str]:
+    """Yield what a `OneShotLine` has in vain where nobody trains, or a model of other features."""
+    where, model = "distillation = 'closed_form'", line.student or line.model
+    for key in ("members", "unknown", "prototypes", "generator"):
+        if getattr(line, key) is not None:
+            yield f"{key}: not with {where}, for which no client trains a model"
+    if not model.pools_maps or getattr(model, "head", None) is not None:
+        yield (
+            f"model = {model.name!r}: {where} needs an architecture without head that pools its "
+            "last feature maps, such as resnet8 or wrn16_2"
+        )
+
+
 def check_odds(line: Any) -> Iterator[str]:
     """Yield what a `Line` has that does not go with weights by the odds of discriminators."""
     where = "ensemble = odds"

@@ -6,16 +6,18 @@ from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, NonNegative, Rate
 
+Teacher = Literal["ensemble", "labels", "moments"]
+
 
 class StudentLoss(Choice):
     """The loss with which a student learns from an ensemble, of a round or in one shot.
 
-    Its `teacher` may be the labels of the public samples instead. `selects`: whether what
-    it learns depends on labels and on what the student says itself.
+    Its `teacher` may be the labels of the public samples instead, or moments of clients' features.
+    `selects`: whether what it learns depends on labels and on what the student says itself.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
-    teacher: ClassVar[Literal["ensemble", "labels"]] = "ensemble"
+    teacher: ClassVar[Teacher] = "ensemble"
     selects: ClassVar[bool] = False
 
 
@@ -75,7 +77,7 @@ class FedGemsTransfer(StudentLoss):
 class LabelsTransfer(StudentLoss):
     """The cross entropy with the labels of the public samples, and no ensemble (FedCVAE-Ens)."""
 
-    teacher: ClassVar[Literal["ensemble", "labels"]] = "labels"
+    teacher: ClassVar[Teacher] = "labels"
     name: Literal["labels"]
 
 
@@ -86,6 +88,20 @@ class CotrainedTransfer(StudentLoss):
     name: Literal["cotrained"]
 
 
+class ClosedForm(StudentLoss):
+    """The last layer of Gaussian classes with one covariance, behind features that nobody trains.
+
+    The covariance is `full` (linear discriminant analysis) or `diagonal` (naive Bayes). The share
+    `shrinkage` of it is that of independent features of equal variance.
+    """
+
+    module: ClassVar[str] = "kl"  # which nobody reads: a stage of its own computes the head
+    teacher: ClassVar[Teacher] = "moments"
+    name: Literal["closed_form"]
+    covariance: Literal["full", "diagonal"] = "full"
+    shrinkage: Annotated[float, Field(ge=0, le=1)] = 0.01
+
+
 #: What a student learns, in rounds or in one shot.
 _Transfers = KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction
 
@@ -93,4 +109,4 @@ _Transfers = KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduc
 Transfer = ByName[_Transfers | FedGemsTransfer]
 
 #: What a one-shot student learns.
-OneShotTransfer = ByName[_Transfers | LabelsTransfer | CotrainedTransfer]
+OneShotTransfer = ByName[_Transfers | LabelsTransfer | CotrainedTransfer | ClosedForm]

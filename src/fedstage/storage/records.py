@@ -22,6 +22,7 @@ from fedstage.storage.yaml_files import load_yaml
 LINES = (
     "training", "local_models", "aggregators", "distilled_models", "generators", "generated",
     "synthesised", "discriminators",
+    "moments",
 )  # fmt: skip
 
 Keys = Mapping[str, type | tuple[type, ...]]

@@ -275,6 +275,19 @@ ONE_SHOT_FAULTS = {
         "prototypes: learnt of views of images",
         "heart_disease are features",
     ),
+    "a closed form of a model that pools no maps": one_shot(
+        {"distillation": "closed_form", "model": "cnn_small"},
+        "model = 'cnn_small': distillation = 'closed_form' needs an architecture without head",
+    ),
+    "a closed form beside what clients train": one_shot(
+        {"distillation": "closed_form", "model": "resnet8", "members": {"random": {"count": 2}}},
+        "members: not with distillation = 'closed_form', for which no client trains a model",
+    ),
+    "a closed form of nothing but even features": one_shot(
+        {"distillation": {"closed_form": {"shrinkage": 1.5}}, "model": "resnet8"},
+        "distillation.shrinkage = 1.5",
+        "equal to 1",
+    ),
     "more outputs without a use": one_shot(
         {"model": {"resnet8": {"more_outputs": "features"}}},
         "model.more_outputs = 'features': follows from unknown or prototypes",

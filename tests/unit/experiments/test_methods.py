@@ -64,6 +64,8 @@ def test_every_method_is_a_run_of_the_papers_base(method):
         "fedgkt": SPLIT,
         "fens_ds": {"data": {"cifar10": {}}},
         "fafi": {"model": "resnet8"},
+        "ghofl": {"model": "resnet8"},
+        "ghofl_nb": {"model": "resnet8"},
         "dense": {"model": "resnet8"},
         "dense_as_released": {"model": "resnet8"},
     }

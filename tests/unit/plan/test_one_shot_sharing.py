@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.plan import data_files, one_shot_artefacts, one_shot_edges
+from fedstage.plan import data_files, moments, one_shot_artefacts, one_shot_edges
 from fedstage.plan.digests import canonical
 from fedstage.plan.edges import as_lists
 from fedstage.plan.generator_files import (
@@ -123,6 +123,46 @@ def test_how_an_aggregator_is_trained_does_not_reach_one_that_is_not(aggregator)
     assert aggregator_id(trained) == aggregator_id(
         one_shot(aggregator=aggregator, aggregator_training=None)
     )
+
+
+CLOSED = {"distillation": "closed_form", "model": "resnet8"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reaches"),
+    [
+        ({"distillation": {"closed_form": {"covariance": "diagonal"}}}, False),
+        ({"forget": [1]}, False),
+        ({"client": {**CLIENT, "epochs": 9}}, False),
+        ({"aggregator": "averaging"}, False),
+        ({"server": SERVER, "public": "cifar10"}, False),
+        ({"local_fraction": 1.0, "aggregator": "averaging"}, True),
+        ({"model": "resnet20"}, True),
+        ({"seed": 1}, True),
+        ({"partition": "iid"}, True),
+        ({"start": "results/training/a/round_0003/group_0/aggregated.safetensors"}, True),
+    ],
+    ids=str,
+)
+def test_moments_depend_on_samples_and_the_encoder_only(changes, reaches):
+    if "start" in changes:  # which an aggregator that needs unseen samples may not have
+        changes = changes | {"aggregator": "weighted"}
+    lines = one_shot(**CLOSED), one_shot(**CLOSED | changes)
+    folders = {moments.folder(line) for line in lines}
+    assert (len(folders) == 2) == reaches
+    made = moments.measuring(lines[1])
+    assert canonical(OneShotLine.model_validate(canonical(made))) == canonical(made)
+
+
+def test_a_closed_form_reads_the_moments_of_members_and_trains_nobody():
+    line = one_shot(**CLOSED, forget=[1])
+    read = moments.closed_form_model(line)
+    names = [path.rpartition("/")[2] for path in read["moments"]]
+    assert names == [f"client_{client}.safetensors" for client in (0, 2, 3)]
+    assert travelling_models(line) == [read["start"]]
+    assert traffic_tables(line) == [f"{one_shot_artefacts.student_folder(line)}/rounds.parquet"]
+    assert teaching(line).server is None
+    assert teaching(line) == teaching(one_shot(**CLOSED, forget=[1], server=SERVER))
 
 
 def test_all_rules_have_the_same_clients():

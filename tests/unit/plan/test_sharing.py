@@ -986,6 +986,7 @@ OTHER = {
     "Corruptions": {},
     "Noise": {},
     "Attack": {"steps": 2, "step": 0.5, "radius": 1.0},
+    "ClosedForm": {"covariance": "diagonal", "shrinkage": 0.5},
     "Prototypes": {"near": 0.5, "apart": 0.5, "alike": 0.5, "temperature": 0.5},
     "Unknown": {"outliers": "noise", "attack": None, "second": 0.5, "mixed": 0.5},
     "NotQuantised": {},
@@ -1040,7 +1041,7 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 def test_every_field_of_every_part_is_in_the_table_above():
     whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
-    whole_lines |= {"GeneratorLine", "DiscriminatorLine"}
+    whole_lines |= {"GeneratorLine", "DiscriminatorLine", "MomentsLine"}
     evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings", "Delays"}
     expected = {
@@ -1405,6 +1406,8 @@ PINNED_DEFAULTS = {
     "LocalLine.unknown": None,
     "OneShot.prototypes": None,
     "LocalLine.prototypes": None,
+    "ClosedForm.covariance": "full",
+    "ClosedForm.shrinkage": 0.01,
     "Prototypes.near": 1.0,
     "Prototypes.apart": 1.0,
     "Prototypes.alike": 1.0,

@@ -11,6 +11,7 @@ from fedstage.experiments.folders import Initial
 from fedstage.plan.discriminators import discriminating
 from fedstage.plan.generator_sharing import generating
 from fedstage.plan.members import parse_evaluated, parse_sampled
+from fedstage.plan.moments import measuring
 from fedstage.plan.source import (
     DECLARING,
     called,
@@ -136,6 +137,9 @@ ODDS = {"odds": a_line(**DISTILLED | {"ensemble": "odds"})}
 #: The stages of discriminators, by whose odds votes are weighted.
 OF_ODDS = ("public_generator", "client_discriminator", "client_odds")
 #: The stages that generate images, by who trains what generates them.
+CLOSED = {"closed": one_shot(distillation="closed_form", model="resnet8")}
+#: The stages of heads in closed form.
+OF_MOMENTS = ("feature_moments", "closed_form_model")
 OF_GENERATORS = {"clients": ("client_generator", "generated"), "server": ("synthesised",)}
 #: The stages of one-shot lines.
 OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
@@ -172,7 +176,9 @@ def jobs(package):
     found = {}
     for name, line in LINES.items():
         for stage in STAGES:
-            others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS}.union(*OF_GENERATORS.values())
+            others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS, *OF_MOMENTS}.union(
+                *OF_GENERATORS.values()
+            )
             if stage in (*others, "cached_labels", "selected_labels"):  # no line here keeps labels
                 continue
             if stage not in OF_DISTILLED or line.global_trainer:
@@ -186,6 +192,9 @@ def jobs(package):
     for name, line in GENERATING.items():
         for stage in OF_GENERATORS[line.generator.trained_by]:
             found[stage, name] = fingerprint(generating(line), stage, package)
+    for name, line in CLOSED.items():
+        found[OF_MOMENTS[0], name] = fingerprint(measuring(line), OF_MOMENTS[0], package)
+        found[OF_MOMENTS[1], name] = fingerprint(line, OF_MOMENTS[1], package)
     for name, line in ODDS.items():
         for stage in OF_ODDS:
             found[stage, name] = fingerprint(discriminating(line), stage, package)
@@ -435,7 +444,7 @@ def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
         "import Any, Protocol, TypeVar, cast",
     )
     # Generated images count what travels in tables of the same columns.
-    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS, "generated"}
+    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS, "generated", "closed_form_model"}
 
 
 def test_compression_reaches_what_is_compressed_only(changed):
@@ -458,12 +467,13 @@ def test_a_model_reaches_its_own_lines_only(changed):
     changes = changed(
         "models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block"
     )
-    assert lines_of(changes) == {"resnet20", "features", "fedkd", "dense"}
+    assert lines_of(changes) == {"resnet20", "features", "fedkd", "dense", "closed"}
     assert stages_of(changes) == {
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",
         "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
         "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
+        "feature_moments",
     }  # fmt: skip
 
 

@@ -681,8 +681,12 @@ def test_logits_of_client_models_by_hand(world, tmp_path):
     line_file = tmp_path / "line.yaml"
     output = logits_of(world, tmp_path, line_file, "clients", made.updates[::-1])
     tensors, notes = load_tensors(output)
-    read = [load_tensors(path)[1]["samples"] for path in made.updates]
-    assert notes == {"round": 1, "group": 0, "samples": read, "members": "clients"}
+    read = [load_tensors(path)[1] for path in made.updates]
+    whose = {
+        "samples": [one["samples"] for one in read],
+        "clients": [one["client"] for one in read],
+    }
+    assert notes == {"round": 1, "group": 0, "members": "clients"} | whose
     assert tensors["logits"].shape == (PARTICIPANTS, DATA["test"], 10)
     for member, update in zip(tensors["logits"], made.updates, strict=True):
         expected = slow_logits(weights_in(update, "model/"), pixels(world, "test"))

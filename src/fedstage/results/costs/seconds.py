@@ -17,7 +17,9 @@ from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.records import LINES, by_path, records_in_order
 
 #: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
-_CLIENTS = ("local_model", "quantised_model", "client_generator", "client_discriminator")
+_CLIENTS = (
+    "local_model", "quantised_model", "client_generator", "client_discriminator", "feature_moments",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

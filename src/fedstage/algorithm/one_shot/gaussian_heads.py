@@ -1,0 +1,83 @@
+"""Heads in closed form from moments of features (GH-OFL, Turazza et al., ICLR 2026).
+
+Client k sends, of the features f(x) of its samples by an encoder that all clients have,
+
+    n_{k,c} = number of class c,   s_{k,c} = sum over class c of f,   S_k = sum of f f^T
+
+Their sums over clients are those of all samples together, however these are divided. With N samples
+
+    pi_c = n_c / N,   mu_c = s_c / n_c,   Sigma = 1/N ( S - sum_c n_c mu_c mu_c^T )
+    Sigma <- (1 - l) Sigma + l tr(Sigma) / d I,   of which naive Bayes has the diagonal only
+    logits_c = mu_c^T Sigma^-1 f - 1/2 mu_c^T Sigma^-1 mu_c + log pi_c
+
+which is a linear layer. A class that nobody has is never said. What the paper has beyond that is
+not here: quadratic discriminants are no linear layer and need S by class, and the heads that it
+trains on samples drawn from these Gaussians.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedstage.settings.transfers import ClosedForm
+
+#: The logit of a class that nobody has.
+NEVER = -10_000.0
+
+
+@dataclass(frozen=True)
+class Moments:
+    """`counts` [C], `sums` [C, d] and `products` [d, d] of features, float64."""
+
+    counts: Tensor
+    sums: Tensor
+    products: Tensor
+
+
+def moments_of(features: Tensor, labels: Tensor, classes: int) -> Moments:
+    """Return the moments of features [n, d] with labels [n]."""
+    exact = features.double()
+    counts = torch.bincount(labels, minlength=classes).double()
+    sums = exact.new_zeros(classes, exact.shape[1]).index_add_(0, labels, exact)
+    return Moments(counts, sums, exact.T @ exact)
+
+
+def total(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of all clients' samples."""
+    counts = torch.stack([one.counts for one in parts]).double().sum(0)
+    sums = torch.stack([one.sums for one in parts]).double().sum(0)
+    return Moments(counts, sums, torch.stack([one.products for one in parts]).double().sum(0))
+
+
+def head(settings: ClosedForm, moments: Moments) -> tuple[Tensor, Tensor]:
+    """Return the weights [C, d] and biases [C] of the linear layer, float32.
+
+    The weights are NaN if the covariance has no inverse.
+    """
+    held = moments.counts > 0
+    counts, sums = moments.counts[held], moments.sums[held]
+    means = sums / counts[:, None]
+    covariance = (moments.products - means.T @ sums) / counts.sum()
+    own = settings.shrinkage
+    width = len(covariance)
+    even = torch.eye(width, dtype=torch.float64) * covariance.trace() / width
+    covariance = (1 - own) * covariance + own * even
+    if settings.covariance == "diagonal":
+        covariance = covariance.diagonal().diag()
+    if not _has_inverse(covariance):
+        return torch.full_like(moments.sums, torch.nan).float(), moments.counts.float()
+    directions = torch.linalg.solve(covariance, means.T).T
+    weights = torch.zeros_like(moments.sums)
+    biases = torch.full_like(moments.counts, NEVER)
+    weights[held] = directions
+    biases[held] = (counts / counts.sum()).log() - (means * directions).sum(1) / 2
+    return weights.float(), biases.float()
+
+
+def _has_inverse(covariance: Tensor) -> bool:
+    """Whether a covariance has one, as far as the moments, which travel in float32, can tell."""
+    values = torch.linalg.eigvalsh(covariance)
+    least = torch.finfo(torch.float32).eps * len(values) * values[-1]
+    return bool(values[0] > least)

@@ -1,11 +1,13 @@
 """Sums over the tables that rounds and aggregators write, on tables made by hand."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, discriminators, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
@@ -94,6 +96,25 @@ def test_rounds_are_sums_over_participants_per_client():
         2: (12.5, 21.0, 134),
         3: (14.5, 23.0, 150),
     }
+
+
+def test_a_generator_and_discriminators_travel_once_before_the_rounds():
+    taught = {"ensemble": "odds", "global": "basic", "data": {"digits": {"held_out": 20}}}
+    server = {"server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
+    line = Line.model_validate(SHARED | {"participants": 2} | taught | server)
+    write_rounds(line, MOVED)
+    save_tensors(Path(discriminators.generator_file(line)), {"a": torch.zeros(100)})
+    save_tensors(Path(discriminators.discriminators(line)[0]), {"a": torch.zeros(30)})
+    part = Part(length=RunLength(rounds=3), federated=line)
+    assert phases_of([part]) == [
+        Phase(1, "generator", 0, 0, 400, 1600),
+        Phase(1, "discriminator", 0, 120, 0, 480),
+        Phase(1, "federated_round", 3, 58 / 4, 92 / 4, 150),
+    ]
+    assert bytes_until(phases_of([part]), [part])[1] == (127.5, 415.0, 2080 + 90)
+    write_rounds(LINE, MOVED)
+    goes_on = phases_of([part, federated(3)])
+    assert bytes_until(goes_on, [part, federated(3)])[1] == (142.0, 438.0, 2080 + 150 + 90)
 
 
 def test_in_a_round_to_which_nobody_comes_nothing_travels():

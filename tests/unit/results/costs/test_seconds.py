@@ -6,7 +6,13 @@ from pathlib import PurePosixPath
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.plan import one_shot_artefacts, one_shot_edges
+from fedstage.plan import (
+    discriminator_edges,
+    discriminators,
+    moments,
+    one_shot_artefacts,
+    one_shot_edges,
+)
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.costs.seconds import Seconds, seconds_of
@@ -105,6 +111,16 @@ def test_a_student_costs_the_server_and_what_is_before_it_the_clients(tmp_path):
     assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=130.5)
 
 
+def test_moments_are_measured_by_clients_and_the_head_is_the_servers(tmp_path):
+    line = OneShotLine.model_validate(BASE | {"model": "resnet8", "distillation": "closed_form"})
+    for client, made in enumerate(moments.client_files(line)):
+        read = flat(moments.feature_moments(line))
+        write(tmp_path, "feature_moments", [made], 2.0**client, read)
+    made = one_shot_artefacts.student_file(line)
+    write(tmp_path, "closed_form_model", [made], 0.5, flat(moments.closed_form_model(line)))
+    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=0.5)
+
+
 @pytest.mark.parametrize(
     ("by", "clients", "server"), [("federated", 57.0, 0.0), ("proxy", 7.0, 50.0)]
 )
@@ -175,6 +191,19 @@ def test_clients_compute_the_logits_that_they_send(tmp_path):
     line = Line.model_validate(ROUNDS | digesting | said | groups)
     of_rounds(tmp_path, line, 1)
     assert seconds_of(tmp_path, [part(line, 1)]) == Seconds(clients=102.0, server=1010.0)
+
+
+def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp_path):
+    line = Line.model_validate(ROUNDS | {"ensemble": "odds"})
+    of_rounds(tmp_path, line, 1)
+    generator, (odds,) = discriminators.generator_file(line), discriminators.odds_files(line)
+    write(tmp_path, "public_generator", [generator], 5000.0)
+    for client, made in enumerate(discriminators.discriminators(line)):
+        read = flat(discriminator_edges.client_discriminator(line))
+        write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
+    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminator_edges.client_odds(line)))
+    found = seconds_of(tmp_path, [part(line, 1)])
+    assert found == Seconds(clients=2.0 + 140.0, server=1110.0 + 5000.5)
 
 
 def test_a_run_that_continues_another_costs_both(tmp_path):

@@ -150,7 +150,7 @@ def _state(progress: Progress, now: datetime, seconds: Mapping[str, float | None
     if progress.ended:
         return "ended"
     if not progress.planned:
-        return "planning"
+        return "planning, or run with --quiet all, of which nothing is logged"
     left, unknown = seconds_left(progress, now, seconds)
     known = [f"about {_time(left)} left"] if left or not unknown else []
     return ", ".join([*known, *([f"{unknown} jobs of no known length"] if unknown else [])])

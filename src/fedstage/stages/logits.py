@@ -91,10 +91,10 @@ def _read_members(
         weights, metadata = load_tensors(paths[0])
         return [(paths[0], weights)], metadata | {"samples": [metadata["samples"]]}
     valid = answered(read_updates(paths))
-    whose = {key: [one.metadata[name] for one in valid]
-             for key, name in (("samples", "samples"), ("clients", "client"))}  # fmt: skip
+    samples = [update.metadata["samples"] for update in valid]
+    whose = [update.metadata["client"] for update in valid]
     members_of_group = [(update.path, update.weights) for update in valid]
-    return members_of_group, place_of(paths[0]) | whose
+    return members_of_group, place_of(paths[0]) | {"samples": samples, "clients": whose}
 
 
 def _draw_members(

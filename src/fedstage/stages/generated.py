@@ -58,7 +58,8 @@ def generated(
         images, classes, clients = of_each(settings, generator, sent, dataset_info, device)
     save_tensors(output, {"images": images, "labels": classes, "clients": clients})
     save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
-    save_grid(picture, images, clients, classes, int(dataset_info["classes"]))
+    row = "" if NOBODY in clients else "client"
+    save_grid(picture, images, clients, classes, dataset_info["class_names"], row)
     sizes = [payload_bytes(tensors) for tensors, _ in read]
     save_rows(rounds, traffic(sizes, int(dataset_info["classes"])), ROUNDS_SCHEMA)
 

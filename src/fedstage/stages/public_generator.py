@@ -37,4 +37,4 @@ def public_generator(*, line: Path, public: Path, info: Path, output: Path, pict
     with torch.no_grad():
         shown = net.eval()(latent).mul(255).round().to(torch.uint8).cpu()
     number = torch.arange(len(shown))
-    save_grid(picture, shown, number // _GRID, number % _GRID, _GRID)
+    save_grid(picture, shown, number // _GRID, number % _GRID, [""] * _GRID)

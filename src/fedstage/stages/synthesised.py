@@ -70,8 +70,8 @@ def synthesised(
     save_rows(histogram, _count(labels), HISTOGRAM_SCHEMA)
     epochs = torch.arange(len(labels)) // generator.batch_size
     first = epochs < _ROWS
-    classes = int(dataset_info["classes"])
-    save_grid(picture, images[first], epochs[first], labels[first], classes)
+    names = dataset_info["class_names"]
+    save_grid(picture, images[first], epochs[first] + 1, labels[first], names, "epoch")
     save_tensors(student, state_of(learner), {"members": clients, "loss": made.loss})
     save_tensors(weights, {"weights": made.weights}, {"members": clients})
 

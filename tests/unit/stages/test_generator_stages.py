@@ -44,7 +44,10 @@ def world(tmp_path):
     images = torch.randint(0, 256, (6, 1, 8, 8), generator=generator, dtype=torch.uint8)
     labels = torch.tensor([0, 1, 0, 0, 2, 2])
     save_tensors(tmp_path / "train.safetensors", {"images": images, "labels": labels})
-    info = {"shape": [1, 8, 8], "classes": CLASSES, "mean": [0.3], "std": [0.2]}
+    names = [str(label) for label in range(CLASSES)]
+    info = {
+        "shape": [1, 8, 8], "classes": CLASSES, "class_names": names, "mean": [0.3], "std": [0.2],
+    }  # fmt: skip
     save_json(tmp_path / "info.json", info)
     columns = {"client": [0] * 4 + [1] * 2, "sample": list(range(6)), "role": ["train"] * 6}
     save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)

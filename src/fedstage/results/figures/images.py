@@ -1,41 +1,89 @@
-"""Images as a grid: a row a client or other group, a column a class."""
+"""Images as a grid: a row a client or an epoch, a column a class.
 
+It is drawn without the figures' library and style, because the stages that generate images draw it:
+they would run again whenever the look of a figure changed.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from fedstage.storage.files import replacing
 
-_SIDE = 32  # pixels of an image in the grid at least
-_GAP = 2
-_GREY = 200
+_SIDE = 96  # pixels of an image in the grid at least
+_GAP = 6
+_TEXT = 16  # pixels of a line
+_GREY = 225
 
 
 def save_grid(
-    path: Path, images: torch.Tensor, rows: torch.Tensor, labels: torch.Tensor, classes: int
+    path: Path,
+    images: torch.Tensor,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    names: Sequence[str],
+    row: str = "",
 ) -> None:
-    """Write PNG with the first of the images of each row and class.
+    """Write PNG with the first image of each row and column, which is grey where there is none.
 
     Parameters
     ----------
     images : torch.Tensor
         uint8 [n, C, H, W].
-    rows, labels : torch.Tensor
-        int64 [n]; rows that occur are sorted. Where no image is, the grid is grey.
+    rows, columns : torch.Tensor
+        int64 [n]: where an image belongs; rows that occur are drawn in their order.
+    names : sequence of str
+        Of all columns. Where one is wider than an image, the number stands for it.
+    row : str
+        What a row is, such as "client"; without it rows have no names.
     """
-    names = rows.unique().tolist()
+    numbers = rows.unique().tolist()
     scale = max(1, -(-_SIDE // images.shape[2]))
     large = images.repeat_interleave(scale, 2).repeat_interleave(scale, 3)
-    height, width = (side + _GAP for side in large.shape[2:])
-    canvas = torch.full((3, len(names) * height, classes * width), _GREY, dtype=torch.uint8)
-    for place, row in enumerate(names):
-        for label in range(classes):
-            found = ((rows == row) & (labels == label)).nonzero()
-            if len(found):
-                top, left = place * height, label * width
-                cell = large[int(found[0])]
-                canvas[:, top : top + height - _GAP, left : left + width - _GAP] = cell
-    picture = Image.fromarray(canvas.permute(1, 2, 0).contiguous().numpy())
+    tiles = Image.fromarray(tiled(large, rows, columns, numbers, len(names)).numpy())
+    picture = named(tiles, [f"{row} {number}" if row else "" for number in numbers], names)
     with replacing(path) as temporary, temporary.open("wb") as file:
         picture.save(file, format="PNG")
+
+
+def tiled(
+    images: torch.Tensor,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    numbers: Sequence[int],
+    across: int,
+) -> torch.Tensor:
+    """Return uint8 [height, width, 3]: each cell an image, and a gap below and beside it."""
+    height, width = images.shape[2:]
+    high, wide = height + _GAP, width + _GAP
+    canvas = torch.full((3, len(numbers) * high, across * wide), _GREY, dtype=torch.uint8)
+    for place, row in enumerate(numbers):
+        for column in range(across):
+            found = ((rows == row) & (columns == column)).nonzero()
+            if len(found):
+                top, left = place * high, column * wide
+                canvas[:, top : top + height, left : left + width] = images[int(found[0])]
+    return canvas.permute(1, 2, 0).contiguous()
+
+
+def named(tiles: Image.Image, rows: Sequence[str], columns: Sequence[str]) -> Image.Image:
+    """Return tiles on white, with the names of rows to the left and of columns above."""
+    font = ImageFont.load_default(_TEXT)
+    wide, high = tiles.width / len(columns), tiles.height / len(rows)
+    fitting = [
+        name if font.getlength(name) <= wide else str(place) for place, name in enumerate(columns)
+    ]
+    left = _GAP + int(max(map(font.getlength, rows))) + (_GAP if any(rows) else 0)
+    top = _GAP + (_TEXT + _GAP if any(columns) else 0)
+    picture = Image.new("RGB", (left + tiles.width, top + tiles.height), "white")
+    picture.paste(tiles, (left, top))
+    draw = ImageDraw.Draw(picture)
+    for place, name in enumerate(fitting):
+        middle = left + (place + 0.5) * wide - _GAP / 2
+        draw.text((middle, top - _GAP), name, "black", font, anchor="ms")
+    for place, name in enumerate(rows):
+        middle = top + (place + 0.5) * high - _GAP / 2
+        draw.text((left - _GAP, middle), name, "black", font, anchor="rm")
+    return picture

@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from fedstage.storage.files import replacing
 
-_SIDE = 96  # pixels of an image in the grid at least
+_SIDE = 96  # pixels of an image at least, in a grid of few columns
+_FEW = 20
 _GAP = 6
 _TEXT = 16  # pixels of a line
 _GREY = 225
@@ -40,7 +41,7 @@ def save_grid(
         What a row is, such as "client"; without it rows have no names.
     """
     numbers = rows.unique().tolist()
-    scale = max(1, -(-_SIDE // images.shape[2]))
+    scale = max(1, -(-_SIDE // images.shape[2])) if len(names) <= _FEW else 1
     large = images.repeat_interleave(scale, 2).repeat_interleave(scale, 3)
     tiles = Image.fromarray(tiled(large, rows, columns, numbers, len(names)).numpy())
     picture = named(tiles, [f"{row} {number}" if row else "" for number in numbers], names)

@@ -74,5 +74,13 @@ def test_rows_are_named_by_what_they_are(tmp_path, row, wider):
     labels = torch.tensor([0, 1])
     save_grid(tmp_path / "a.png", flat([1, 1, 1], [2, 2, 2]), labels, labels, ["cat", "dog"], row)
     with Image.open(tmp_path / "a.png") as picture:
-        assert (picture.width > 2 * (96 + 6) + 6) is wider  # small images are enlarged
+        assert (picture.width > 2 * (96 + 6) + 6) is wider
         assert picture.height > 2 * (96 + 6)
+
+
+@pytest.mark.parametrize(("columns", "side"), [(20, 96), (21, SIDE)])
+def test_small_images_are_enlarged_unless_there_are_many_columns(tmp_path, columns, side):
+    labels = torch.zeros(1, dtype=torch.int64)
+    save_grid(tmp_path / "a.png", flat([1, 1, 1]), labels, labels, [""] * columns)
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.size == (columns * (side + 6) + 6, side + 6 + 6)

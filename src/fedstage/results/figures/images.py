@@ -42,8 +42,7 @@ def save_grid(
     """
     numbers = rows.unique().tolist()
     scale = max(1, -(-_SIDE // images.shape[2])) if len(names) <= _FEW else 1
-    large = images.repeat_interleave(scale, 2).repeat_interleave(scale, 3)
-    tiles = Image.fromarray(tiled(large, rows, columns, numbers, len(names)).numpy())
+    tiles = Image.fromarray(tiled(images, rows, columns, numbers, len(names), scale).numpy())
     picture = named(tiles, [f"{row} {number}" if row else "" for number in numbers], names)
     with replacing(path) as temporary, temporary.open("wb") as file:
         picture.save(file, format="PNG")
@@ -55,9 +54,14 @@ def tiled(
     columns: torch.Tensor,
     numbers: Sequence[int],
     across: int,
+    scale: int = 1,
 ) -> torch.Tensor:
-    """Return uint8 [height, width, 3]: each cell an image, and a gap below and beside it."""
-    height, width = images.shape[2:]
+    """Return uint8 [height, width, 3]: each cell an image, and a gap below and beside it.
+
+    Only images that are shown are enlarged: there are a few dozen of them, and tens of thousands
+    that are not.
+    """
+    height, width = (scale * side for side in images.shape[2:])
     high, wide = height + _GAP, width + _GAP
     canvas = torch.full((3, len(numbers) * high, across * wide), _GREY, dtype=torch.uint8)
     for place, row in enumerate(numbers):
@@ -65,7 +69,9 @@ def tiled(
             found = ((rows == row) & (columns == column)).nonzero()
             if len(found):
                 top, left = place * high, column * wide
-                canvas[:, top : top + height, left : left + width] = images[int(found[0])]
+                large = images[int(found[0])].repeat_interleave(scale, 1)
+                cell = large.repeat_interleave(scale, 2)
+                canvas[:, top : top + height, left : left + width] = cell
     return canvas.permute(1, 2, 0).contiguous()
 
 

@@ -46,6 +46,7 @@ from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
 from fedstage.plan import artefacts, data_files, discriminators, one_shot_artefacts
+from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
@@ -165,7 +166,7 @@ def test_odds_of_discriminators_are_the_same(made):
     line = made.line("fedgo")
     known = of_odds(line) | drawn_of_discriminators(line)
     _, generator, odds = fedgo(made.recorded(line), **known)
-    chosen, theirs = line.ensemble.generator, made.tensors(discriminators.generator_file(line))
+    chosen, theirs = line.ensemble.generator, made.tensors(discriminators.PUBLIC_GENERATOR(line))
     names = new_image_generator((1, 8, 8), chosen.latent, chosen.width, torch_generator(0))
     for name, own in zip(names.state_dict(), generator.state_dict().values(), strict=True):
         torch.testing.assert_close(own, theirs[name], rtol=0, atol=CLOSE)
@@ -247,14 +248,14 @@ def test_clients_of_both_architectures_take_part_but_not_in_every_round(made):
 def test_one_shot_ensembles_are_the_same(made, method):
     line, known = made.line(method), {}
     if method == "fens_mlp":
-        before = made.tensors(one_shot_artefacts.aggregator_file(made.line("mlp_before")))
+        before = made.tensors(shot.aggregator_file(made.line("mlp_before")))
         known["start"] = list(before.values())
     world = made.recorded(line)
     models, learnt, predicted = ensemble(world, line, **known)
     paths = one_shot_artefacts.local_models(local_line(line))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
-    theirs = made.tensors(one_shot_artefacts.aggregator_file(line))
+    theirs = made.tensors(shot.aggregator_file(line))
     theirs.pop("log_prior", None)  # of voting, uniform
     mine = learnt if theirs else []
     for one, other in zip(mine, theirs.values(), strict=True):
@@ -346,7 +347,7 @@ def test_clients_that_learn_prototypes_are_the_same(made):
 def test_one_shot_students_are_the_same(made, method):
     line = made.line(method)
     student = STUDENTS[method](made.recorded(line), line)
-    weights = made.tensors(one_shot_artefacts.student_file(line))
+    weights = made.tensors(shot.student_file(line))
     assert largest_difference(student, weights) <= CLOSE
 
 

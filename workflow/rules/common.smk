@@ -20,8 +20,8 @@ from fedstage.experiments.descriptions import claims_on, clients_of, dropping_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
 from fedstage.experiments.targets import named_targets, results_of
-from fedstage.plan import artefacts, data_files, discriminator_edges, edges, generator_files
-from fedstage.plan import moments, one_shot_edges
+from fedstage.plan import artefacts, data_files, discriminators, edges, generated
+from fedstage.plan import one_shot, one_shot_edges
 from fedstage.plan import segment_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_closed_form_name, is_generating_name, is_stateful_name

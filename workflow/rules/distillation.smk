@@ -32,7 +32,7 @@ DISCRIMINATORS = "results/discriminators/{line}"
 
 rule public_generator:
     input:
-        unpack(lambda w: discriminator_edges.public_generator(line_of(w))),
+        unpack(lambda w: discriminators.PUBLIC_GENERATOR.job(line_of(w)).inputs),
     output:
         generator=f"{DISCRIMINATORS}/generator.safetensors",
         picture=f"{DISCRIMINATORS}/images.png",
@@ -53,7 +53,7 @@ rule public_generator:
 
 rule client_discriminator:
     input:
-        unpack(lambda w: discriminator_edges.client_discriminator(line_of(w))),
+        unpack(lambda w: discriminators.CLIENT_DISCRIMINATOR.job(line_of(w), client_of(w)).inputs),
     output:
         f"{DISCRIMINATORS}/{{who}}.safetensors",
     log:
@@ -76,7 +76,7 @@ rule client_discriminator:
 
 rule client_odds:
     input:
-        unpack(lambda w: discriminator_edges.client_odds(line_of(w))),
+        unpack(lambda w: discriminators.CLIENT_ODDS.job(line_of(w)).inputs),
     output:
         f"{DISCRIMINATORS}/odds.safetensors",
     log:

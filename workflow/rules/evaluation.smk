@@ -110,7 +110,11 @@ rule local_evaluation:
 
 rule one_shot_evaluation:
     input:
-        unpack(lambda w: one_shot_edges.one_shot_evaluation(line_of(w), w.role)),
+        unpack(
+            lambda w: one_shot.EVALUATIONS[w.folder == "distilled_models"]
+            .job(line_of(w), w.role)
+            .inputs
+        ),
     output:
         metrics="results/{folder}/{line}/metrics/{role}.parquet",
         over_rounds="results/{folder}/{line}/metrics/{role}_over_rounds.parquet",

@@ -73,7 +73,7 @@ rule client_logits:
 
 rule aggregator:
     input:
-        unpack(lambda w: one_shot_edges.aggregator(line_of(w))),
+        unpack(lambda w: one_shot.AGGREGATOR.job(line_of(w)).inputs),
     output:
         aggregator="results/aggregators/{line}/aggregator.safetensors",
         snapshots="results/aggregators/{line}/snapshots.safetensors",
@@ -101,7 +101,7 @@ CLOSED_FORM = is_closed_form_name()
 
 rule distilled_model:
     input:
-        unpack(lambda w: one_shot_edges.distilled_model(line_of(w))),
+        unpack(lambda w: one_shot.DISTILLED_MODEL.job(line_of(w)).inputs),
     output:
         "results/distilled_models/{line}/model.safetensors",
     log:
@@ -124,7 +124,7 @@ rule distilled_model:
 
 rule feature_moments:
     input:
-        unpack(lambda w: moments.feature_moments(line_of(w))),
+        unpack(lambda w: one_shot.FEATURE_MOMENTS.job(line_of(w), client_of(w)).inputs),
     output:
         "results/moments/{line}/{who}.safetensors",
     log:
@@ -145,7 +145,7 @@ rule feature_moments:
 
 rule closed_form_model:
     input:
-        unpack(lambda w: moments.closed_form_model(line_of(w))),
+        unpack(lambda w: one_shot.CLOSED_FORM_MODEL.job(line_of(w)).inputs),
     output:
         model="results/distilled_models/{line}/model.safetensors",
         rounds="results/distilled_models/{line}/rounds.parquet",
@@ -165,7 +165,7 @@ rule closed_form_model:
 
 rule client_generator:
     input:
-        unpack(lambda w: generator_files.client_generator(line_of(w))),
+        unpack(lambda w: generated.CLIENT_GENERATOR.job(line_of(w), client_of(w)).inputs),
     output:
         "results/generators/{line}/{who}.safetensors",
     log:
@@ -186,7 +186,7 @@ rule client_generator:
 
 rule generated:
     input:
-        unpack(lambda w: generator_files.generated(line_of(w))),
+        unpack(lambda w: generated.GENERATED_IMAGES.job(line_of(w)).inputs),
     output:
         images="results/generated/{line}/train.safetensors",
         histogram="results/generated/{line}/label_histogram.parquet",
@@ -210,7 +210,7 @@ rule generated:
 
 rule synthesised:
     input:
-        unpack(lambda w: generator_files.synthesised(line_of(w))),
+        unpack(lambda w: generated.SYNTHESISED_IMAGES.job(line_of(w)).inputs),
     output:
         images="results/synthesised/{line}/train.safetensors",
         histogram="results/synthesised/{line}/label_histogram.parquet",

@@ -7,6 +7,7 @@ line, shown and logged.
 
 import argparse
 import inspect
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +63,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
         ):
             parts = stage(**options)
         if log is not None:
-            command = f"fedstage {name} {' '.join(arguments)}"
+            command = shlex.join(["fedstage", name, *arguments])
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
             more = {**_raw_files(name, options), **_seconds_of(parts)}
             write_record(log, name, options, source, timings.figures(), more)

@@ -25,7 +25,7 @@ from fedstage.experiments.library import (
 )
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, one_shot, one_shot_artefacts
 from fedstage.plan.digests import digest
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.runs import Run, split_target
@@ -68,6 +68,7 @@ class Catalogue:
     plans: dict[str, Line]
     initial: dict[str, Initial]
     lines: dict[str, Line | LocalLine | OneShotLine]
+    folders: dict[str, Line | LocalLine | OneShotLine]  # by their paths
     precisions: dict[str, LocalLine]
     choices: dict[str, Run]
 
@@ -218,7 +219,7 @@ def metrics_of(run: Run) -> str:
         client = length.evaluate_client
         return one_shot_artefacts.local_metrics_file(run.line, length.role, length.rounds, client)
     if isinstance(run.line, OneShotLine):
-        return one_shot_artefacts.one_shot_metrics_file(run.line, length.role)
+        return one_shot.one_shot_metrics_file(run.line, length.role)
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
     return artefacts.metrics_file(run.line, name, length.role, length.rounds, every)

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
-from fedstage.plan import artefacts, data_files, edges, one_shot_artefacts
+from fedstage.plan import artefacts, data_files, edges, one_shot, one_shot_artefacts
 from fedstage.plan.client_files import client_file
 from fedstage.plan.digests import canonical
-from fedstage.plan.one_shot_sharing import aggregating
 from fedstage.plan.retention_files import retention_file, right_file
 from fedstage.plan.runs import Run
 from fedstage.plan.sharing import normalised
@@ -197,9 +196,9 @@ def _over_rounds(run: Run) -> str | None:
     line = run.line
     if not isinstance(line, OneShotLine) or run.candidates or line.distillation is not None:
         return None
-    if aggregating(line).aggregator_training is None:
+    if not line.aggregator.trained or line.aggregator_training is None:
         return None
-    return one_shot_artefacts.over_rounds_file(line, run.length.role)
+    return one_shot.one_shot_metrics_file(line, run.length.role, "over_rounds")
 
 
 def _part(run: Run) -> Raw:

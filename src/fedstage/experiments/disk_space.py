@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator
 from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
-from fedstage.plan import artefacts, one_shot_artefacts
-from fedstage.plan.one_shot_sharing import client_model, quantised_line, reads_models
+from fedstage.plan import artefacts, one_shot, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import client_model, quantised_line
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import files_read, inputs
@@ -67,8 +67,8 @@ def _without_rounds(line: LocalLine | OneShotLine, client: int | None) -> Iterat
     if isinstance(line, OneShotLine):
         if line.distillation is not None:
             size = _model_size(line.data, line.student or line.model)
-            yield one_shot_artefacts.student_file(line), size
-        if not reads_models(line):
+            yield one_shot.student_file(line), size
+        if not one_shot.reads_models(line):
             return
         line = quantised_line(line)
     models = one_shot_artefacts.local_models(line)

@@ -1,29 +1,20 @@
 """The settings that the names of folders of results stand for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from fedstage.plan import identity
-from fedstage.plan.discriminators import discriminating, weighs_by_odds
-from fedstage.plan.generator_sharing import clients_generate, generating, training_generators
-from fedstage.plan.moments import measuring
-from fedstage.plan.one_shot_sharing import (
-    aggregating,
-    generates,
-    learns_from_moments,
-    local_line,
-    quantised_line,
-    started_models,
-    teaching,
-    unquantised,
-)
+from fedstage.plan.folders import AnyLine, folders_of
+from fedstage.plan.one_shot_sharing import local_line, quantised_line, started_models, unquantised
 from fedstage.plan.sharing import normalised, undistilled
 from fedstage.settings.data import Data
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.settings.public import Generated, HeldOut
+from fedstage.settings.public import CoreSamples, Generated, HeldOut
 
 #: The kinds of folders whose names stand for settings: fields of `Catalogue`.
 FOLDERS = ("data", "partitions", "plans", "initial", "lines", "precisions", "choices")
@@ -43,45 +34,45 @@ class Initial:
         return InitialModel(model=self.model, seed=self.seed)
 
 
-def index(lines: Iterable[Line | LocalLine | OneShotLine]) -> dict[str, Any]:
+def index(lines: Iterable[AnyLine]) -> dict[str, Any]:
     """Return, by folders' names, the settings of all files that the lines depend on."""
     trained = list(lines)
-    one_shot = {line for line in trained if isinstance(line, OneShotLine)}
+    folders = {path: found for line in trained for path, found in folders_of(line).items()}
+    shot = {simplest(line) for line in trained if isinstance(line, OneShotLine)}
     alone = {line for line in trained if isinstance(line, LocalLine)}
-    local = set(map(unquantised, alone)) | set(map(local_line, one_shot))
-    precise = {*local, *alone, *map(quantised_line, one_shot)}
+    local = set(map(unquantised, alone)) | set(map(local_line, shot))
+    precise = {*local, *alone, *map(quantised_line, shot)}
     of_rounds = [line for line in trained if isinstance(line, Line)]
     federated = {*map(normalised, of_rounds), *map(undistilled, of_rounds)}
     every: set[Line | LocalLine] = {*local, *federated}
-    taught = {teaching(line) for line in one_shot if line.distillation is not None}
-    readers: list[Line | OneShotLine] = [*federated, *taught]
-    public = {line.public for line in readers if not isinstance(line.public, HeldOut | Generated)}
-    pictured = {generating(line) for line in one_shot if generates(line)}
-    pictured |= {training_generators(line) for line in one_shot if clients_generate(line)}
-    judged = {discriminating(line) for line in federated if weighs_by_odds(line)}
-    measured = {measuring(line) for line in one_shot if learns_from_moments(line)}
-    initial = {
-        Initial(line.data, model, line.seed)
-        for line in federated
-        for model in (line.model, *line.architectures)
-    }
-    initial |= {
-        Initial(line.data, one, line.seed) for line in local for one in started_models(line)
-    }
-    initial |= {Initial(line.data, line.student, line.seed) for line in taught if line.student}
+    initial = set(_initial(federated, local, shot))
+    data = {line.data for line in every}.union(*map(_public, (*federated, *shot)))
     return {
-        "data": {identity.data_id(data): data for data in {line.data for line in every} | public},
+        "data": {identity.data_id(one): one for one in data},
         "partitions": {identity.partition_id(line): line for line in every},
         "plans": {identity.participation_id(line): line for line in federated},
         "initial": {identity.initial_id(one.data, one.model, one.seed): one for one in initial},
-        "lines": {
-            **{identity.line_id(line): line for line in federated},
-            **{identity.local_id(line): line for line in local},
-            **{identity.aggregator_id(line): aggregating(line) for line in one_shot},
-            **{identity.student_id(line): line for line in taught},
-            **{identity.generator_id(line): line for line in pictured},
-            **{identity.discriminator_id(line): line for line in judged},
-            **{identity.moments_id(line): line for line in measured},
-        },
+        "lines": {PurePosixPath(path).name: line for path, line in folders.items()},
+        "folders": folders,
         "precisions": {identity.precision_id(line): line for line in precise},
     }
+
+
+def _initial(
+    federated: Iterable[Line], local: Iterable[LocalLine], shot: Iterable[OneShotLine]
+) -> Iterator[Initial]:
+    """Yield all that determines the initial weights of lines."""
+    for line in federated:
+        for model in (line.model, *line.architectures):
+            yield Initial(line.data, model, line.seed)
+    for alone in local:
+        for model in started_models(alone):
+            yield Initial(alone.data, model, alone.seed)
+    yield from (Initial(one.data, one.student, one.seed) for one in shot if one.student)
+
+
+def _public(line: Line | OneShotLine) -> set[Data]:
+    """Return the data set that a line reads beside that of the clients, if there is one."""
+    if isinstance(line.public, HeldOut | CoreSamples | Generated):
+        return set()
+    return {line.public}

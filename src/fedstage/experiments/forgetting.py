@@ -12,14 +12,14 @@ from itertools import chain
 from fedstage.experiments.catalogue import Catalogue, resolve_sound
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.traces import (
-    AnyLine,
     Forgotten,
     Trace,
     folder_of,
     traces_in_data,
-    traces_in_line,
+    traces_in_folder,
     what_it_has,
 )
+from fedstage.plan.folders import AnyLine
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import Run
@@ -48,13 +48,13 @@ def traces_of(
 ) -> list[dict[str, str | int]]:
     """Return the traces, for JSON, of all clients that runs of an experiment forget.
 
-    They may be in files of any experiment, and of the lines that are `stored` by the names of their
+    They may be in files of any experiment, and of the lines that are `stored` by the paths of their
     folders, of which the configuration knows nothing any more.
     """
     names = experiment_names(catalogue.config, catalogue.folder)
     every = resolve_sound(catalogue.config, catalogue.folder, names, [experiment])
-    known = {**(stored or {}), **every.lines}
-    lines = [known[name] for name in sorted(known)]  # which have no order
+    known = {**(stored or {}), **every.folders}
+    lines = {path: known[path] for path in sorted(known)}  # which have no order
     traces = [
         trace
         for line in _forgetful(catalogue, experiment, scale)
@@ -69,11 +69,11 @@ def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneSho
     return [line for line in lines if isinstance(line, OneShotLine) and line.forget]
 
 
-def _traces(catalogue: Catalogue, lines: Collection[AnyLine], gone: Forgotten) -> list[Trace]:
-    sets = dict.fromkeys(chain.from_iterable(map(_data_of, lines)))
+def _traces(catalogue: Catalogue, lines: Mapping[str, AnyLine], gone: Forgotten) -> list[Trace]:
+    sets = dict.fromkeys(chain.from_iterable(map(_data_of, lines.values())))
     traces = [
         *(trace for data in sets for trace in traces_in_data(gone, data)),
-        *(trace for line in lines for trace in traces_in_line(gone, line)),
+        *(trace for path, line in lines.items() for trace in traces_in_folder(gone, path, line)),
     ]
     while later := [one for one in _started(gone, lines, traces) if one not in traces]:
         traces += later
@@ -88,13 +88,13 @@ def _data_of(line: AnyLine) -> list[Data]:
 
 
 def _started(
-    gone: Forgotten, lines: Collection[AnyLine], traces: Collection[Trace]
+    gone: Forgotten, lines: Mapping[str, AnyLine], traces: Collection[Trace]
 ) -> Iterator[Trace]:
     """Yield the lines that start from a file with traces."""
-    for line in lines:
+    for path, line in lines.items():
         start = line.start
         if start is not None and any(is_among(start, one.files) for one in traces):
-            yield Trace(gone.client, "goes on from a model with it", folder_of(line))
+            yield Trace(gone.client, "goes on from a model with it", path)
 
 
 def is_among(file: str, files: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, one_shot, one_shot_artefacts
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.runs import Run
 from fedstage.results.at_hand.names import run_name
@@ -26,7 +26,7 @@ def folder_of(run: Run) -> str:
         return artefacts.line_folder(run.line)
     if isinstance(run.line, LocalLine):
         return one_shot_artefacts.local_folder(run.line)
-    return one_shot_artefacts.one_shot_folder(run.line)
+    return one_shot.one_shot_folder(run.line)
 
 
 def links_of(runs: Sequence[Run]) -> dict[str, str]:

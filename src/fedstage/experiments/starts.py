@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts, one_shot_artefacts
-from fedstage.plan.one_shot_sharing import client_model, teaching
+from fedstage.plan import artefacts, one_shot, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.runs import Run
 from fedstage.settings.groups import models_of
 from fedstage.settings.lines import Line, LocalLine
@@ -46,7 +46,7 @@ def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> s
     if isinstance(line, Line):
         return artefacts.global_model(line, rounds, 0)
     if isinstance(line, OneShotLine) and line.distillation is not None:
-        return one_shot_artefacts.student_file(line)
+        return one_shot.student_file(line)
     if isinstance(line, LocalLine) and line.on_core:
         return one_shot_artefacts.local_models(line)[0]
     kind = "one_shot without distillation" if isinstance(line, OneShotLine) else "alone or pooled"
@@ -73,7 +73,7 @@ def check_start(
                 f"{where}: start: {key} = {getattr(other, 'name', other)!r}: must be that of the "
                 f"run, {getattr(own, 'name', own)!r}"
             )
-    student = teaching(before).student if isinstance(before, OneShotLine) else None
+    student = before.student if isinstance(before, OneShotLine) else None
     final = student or before.model
     for model in _architectures(line):
         if model != final:

@@ -10,8 +10,8 @@ from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
 from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.experiments.library import experiment_names
+from fedstage.plan.folders import folders_of
 from fedstage.plan.identity import line_id
-from fedstage.plan.line_ids import line_ids
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.sharing import normalised, undistilled
@@ -96,7 +96,7 @@ def cohorts_of(
 
 def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
     """Whether a run's experiment and scale, or the id of one of its lines, stands in a text."""
-    ids = (name for part in run.chain() for name in line_ids(part.line))
+    ids = (path.rpartition("/")[2] for part in run.chain() for path in folders_of(part.line))
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
 

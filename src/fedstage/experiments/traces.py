@@ -9,19 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fedstage.plan import artefacts, data_files, moments, one_shot_artefacts
-from fedstage.plan.data_files import generated_folder
-from fedstage.plan.generator_files import generators_folder
+from fedstage.plan import artefacts, data_files, one_shot, one_shot_artefacts
+from fedstage.plan.folders import AnyLine
 from fedstage.plan.identity import participation_id, partition_id
 from fedstage.plan.one_shot_sharing import learns_from_moments, local_line
 from fedstage.plan.results import RESULTS
 from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import GeneratorLine, MomentsLine, OneShotLine
+from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
-
-AnyLine = Line | LocalLine | OneShotLine
 
 #: Parts of a data set that may have samples of a natural client, and roles of its own.
 _PARTS = ("train", "test", "test_own", "held_out", "server_validation", "info")
@@ -64,26 +61,23 @@ def traces_in_data(gone: Forgotten, data: Data) -> Iterator[Trace]:
             yield Trace(gone.client, f"{contains}{also}", data_files.data_file(data, part))
 
 
-def traces_in_line(gone: Forgotten, line: AnyLine) -> Iterator[Trace]:
-    """Yield what the files of a line, and of its partition, contain of a client."""
+def traces_in_folder(gone: Forgotten, folder: str, line: AnyLine) -> Iterator[Trace]:
+    """Yield what the files of a line's folder, and of its partition, contain of a client."""
     has = what_it_has(gone, line)
     if has in ("client", "samples"):
         yield from _of_partition(gone, line)
     if has == "client" and isinstance(line, LocalLine):
         yield from _of_local_models(gone, line)
-    elif has == "client" and isinstance(line, GeneratorLine):
-        yield from _of_generators(gone, line)
-    elif has == "client" and isinstance(line, MomentsLine):
-        own = f"{moments.folder(line)}/client_{gone.client}.safetensors"
-        yield Trace(gone.client, "moments of its features", own)
+    elif has == "client" and (own := _own_file(gone, folder)):
+        yield own
     elif has == "client" and isinstance(line, OneShotLine):
-        yield from _of_one_shot(gone, line)
+        yield from _of_one_shot(gone, folder, line)
     elif has == "client":
-        yield Trace(gone.client, "rounds that it may be in", folder_of(line))
+        yield Trace(gone.client, "rounds that it may be in", folder)
     elif has == "samples":
-        yield Trace(gone.client, "learnt from its samples in other shares", folder_of(line))
+        yield Trace(gone.client, "learnt from its samples in other shares", folder)
     elif has == "public":
-        yield Trace(gone.client, "learnt from its samples as public ones", folder_of(line))
+        yield Trace(gone.client, "learnt from its samples as public ones", folder)
 
 
 def what_it_has(gone: Forgotten, line: AnyLine) -> Has | None:
@@ -101,16 +95,12 @@ def what_it_has(gone: Forgotten, line: AnyLine) -> Has | None:
 
 
 def folder_of(line: AnyLine) -> str:
-    """Return the folder of a line's files."""
+    """Return the folder of a run's models."""
     if isinstance(line, Line):
         return artefacts.line_folder(line)
     if isinstance(line, LocalLine):
         return one_shot_artefacts.local_folder(line)
-    if isinstance(line, GeneratorLine):
-        return generated_folder(line)
-    if isinstance(line, MomentsLine):
-        return moments.folder(line)
-    return one_shot_artefacts.one_shot_folder(line)
+    return one_shot.one_shot_folder(line)
 
 
 def _of_partition(gone: Forgotten, line: AnyLine) -> Iterator[Trace]:
@@ -145,20 +135,27 @@ def _roles(line: LocalLine) -> list[str]:
     return [role for role, fraction in fractions.items() if fraction]
 
 
-def _of_generators(gone: Forgotten, line: GeneratorLine) -> Iterator[Trace]:
-    """Yield the traces of a client in its generator, and in what is generated with it."""
-    assert line.generator is not None, "such a line has a generator"
-    if line.generator.trained_by == "clients":
-        own = f"{generators_folder(line)}/client_{gone.client}.safetensors"
-        yield Trace(gone.client, "its generator", own)
-    if gone.client not in line.forget:
-        yield Trace(gone.client, "generated with what it sent", generated_folder(line))
+#: Folders that have a file of each client, and what it is.
+_OWN_FILES = {"moments": "moments of its features", "generators": "its generator"}
+#: Folders of images that are generated with what clients send.
+_IMAGES_OF_CLIENTS = ("generated", "synthesised")
 
 
-def _of_one_shot(gone: Forgotten, line: OneShotLine) -> Iterator[Trace]:
-    """Yield the traces of a client in aggregators and students, also of those that forgot it."""
-    folder = one_shot_artefacts.one_shot_folder(line)
-    if gone.client not in line.forget:
+def _own_file(gone: Forgotten, folder: str) -> Trace | None:
+    """Return the trace of a client in a folder that has a file of each client; None in others."""
+    contains = _OWN_FILES.get(folder.split("/")[1])
+    files = f"{folder}/client_{gone.client}.safetensors"
+    return (contains and Trace(gone.client, contains, files)) or None
+
+
+def _of_one_shot(gone: Forgotten, folder: str, line: OneShotLine) -> Iterator[Trace]:
+    """Yield the traces of a client in what is made of all clients, or of all but the forgotten."""
+    images = folder.split("/")[1] in _IMAGES_OF_CLIENTS
+    if images and gone.client not in line.forget:
+        yield Trace(gone.client, "generated with what it sent", folder)
+    elif images:
+        return
+    elif gone.client not in line.forget:
         yield Trace(gone.client, "learnt from its model and samples", folder)
     elif gone.natural and _learns_from_set_aside(line):
         yield Trace(gone.client, "learnt from samples set aside, also its own", folder)

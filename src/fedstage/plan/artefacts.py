@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from fedstage.plan.data_files import data_file, generated_images, samples_file
+from fedstage.plan.data_files import data_file, samples_file
 from fedstage.plan.identity import data_id, initial_id, line_id
 from fedstage.plan.members import cached_kinds, member_kinds, member_rounds, parse_sampled
 from fedstage.plan.results import RESULTS
@@ -35,7 +35,6 @@ from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line, drops_worst, re_estimates
 from fedstage.settings.models import Model
-from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
 
@@ -152,17 +151,15 @@ def judging_images(line: Line) -> str | None:
 # --- ensembles and their students -----------------------------------------------------------------
 
 
-def public_id(line: Line | OneShotLine) -> str:
+def public_id(line: Line) -> str:
     """Name the public images: `held_out`, `core`, or the folder of another data set."""
     if isinstance(line.public, HeldOut | CoreSamples):
         return line.public.name
-    if isinstance(line.public, Generated):
-        assert isinstance(line, OneShotLine), "checked by Line: only one-shot lines have generators"
-        return generated_images(line)
+    assert not isinstance(line.public, Generated), "a round's generator writes no images"
     return data_id(line.public)
 
 
-def public_file(line: Line | OneShotLine) -> str:
+def public_file(line: Line) -> str:
     """Return the public images of a line's distillation."""
     return samples_file(line, public_id(line))
 
@@ -255,7 +252,7 @@ def fused_updates(line: Line, round: int, group: int) -> list[str]:
     return updates(line, round, group) if drops_worst(line) else []
 
 
-def server_validation(line: Line | OneShotLine) -> str | None:
+def server_validation(line: Line) -> str | None:
     """Return the server's own labelled images, if a distillation reads them."""
     if line.server is None or not needs_validation(line.server):
         return None

@@ -1,7 +1,6 @@
 """Where the files of data sets, partitions and participation are."""
 
-from fedstage.plan.generator_sharing import generating
-from fedstage.plan.identity import data_id, generator_id, participation_id, partition_id
+from fedstage.plan.identity import data_id, participation_id, partition_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
@@ -10,8 +9,8 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
 #: Parts of a data set with files of their own.
-#: Folders of generated images, trained by the clients or the server.
-_GENERATED = {"clients": "generated", "server": "synthesised"}
+#: Folders of generated images.
+_GENERATED = ("generated", "synthesised")
 _PARTS = ("test", "test_own", "held_out", "server_validation")
 
 
@@ -28,8 +27,8 @@ def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
     `samples` is a part of the clients' data set, a role among its training samples (``validation``,
-    ``aggregator``), the server's ``core``, what `generated_images` names, or the id of another
-    data set, whose training samples are meant.
+    ``aggregator``), the server's ``core``, ``FOLDER.NAME`` of generated images, or the id of
+    another data set, whose training samples are meant.
     """
     if samples in _PARTS:
         return data_file(line.data, samples)
@@ -38,20 +37,9 @@ def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
     if samples == "core":
         return core_file(line)
     folder, _, name = samples.partition(".")
-    if name and folder in _GENERATED.values():
+    if name and folder in _GENERATED:
         return f"{RESULTS}/{folder}/{name}/train.safetensors"
     return f"{RESULTS}/data/{samples}/train.safetensors"
-
-
-def generated_images(line: OneShotLine) -> str:
-    """Name the images that a line's generator makes; ids of data sets have no dot."""
-    assert line.generator is not None, "checked by OneShotLine: who reads such images has one"
-    return f"{_GENERATED[line.generator.trained_by]}.{generator_id(generating(line))}"
-
-
-def generated_folder(line: OneShotLine) -> str:
-    """Return the folder of the images that a line's generator makes."""
-    return f"{RESULTS}/{generated_images(line).replace('.', '/', 1)}"
 
 
 def clients_table(line: Line | LocalLine) -> str:

@@ -1,20 +1,15 @@
-"""Clients' discriminators and their odds on public images (FedGO): whose they are, and where.
+"""Clients' discriminators and their odds on public images (FedGO), made once before round 1."""
 
-As in `fedstage.plan.sharing`, they belong to the line stripped of every setting that cannot reach
-them: what clients train in the rounds, and what the server does with their votes.
-"""
-
-from functools import cache
 from typing import Any
 
-from fedstage.plan.identity import discriminator_id
-from fedstage.plan.one_shot_sharing import NO_CLIENT
-from fedstage.plan.results import RESULTS
+from fedstage.plan import artefacts, data_files
+from fedstage.plan.graph import File, Files, Folder, Stage
+from fedstage.plan.identity import partition_name, short
 from fedstage.settings.ensembles import Odds
-from fedstage.settings.lines import DiscriminatorLine, Line
-from fedstage.settings.models import LogisticRegression
+from fedstage.settings.lines import Line
 
-_READ = ("data", "clients", "partition", "validation", "core", "public", "seed")
+#: Settings of numerics for stages that have no compiled code and store no logits.
+PLAIN = tuple(f"numerics.{name}" for name in ("device", "threads", "precision", "memory_format"))
 
 
 def weighs_by_odds(line: Line) -> bool:
@@ -22,37 +17,70 @@ def weighs_by_odds(line: Line) -> bool:
     return isinstance(line.ensemble, Odds) and line.global_trainer is not None
 
 
-@cache
-def discriminating(line: Line) -> DiscriminatorLine:
-    """Return the line of the discriminators that weigh a line's votes."""
-    assert line.ensemble is not None, "its caller has looked: votes are weighted by odds"
-    read: dict[str, Any] = {name: getattr(line, name) for name in _READ}
-    plain = {"compile": False, "cuda_graphs": False, "logits": "fp32"}
-    return DiscriminatorLine.model_construct(
-        **read,
-        participants=1,
-        model=LogisticRegression(name="logistic_regression"),
-        client=NO_CLIENT,
-        ensemble=line.ensemble.model_copy(update={"average": "logits"}),
-        numerics=line.numerics.model_copy(update=plain),
-    )
+def _label(config: Any) -> str:
+    return f"{short(config.data)}-{partition_name(config)}-odds-seed{config.seed}"
 
 
-def folder(line: Line) -> str:
-    """Return the folder of the generator, the discriminators and their odds."""
-    return f"{RESULTS}/discriminators/{discriminator_id(discriminating(line))}"
+#: What clients train in the rounds, and what the server does with their votes, does not reach them.
+FOLDER = Folder(
+    "discriminators", Line, _label,
+    lambda config: (
+        "data", "clients", "partition", "validation", "core", "public", "seed",
+        "ensemble.generator", "ensemble.discriminator", *PLAIN,
+    ),
+)  # fmt: skip
 
 
-def generator_file(line: Line) -> str:
-    """Return the generator that the server has trained on its public images."""
-    return f"{folder(line)}/generator.safetensors"
+def _info(config: Line) -> dict[str, str]:
+    return {"info": data_files.data_file(config.data, "info")}
 
 
-def discriminators(line: Line) -> list[str]:
+def _public_generator(config: Line) -> Files:
+    """Return what the server trains its generator on."""
+    return _info(config) | {"public": artefacts.public_file(config)}
+
+
+PUBLIC_GENERATOR = Stage(
+    "public_generator",
+    FOLDER,
+    {"output": "generator.safetensors", "picture": "images.png"},
+    _public_generator,
+)
+
+
+def _client_discriminator(config: Line, client: int) -> Files:
+    """Return what a client tells apart: its own samples, and images of the generator."""
+    return {
+        **_info(config),
+        "generator": PUBLIC_GENERATOR(config),
+        "data": data_files.data_file(config.data, "train"),
+        "clients": data_files.clients_table(config),
+    }
+
+
+CLIENT_DISCRIMINATOR = Stage(
+    "client_discriminator",
+    FOLDER,
+    {"output": "client_{client}.safetensors"},
+    _client_discriminator,
+    place=("client",),
+)
+
+
+def discriminators(config: Line) -> list[File]:
     """Return the discriminators of all clients, in their order."""
-    return [f"{folder(line)}/client_{client}.safetensors" for client in range(line.clients)]
+    return [CLIENT_DISCRIMINATOR(config, client) for client in range(config.clients)]
+
+
+def _client_odds(config: Line) -> Files:
+    """Return what the odds of all clients on the public images are computed from."""
+    public = artefacts.public_file(config)
+    return _info(config) | {"discriminators": discriminators(config), "public": public}
+
+
+CLIENT_ODDS = Stage("client_odds", FOLDER, {"output": "odds.safetensors"}, _client_odds)
 
 
 def odds_files(line: Line) -> list[str]:
     """Return the odds of all clients on the public images, if votes are weighted by them."""
-    return [f"{folder(line)}/odds.safetensors"] if weighs_by_odds(line) else []
+    return [CLIENT_ODDS(line)] if weighs_by_odds(line) else []

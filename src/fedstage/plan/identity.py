@@ -10,17 +10,16 @@ from functools import cache
 from typing import Any
 
 from fedstage.plan.digests import canonical, digest
-from fedstage.plan.one_shot_sharing import aggregating, local_line, teaching, unquantised
+from fedstage.plan.one_shot_sharing import unquantised
 from fedstage.plan.participants import binding, delays, groups_drawn
 from fedstage.plan.sharing import keeps_changes, keeps_statistics, normalised, optimises
 from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
 from fedstage.settings.generators import RoundGenerator
-from fedstage.settings.lines import DiscriminatorLine, Line, LocalLine
+from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.models import Model
-from fedstage.settings.one_shot import GeneratorLine, MomentsLine, OneShotLine
 from fedstage.settings.quantisation import Quantisation
 
 #: Marks, in the names of lines, clients that keep their own running statistics, and compression.
@@ -31,14 +30,14 @@ _COMPRESSED = "stc"
 @cache
 def data_id(data: Data) -> str:
     """Name the folder of a data set."""
-    return f"{_short(data)}-{digest(canonical(data))}"
+    return f"{short(data)}-{digest(canonical(data))}"
 
 
 @cache
 def partition_id(line: Line | LocalLine) -> str:
     """Name the folder of a partition: data, scheme, clients, roles and seed."""
     content = partition_settings(line) | {"data": canonical(line.data)}
-    readable = f"{_short(line.data)}-{_partition_name(line)}-seed{line.seed}"
+    readable = f"{short(line.data)}-{partition_name(line)}-seed{line.seed}"
     return f"{readable}-{digest(content)}"
 
 
@@ -84,7 +83,7 @@ def participation_id(line: Line) -> str:
 def initial_id(data: Data, model: Model, seed: int) -> str:
     """Name the folder of initial weights; the data set gives the shape and the classes."""
     content = {"data": canonical(data), "model": canonical(model), "seed": seed}
-    return f"{_short(data)}-{model.name}-seed{seed}-{digest(content)}"
+    return f"{short(data)}-{model.name}-seed{seed}-{digest(content)}"
 
 
 @cache
@@ -106,7 +105,7 @@ def line_id(line: Line) -> str:
     if line.global_trainer is not None:
         method += f"-{line.global_trainer.name}"
         method += f"-{line.generator.name}" if line.generator else ""
-    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"
+    return f"{common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"
 
 
 @cache
@@ -114,7 +113,7 @@ def local_id(line: LocalLine) -> str:
     """Name the folder of models that are trained without federation."""
     method = "pooled" if line.pooled else "core" if line.on_core else "alone"
     content = canonical(unquantised(line))
-    return f"{_common_name(line)}-{method}-seed{line.seed}-{digest(content)}"
+    return f"{common_name(line)}-{method}-seed{line.seed}-{digest(content)}"
 
 
 @cache
@@ -129,62 +128,6 @@ def quantisation_id(quantisation: Quantisation) -> str:
 def precision_id(line: LocalLine) -> str:
     """Name the models of a line, with their quantisation."""
     return f"{local_id(line)}/{quantisation_id(line.quantisation)}"
-
-
-@cache
-def aggregator_id(line: OneShotLine) -> str:
-    """Name the folder of an aggregator."""
-    return _one_shot_id(aggregating(line), line.aggregator.name)
-
-
-@cache
-def student_id(line: OneShotLine) -> str:
-    """Name the folder of a one-shot ensemble's student."""
-    settings = teaching(line)
-    assert settings.distillation is not None, "teaching returns a line with a student"
-    learnt: str = settings.distillation.name
-    of_ensemble = settings.distillation.teacher == "ensemble"
-    return _one_shot_id(settings, f"{line.aggregator.name}-{learnt}" if of_ensemble else learnt)
-
-
-@cache
-def generator_id(line: GeneratorLine) -> str:
-    """Name the folder of generators, or of what they generate."""
-    assert line.generator is not None, "such a line has a generator"
-    local = local_line(line)
-    method = f"{_partition_name(local)}-{line.generator.name}{_without(line)}"
-    return f"{_short(line.data)}-{method}-seed{line.seed}-{digest(canonical(line))}"
-
-
-@cache
-def discriminator_id(line: DiscriminatorLine) -> str:
-    """Name the folder of clients' discriminators and their odds."""
-    partition = f"{_short(line.data)}-{_partition_name(line)}"
-    return f"{partition}-odds-seed{line.seed}-{digest(canonical(line))}"
-
-
-@cache
-def moments_id(line: MomentsLine) -> str:
-    """Name the folder of moments of clients' features."""
-    name = f"{_short(line.data)}-{_partition_name(local_line(line))}-{line.model.name}-moments"
-    return f"{name}-seed{line.seed}-{digest(canonical(line))}"
-
-
-def _one_shot_id(settings: OneShotLine, method: str) -> str:
-    if settings.quantisation.name != "none":
-        method += f"-{settings.quantisation.name}"
-    method += _without(settings)
-    name = _common_name(local_line(settings))
-    return f"{name}-{method}-seed{settings.seed}-{digest(canonical(settings))}"
-
-
-def _without(settings: OneShotLine) -> str:
-    """Return the mark of forgotten clients, listed as long as the folder's name stays short."""
-    forgotten = settings.forget
-    if not forgotten:
-        return ""
-    listed = "_".join(map(str, forgotten))
-    return f"-without_{listed if len(forgotten) <= 5 else f'{len(forgotten)}_clients'}"
 
 
 def is_stateful_name() -> str:
@@ -206,17 +149,21 @@ def is_generating_name() -> str:
     return rf"[^/]+-(?:{'|'.join(named)})-seed[^/]+"
 
 
-def _common_name(line: Line | LocalLine) -> str:
-    model: str = line.model.name
+def common_name(line: Any, main: Model | None = None) -> str:
+    """Name data, partition and architecture, by default the `main` one of a line."""
+    model: str = (main or line.model).name
     if len(set(getattr(line, "architectures", ()))) > 1:
         model += "_and_others"
-    return f"{_short(line.data)}-{_partition_name(line)}-{model}"
+    return f"{short(line.data)}-{partition_name(line)}-{model}"
 
 
-def _partition_name(line: Line | LocalLine) -> str:
+def partition_name(line: Any) -> str:
+    """Name a partition."""
     alpha = getattr(line.partition, "alpha", None)
-    return line.partition.name + (f"{alpha:g}" if alpha is not None else "")
+    name: str = line.partition.name
+    return name + (f"{alpha:g}" if alpha is not None else "")
 
 
-def _short(data: Data) -> str:
+def short(data: Data) -> str:
+    """Name a data set."""
     return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name

@@ -1,8 +1,7 @@
-"""Where every file of models that are trained to the end, and of their aggregators, is."""
+"""Where every file of models that are trained to the end is."""
 
 from fedstage.plan.artefacts import initial_model
-from fedstage.plan.data_files import generated_folder
-from fedstage.plan.identity import aggregator_id, local_id, quantisation_id, student_id
+from fedstage.plan.identity import local_id, quantisation_id
 from fedstage.plan.one_shot_sharing import (
     client_model,
     local_line,
@@ -100,62 +99,3 @@ def members_quantised(line: OneShotLine) -> list[str]:
         return []
     models = models_in_precision(quantised_line(line))
     return [models[client] for client in members(line)]
-
-
-def aggregator_folder(line: OneShotLine) -> str:
-    """Return the folder of an aggregator."""
-    return f"{RESULTS}/aggregators/{aggregator_id(line)}"
-
-
-def aggregator_file(line: OneShotLine) -> str:
-    """Return the learnt or counted tensors of an aggregator."""
-    return f"{aggregator_folder(line)}/aggregator.safetensors"
-
-
-def aggregator_snapshots(line: OneShotLine) -> str:
-    """Return the tensors of an aggregator after some of its rounds."""
-    return f"{aggregator_folder(line)}/snapshots.safetensors"
-
-
-def aggregator_rounds(line: OneShotLine) -> str:
-    """Return the table of an aggregator's rounds and their traffic."""
-    return f"{aggregator_folder(line)}/rounds.parquet"
-
-
-def student_folder(line: OneShotLine) -> str:
-    """Return the folder of a one-shot ensemble's student."""
-    return f"{RESULTS}/distilled_models/{student_id(line)}"
-
-
-def student_file(line: OneShotLine) -> str:
-    """Return the model of a one-shot ensemble's student."""
-    if line.distillation is not None and line.distillation.name == "cotrained":
-        return f"{generated_folder(line)}/student.safetensors"
-    return f"{student_folder(line)}/model.safetensors"
-
-
-def student_start(line: OneShotLine) -> str:
-    """Return the weights that a one-shot student starts from.
-
-    They are the clients' `start` if it is of the student's architecture, otherwise an initial model
-    of the seed.
-    """
-    model = line.student or line.model
-    if line.start is not None and model == local_line(line).model:
-        return line.start
-    return initial_model(line.data, model, line.seed, group=0)
-
-
-def one_shot_folder(line: OneShotLine) -> str:
-    """Return the folder of the model that predicts: a student if there is one, or an aggregator."""
-    return aggregator_folder(line) if line.distillation is None else student_folder(line)
-
-
-def over_rounds_file(line: OneShotLine, role: str) -> str:
-    """Return the metrics of an aggregator during its training."""
-    return f"{one_shot_folder(line)}/metrics/{role}_over_rounds.parquet"
-
-
-def one_shot_metrics_file(line: OneShotLine, role: str) -> str:
-    """Return the metrics of a one-shot line's final predictions."""
-    return f"{one_shot_folder(line)}/metrics/{role}.parquet"

@@ -4,17 +4,9 @@ As in `fedstage.plan.edges`, one function for each stage returns its inputs by o
 """
 
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan.edges import Files, settings_files
-from fedstage.plan.generator_files import traffic_tables
-from fedstage.plan.one_shot_sharing import (
-    aggregating,
-    learns_from_ensemble,
-    local_line,
-    members,
-)
 from fedstage.settings.lines import LocalLine
-from fedstage.settings.one_shot import OneShotLine
 
 
 def local_model(line: LocalLine, client: int | None) -> Files:
@@ -57,70 +49,6 @@ def local_evaluation(line: LocalLine, who: str, role: str) -> Files:
         "models": models[who],
         "data": data_files.samples_file(line, role),
         **_partition(line),
-    }
-
-
-def aggregator(line: OneShotLine) -> Files:
-    """Return what an aggregator is made from; samples only if it is fitted to them."""
-    models = one_shot_artefacts.local_models(local_line(line))
-    none: Files = {key: [] for key in ("logits", "data", "validation_logits", "validation")}
-    return none | {
-        **settings_files(one_shot_artefacts.aggregator_folder(line), line.data),
-        "models": [models[client] for client in members(line)],
-        "quantised": one_shot_artefacts.members_quantised(line),
-        **_partition(local_line(line)),
-        **aggregator_reads(line),
-    }
-
-
-def aggregator_reads(line: OneShotLine) -> Files:
-    """Return what an aggregator is fitted to, and stopped or its members chosen by, if any."""
-    judged = line.members is not None and line.members.judged
-    if not line.aggregator.fitted:
-        return _validation(line) if judged else {}
-    training = aggregating(line).aggregator_training
-    proxy = training is not None and training.name == "proxy"
-    images = "server_validation" if proxy else "aggregator"
-    read: Files = {
-        "logits": one_shot_artefacts.members_logits(line, images),
-        "data": data_files.samples_file(line, images),
-    }
-    stopped = training is not None and training.early_stopping is not None
-    return read | (_validation(line) if judged or stopped else {})
-
-
-def _validation(line: OneShotLine) -> Files:
-    return {
-        "validation_logits": one_shot_artefacts.members_logits(line, "validation"),
-        "validation": data_files.samples_file(line, "validation"),
-    }
-
-
-def distilled_model(line: OneShotLine) -> Files:
-    """Return what a student of a one-shot ensemble learns from."""
-    taught, public = learns_from_ensemble(line), artefacts.public_id(line)
-    return {
-        **settings_files(one_shot_artefacts.student_folder(line), line.data),
-        "aggregator": one_shot_artefacts.aggregator_file(line) if taught else [],
-        "logits": one_shot_artefacts.members_logits(line, public) if taught else [],
-        "start": one_shot_artefacts.student_start(line),
-        "public": artefacts.public_file(line),
-        "server_validation": artefacts.server_validation(line) or [],
-    }
-
-
-def one_shot_evaluation(line: OneShotLine, role: str) -> Files:
-    """Return what the score of an aggregator, or of a line's student, is computed from."""
-    taught = line.distillation is not None
-    return {
-        "student": one_shot_artefacts.student_file(line) if taught else [],
-        "aggregator": [] if taught else one_shot_artefacts.aggregator_file(line),
-        "snapshots": [] if taught else one_shot_artefacts.aggregator_snapshots(line),
-        "logits": [] if taught else one_shot_artefacts.members_logits(line, role),
-        **settings_files(one_shot_artefacts.one_shot_folder(line), line.data),
-        "data": data_files.samples_file(line, role),
-        **_partition(local_line(line)),
-        "rounds": traffic_tables(line),
     }
 
 

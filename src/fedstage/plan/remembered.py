@@ -27,11 +27,12 @@ def key_of(module: str, *contents: bytes) -> str:
 
 
 def recall(key: str) -> list[str] | None:
-    """Return the lines kept under a key, None if there are none."""
+    """Return the lines kept under a key, None if there are none, or others than were kept."""
     try:
-        return (cache_folder() / "source" / key).read_text().splitlines()
+        seal, *lines = (cache_folder() / "source" / key).read_text().splitlines() or [""]
     except (OSError, UnicodeDecodeError):
         return None
+    return lines if seal == _seal(lines) else None
 
 
 def remember(key: str, lines: list[str]) -> None:
@@ -40,5 +41,10 @@ def remember(key: str, lines: list[str]) -> None:
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         temporary = folder / f".{key}.{os.getpid()}.tmp"
-        temporary.write_text("\n".join(lines))  # with the user's umask, which `tempfile` ignores
+        # With the user's umask, which `tempfile` ignores.
+        temporary.write_text("\n".join([_seal(lines), *lines]))
         temporary.replace(folder / key)  # at once, for others may read it meanwhile
+
+
+def _seal(lines: list[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -7,8 +7,8 @@ that reach it; an edit of comments, docstrings or formatting reruns nothing.
 
 The modules that count follow from folders and settings:
 
-- Modules of `settings` and `plan` do not count: they reach results through line.yaml, params, and
-  names of files. For stages whose results are about the plan itself, `plan` counts.
+- Of `settings` and `plan` those definitions count that code which counts uses, one by one
+  (`fedstage.plan.definitions`); for stages whose results are about the plan itself, all of `plan`.
 - A module that implements a choice, or that `uses` of some settings names, counts for the lines
   that choose it, and for no other line.
 - A package that finds its modules by name is reached with those that the line chooses.
@@ -20,18 +20,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedstage.plan.definitions import Reached
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.sharing import caches_labels, exchanges_features, hears_server, speaks
 from fedstage.plan.stages import STAGES
-from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents
+from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents, source
 
 # Imported so that the classes of all choices are known, whoever asks for a fingerprint.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.lines import Line
 
-#: Modules, and rooms, that reach a result only through its settings, its folder's name, or the
-#: params and inputs of its rule. Nothing that computes may be put there.
+#: Modules, and rooms, of which definitions count one by one.
 DECLARING = (
     "fedstage.errors",
     "fedstage.settings",
@@ -39,6 +39,10 @@ DECLARING = (
     "fedstage.plan.stages",
     "fedstage.stages",
 )
+
+
+#: Classes of settings, each with its module.
+Classes = frozenset[tuple[str, str]]
 
 
 def chosen_modules(settings: Settings) -> frozenset[str]:
@@ -56,10 +60,12 @@ def _chosen(value: Any) -> Iterator[str]:
         yield value.implemented_in
     fields = type(value).model_fields
     yield from (
-        module for key, module in value.uses.items() if getattr(value, key) != fields[key].default
+        module
+        for key, module in value.uses.items()
+        if getattr(value, key, fields[key].default) != fields[key].default
     )
     for key in fields:
-        yield from _chosen(getattr(value, key))
+        yield from _chosen(getattr(value, key, None))
 
 
 @cache
@@ -97,16 +103,27 @@ def source_of(
     `evaluated` is ``global_model`` or the name of a scored ensemble, `members` a kind of members
     whose logits are computed.
     """
+    stage, chosen, calls, classes = reached_by(settings, stage, evaluated, members)
+    return stage_fingerprint(stage, chosen, calls, classes=classes)
+
+
+def reached_by(
+    settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
+) -> tuple[str, frozenset[str], tuple[str, ...], Classes]:
+    """Return the stage, chosen modules, called stages and classes of `stage_fingerprint`."""
     job = next((name for name, one in STAGES.items() if stage in one.calls), stage)
     if job == "logits_segment" and _speaks(settings):
         job = "segment"  # which computes its teachers' logits itself
-    chosen = chosen_modules(settings)
+    # A partition is made from settings of its own, which lines and other classes have.
+    own = (getattr(settings, name) for name in ("partition", "core"))
+    parts = [part for part in own if part] if stage == "partition" else [settings]
     if evaluated not in (None, "global_model"):
-        chosen |= chosen_modules(parse_evaluated(str(evaluated)))
-    drawn = None if members is None else parse_sampled(members)
-    if drawn is not None:
-        chosen |= chosen_modules(drawn)
-    return stage_fingerprint(job, chosen, called(job, settings))
+        parts.append(parse_evaluated(str(evaluated)))
+    if members is not None and (drawn := parse_sampled(members)):
+        parts.append(drawn)
+    chosen = frozenset().union(*map(chosen_modules, parts))
+    classes = frozenset().union(*map(classes_of, parts))
+    return job, chosen, called(job, settings), classes
 
 
 def called(stage: str, settings: Settings) -> tuple[str, ...]:
@@ -136,20 +153,48 @@ def _is_distilled(settings: Settings) -> bool:
 
 
 @cache
+def classes_of(settings: Settings) -> Classes:
+    """Return the classes of settings and of their parts, with their modules."""
+    found = {(kind.__module__, kind.__name__) for kind in type(settings).__mro__}
+    values = (getattr(settings, key, None) for key in type(settings).model_fields)
+    parts = (part for value in values for part in (value if isinstance(value, tuple) else [value]))
+    below = (classes_of(part) for part in parts if isinstance(part, Settings))
+    inside = {(module, name) for module, name in found if module.startswith("fedstage.")}
+    return frozenset(inside).union(*below)
+
+
+@cache
 def stage_fingerprint(
     stage: str,
     chosen: frozenset[str] = frozenset(),
     calls: tuple[str, ...] = (),
     package: Path = PACKAGE,
+    classes: Classes = frozenset(),
 ) -> str:
     """Return 12 hexadecimal digits that change with the code that a stage can reach.
 
-    `chosen` are the modules of `chosen_modules`, `calls` further stages that the stage calls.
+    `chosen` are the modules of `chosen_modules`, `calls` further stages that the stage calls, and
+    `classes` those of the settings in the job's configuration.
     """
     digest = hashlib.sha256()
     for module in sorted(reachable(stage, chosen, calls, package)):
         digest.update(f"{module} {module_digest(module, package)}\n".encode())
+    for name, code in sorted(definitions(stage, chosen, calls, package, classes).items()):
+        digest.update(f"{name} {code}\n".encode())
     return digest.hexdigest()[:12]
+
+
+def definitions(
+    stage: str,
+    chosen: frozenset[str] = frozenset(),
+    calls: tuple[str, ...] = (),
+    package: Path = PACKAGE,
+    classes: Classes = frozenset(),
+) -> dict[str, str]:
+    """Return the digests of the definitions of declaring modules that a stage can reach."""
+    reached = _reached(stage, chosen, calls, package)[1].copy()
+    reached.finish(classes)
+    return reached.definitions
 
 
 def reachable(
@@ -159,21 +204,32 @@ def reachable(
     package: Path = PACKAGE,
 ) -> frozenset[str]:
     """Return the modules whose code can reach the results of a stage with these choices."""
+    return _reached(stage, chosen, calls, package)[0]
+
+
+@cache
+def _reached(
+    stage: str, chosen: frozenset[str], calls: tuple[str, ...], package: Path
+) -> tuple[frozenset[str], Reached]:
+    """Return the modules that count as a whole, and the definitions of others that count."""
     about_plan = stage in STAGES and STAGES[stage].about_plan
     declaring = tuple(name for name in DECLARING if not (about_plan and name == "fedstage.plan"))
     waiting = {f"fedstage.stages.{name}" for name in (stage, *calls)}
     waiting |= parents(waiting) - {"fedstage"} - set(declaring)
     found: set[str] = set()
+    declared = Reached(lambda name: _declares(name, declaring), package)
     while waiting:
         module = waiting.pop()
         found.add(module)
         edges = set(imports(module, package))
+        declared.add([source(module, package).code])
         if module not in optional_modules():
             edges -= optional_modules() - chosen
         if module in choice_rooms():
             edges |= {name for name in chosen if name.rpartition(".")[0] == module}
+        edges |= declared.modules - optional_modules()
         waiting |= {name for name in edges if not _declares(name, declaring)} - found
-    return frozenset(found)
+    return frozenset(found), declared
 
 
 def _declares(module: str, declaring: tuple[str, ...]) -> bool:

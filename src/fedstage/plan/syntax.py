@@ -2,7 +2,8 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import resolve_name
@@ -20,16 +21,31 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
-class Source:
-    """The digest of a module's code, and the modules of the package that it imports."""
+class Code:
+    """A digest of code, the names of the package that it uses, in full, and its attributes."""
 
     digest: str
+    names: frozenset[str]
+    attributes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module: its code as a whole, what it imports, and its definitions.
+
+    Definitions are functions, classes and values by their names, and members of classes by
+    ``Class.member``. `imported` has the names of the package that the module gives its own names.
+    """
+
+    code: Code
     imports: frozenset[str]
+    imported: Mapping[str, str]
+    definitions: Mapping[str, Code]
 
 
 def module_digest(module: str, package: Path = PACKAGE) -> str:
     """Return the SHA-256 of a module's syntax tree without docstrings."""
-    return _source(module, package).digest
+    return source(module, package).code.digest
 
 
 def imports(module: str, package: Path = PACKAGE) -> frozenset[str]:
@@ -38,7 +54,7 @@ def imports(module: str, package: Path = PACKAGE) -> frozenset[str]:
     With a module its packages are imported, whose ``__init__`` runs. Imports under
     ``if TYPE_CHECKING`` do not count.
     """
-    return _source(module, package).imports
+    return source(module, package).imports
 
 
 @cache
@@ -52,7 +68,8 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
 
 
 @cache
-def _source(module: str, package: Path) -> Source:
+def source(module: str, package: Path = PACKAGE) -> Source:
+    """Return what there is to know of a module's code."""
     path = modules(package).get(module)
     if path is None:
         raise FedstageError(f"{module}: no such module in {package}")
@@ -60,11 +77,21 @@ def _source(module: str, package: Path) -> Source:
     key = key_of(module, content, _this_file())
     lines = recall(key)
     if not lines:
-        lines = _found_out(module, path, content)
+        lines = [json.dumps(_found_out(module, path, content))]
         remember(key, lines)
-    digest, *named = lines
+    code, named, imported, definitions = json.loads(lines[0])
     inside = set(named) & modules(package).keys()
-    return Source(digest, frozenset(inside | parents(inside)))
+    return Source(
+        _as_code(code),
+        frozenset(inside | parents(inside)),
+        imported,
+        {name: _as_code(part) for name, part in definitions.items()},
+    )
+
+
+def _as_code(fields: tuple[str, list[str], list[str]]) -> Code:
+    digest, names, attributes = fields
+    return Code(digest, frozenset(names), frozenset(attributes))
 
 
 @cache
@@ -72,12 +99,75 @@ def _this_file() -> bytes:
     return Path(__file__).read_bytes()
 
 
-def _found_out(module: str, path: Path, content: bytes) -> list[str]:
-    """Return the digest of a module's code, and all names that it imports or may import."""
+def _found_out(module: str, path: Path, content: bytes) -> tuple[Any, ...]:
+    """Return the code of a module, the names that it may import, and its definitions."""
     tree = ast.parse(content, str(path))
     home = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    named = {name for node in _import_statements(tree) for name in _imported(node, home)}
-    return [hashlib.sha256(_text(tree).encode()).hexdigest(), *sorted(named)]
+    statements = list(_import_statements(tree))
+    named = {name for node in statements for name in _imported(node, home)}
+    imported = {key: name for node in statements for key, name in _local_names(node, home)}
+    own = {name: f"{module}.{name}" for name, _ in _definitions(tree) if "." not in name}
+    known = imported | own
+    definitions = {name: _code(node, known) for name, node in _definitions(tree)}
+    return _code(tree, known), sorted(named), imported, definitions
+
+
+def _code(node: Any, known: Mapping[str, str]) -> tuple[str, list[str], list[str]]:
+    """Return the digest of a tree, the known names that it uses, and attributes."""
+    names, attributes = set(), set()
+    for part in _behaviour(node):
+        if isinstance(part, ast.Attribute):
+            attributes.add(part.attr)
+            if isinstance(part.value, ast.Name) and part.value.id in known:
+                names.add(f"{known[part.value.id]}.{part.attr}")
+        elif isinstance(part, ast.Name) and part.id in known:
+            names.add(known[part.id])
+    digest = hashlib.sha256(_text(node).encode()).hexdigest()
+    return digest, sorted(names), sorted(attributes)
+
+
+def _behaviour(node: Any) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree, less the annotations of arguments and results."""
+    for part in node if isinstance(node, list) else [node]:
+        yield part
+        for name, value in ast.iter_fields(part):
+            if name not in ("annotation", "returns"):
+                children = value if isinstance(value, list) else [value]
+                yield from _behaviour([child for child in children if isinstance(child, ast.AST)])
+
+
+def _definitions(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    """Yield the names and trees of definitions, of a class its head and each of its members."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name, [*node.bases, *node.keywords, *node.decorator_list]
+            for member in node.body:
+                yield from ((f"{node.name}.{name}", member) for name in _names_of(member))
+        else:
+            yield from ((name, node) for name in _names_of(node))
+
+
+def _names_of(node: ast.stmt) -> list[str]:
+    """Return the names that a statement defines, none if it imports or only names types."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [node.name]
+        case ast.Assign(value=ast.Subscript() | ast.BinOp(op=ast.BitOr())):
+            return []
+        case ast.Assign():
+            return [target.id for target in node.targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)) if "ClassVar" in ast.unparse(node.annotation):
+            return [name]
+    return []
+
+
+def _local_names(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[tuple[str, str]]:
+    """Yield the names that an import gives to what is in the package, with the full names."""
+    if isinstance(node, ast.Import):
+        return
+    origin = resolve_name("." * node.level + (node.module or ""), home)
+    if origin.partition(".")[0] == "fedstage":
+        yield from ((alias.asname or alias.name, f"{origin}.{alias.name}") for alias in node.names)
 
 
 def parents(names: Iterable[str]) -> set[str]:

@@ -6,7 +6,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -53,6 +60,10 @@ CHOICES = frozenset(
 )
 
 
+#: The context in which settings are read that were checked when the graph was built.
+RESTRICTED = "restricted"
+
+
 class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys.
 
@@ -66,8 +77,8 @@ class Settings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        for fault in self._faults():
+    def _check(self, info: ValidationInfo) -> Self:
+        for fault in self._faults() if info.context != RESTRICTED else ():
             raise ValueError(fault)
         return self
 
@@ -77,7 +88,7 @@ class Settings(BaseModel):
 
     @cached_property
     def _field_hash(self) -> int:
-        return hash(tuple(self.__dict__[name] for name in type(self).model_fields))
+        return hash(tuple(self.__dict__.get(name) for name in type(self).model_fields))
 
     def __hash__(self) -> int:
         """Return the hash of the fields, computed once: large graphs need it a million times."""

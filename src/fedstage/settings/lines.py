@@ -293,7 +293,3 @@ class LocalLine(Settings):
     client: Client
     numerics: Numerics = Numerics()
     seed: Seed
-
-
-class DiscriminatorLine(Line):
-    """All that determines clients' discriminators and their odds; other settings say nothing."""

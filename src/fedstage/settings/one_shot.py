@@ -275,11 +275,3 @@ class OneShotLine(OneShot):
             )
         if training.early_stopping is not None and not self.validation:
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"
-
-
-class GeneratorLine(OneShotLine):
-    """All that determines a generator, or what it generates; other settings say nothing."""
-
-
-class MomentsLine(OneShotLine):
-    """All that determines moments of clients' features; other settings say nothing."""

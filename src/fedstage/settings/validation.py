@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
-from fedstage.settings.base import CHOICES, Settings, subclasses
+from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
 from fedstage.settings.suggestions import keys_at, suggest
 
 #: What settings of these types look like where they are text.
@@ -34,7 +34,7 @@ _MESSAGES = {
 }
 
 
-def validate(settings: type[S], raw: Any, where: str) -> S:
+def validate(settings: type[S], raw: Any, where: str, context: str | None = None) -> S:
     """Build settings from parsed YAML.
 
     Raises
@@ -43,7 +43,7 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
         With one line a fault: where, key, value, and what is allowed.
     """
     try:
-        return settings.model_validate(raw)
+        return settings.model_validate(raw, context=context)
     except ValidationError as error:
         raise FedstageError(
             "\n".join(
@@ -52,6 +52,37 @@ def validate(settings: type[S], raw: Any, where: str) -> S:
                 if not _follows(fault)
             )
         ) from None
+
+
+#: Valid values for the settings that a restricted configuration may lack.
+_ABSENT: dict[str, Any] = {
+    "data": {"name": "digits"},
+    "clients": 1,
+    "participants": 1,
+    "partition": {"name": "iid"},
+    "model": {"name": "logistic_regression"},
+    "client": {"epochs": 1, "batch_size": 1, "learning_rate": 1.0},
+    "seed": 0,
+}
+
+
+def validate_restricted(settings: type[S], raw: Any, where: str) -> S:
+    """Build settings of which only a part is there: what reaches the files of a folder.
+
+    Required settings may be absent, and what goes with what is not checked again.
+
+    Raises
+    ------
+    FedstageError
+        If a key is unknown, or a value is none of its key.
+    """
+    if not isinstance(raw, dict):
+        return validate(settings, raw, where)
+    fields = settings.model_fields
+    absent = {key: value for key, value in _ABSENT.items() if key in fields and key not in raw}
+    found = validate(settings, raw | absent, where, RESTRICTED)
+    kept = {name: value for name, value in found.__dict__.items() if name not in absent}
+    return settings.model_construct(**kept) if absent else found
 
 
 def validate_json(settings: type[S], text: str, where: str) -> S:

@@ -33,7 +33,9 @@ def feature_moments(
     settings, device, dataset_info = begin(line, OneShotLine, info)
     owned = read_samples(clients, "train", client)
     images, labels = read_labelled(data, owned, device, dataset_info)
-    model = load_model(start, settings.model, dataset_info, device, settings.numerics)
+    model = load_model(
+        start, settings.student or settings.model, dataset_info, device, settings.numerics
+    )
     setattr(model, LAST, nn.Identity())
     features = compute_logits(model, images, dataset_info, settings.numerics)
     found = moments_of(features, labels.cpu(), int(dataset_info["classes"]))

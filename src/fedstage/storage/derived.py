@@ -18,6 +18,7 @@ Records = Mapping[Path, Mapping[str, Any]]
 
 _KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
     "training": Line,
+    "discriminators": Line,
     "local_models": LocalLine,
 }
 
@@ -31,7 +32,7 @@ def stored_records(root: Path) -> dict[Path, dict[str, Any]]:
 
 
 def stored_lines(root: Path) -> dict[str, Line | LocalLine | OneShotLine]:
-    """Return the lines that have files below a working folder, by the names of their folders.
+    """Return the lines that have files below a working folder, by the paths of their folders.
 
     Raises
     ------
@@ -39,8 +40,9 @@ def stored_lines(root: Path) -> dict[str, Line | LocalLine | OneShotLine]:
         If the settings of one cannot be read, so that it is not known whom it has seen.
     """
     return {
-        path.parent.name: read_settings(path, _KINDS.get(folder, OneShotLine))
+        path.parent.relative_to(root).as_posix(): read_settings(path, kind)
         for folder in LINES
+        for kind in [_KINDS.get(folder, OneShotLine)]
         for path in sorted((root / RESULTS / folder).glob("*/line.yaml"))
     }
 

@@ -13,7 +13,7 @@ from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.segment_rules import made_in_segment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import validate_restricted
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.yaml_files import load_yaml
@@ -174,4 +174,4 @@ def read_settings(path: Path, kind: type[Line | LocalLine | OneShotLine]) -> Any
     """Read a line's settings, of any schema; FedstageError if they are missing or invalid now."""
     if not path.is_file():
         raise FedstageError(f"{path}: no such file, so the settings are not known")
-    return validate(kind, load_yaml(path).get("settings"), str(path))
+    return validate_restricted(kind, load_yaml(path).get("settings"), str(path))

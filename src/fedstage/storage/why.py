@@ -68,17 +68,25 @@ def _fingerprint(artefact: Artefact) -> str:
     stage, options = artefact.job["stage"], artefact.job["options"]
     if stage not in STAGES:
         raise FedstageError(f"stage = {stage!r}: this version has none")
-    for line in artefact.job["inputs"].get("line", ()):
-        settings = read_settings(artefact.root / line, _KINDS[STAGES[stage].line])
+    settings = settings_behind(artefact.root, artefact.job)
+    if settings is None:
+        return stage_fingerprint(stage)
+    return source_of(settings, stage, options.get("evaluated"), options.get("members"))
+
+
+def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
+    """Return the settings that the fingerprint of a record's job is about, None if it has none."""
+    stage, options = job["stage"], job["options"]
+    for line in job["inputs"].get("line", ()):
+        settings: Settings = read_settings(root / line, _KINDS[STAGES[stage].line])
         if how := options.get("quantisation"):
             quantisation = validate_json(Int8, how, "--quantisation")
             settings = settings.model_copy(update={"quantisation": quantisation})
-        return source_of(settings, stage, options.get("evaluated"), options.get("members"))
+        return settings
     if stage not in _OPTIONS:
-        return stage_fingerprint(stage)
+        return None
     raw = json.loads(options["settings"])
-    content = {"data": raw} if stage == "dataset" else raw
-    return source_of(validate(_OPTIONS[stage], content, "--settings"), stage)
+    return validate(_OPTIONS[stage], {"data": raw} if stage == "dataset" else raw, "--settings")
 
 
 def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:

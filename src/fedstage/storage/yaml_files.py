@@ -9,7 +9,7 @@ import yaml
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import SCHEMA_VERSION, digest
 from fedstage.settings.base import Settings
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import validate_restricted
 from fedstage.storage.seals import unsealed
 
 S = TypeVar("S", bound=Settings)
@@ -102,4 +102,4 @@ def read_line(path: Path, kind: type[S]) -> S:
     settings = content.get("settings")
     if (stated := content.get("digest")) != digest(settings):
         raise FedstageError(f"{path}: digest = {stated!r}: altered; delete the file")
-    return validate(kind, settings, str(path))
+    return validate_restricted(kind, settings, str(path))

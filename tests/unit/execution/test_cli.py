@@ -234,7 +234,7 @@ def test_log_has_the_command_and_timings_stand_beside_it(fake_stage, tmp_path):
     log = tmp_path / "logs" / "deep" / "a.log"
     assert main(["fake", "--log", str(log), "--name", "a b"]) == 0
     command, timings = log.read_text().splitlines()
-    assert command == f"fedstage fake --log {log} --name a b"
+    assert command == f"fedstage fake --log {log} --name 'a b'"
     assert re.fullmatch(r"\d+\.\d\d s start-up, \d+\.\d\d s compute, \d+ MB", timings)
     figures = json.loads((log.parent / "a.record.json").read_text())
     assert figures["stage"] == "fake"
@@ -373,7 +373,8 @@ def test_any_locale_and_closed_output_will_do(tmp_path, variables, closed):
     command = f"'{sys.executable}' -m fedstage.execution.cli line {options} {closed}"
     subprocess.run(command, shell=True, cwd=tmp_path, env=os.environ | variables, check=True)
     assert yaml.safe_load((tmp_path / "é/line.yaml").read_text("utf-8"))["settings"] == {"név": "ß"}
-    assert (tmp_path / "é/line.log").read_text("utf-8").startswith("fedstage line --settings {")
+    log = (tmp_path / "é/line.log").read_text("utf-8")
+    assert log.startswith("fedstage line --settings '{")
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():

@@ -7,6 +7,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import one_shot as shot
 from fedstage.plan.identity import line_id, local_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.stages.forgetting import forgetting
@@ -103,11 +104,11 @@ def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples
 def test_aggregators_and_students_that_have_the_client_are_listed(catalogue):
     rows = ("fens", "rough", "fedkd", "whole")
     lines = [line_of(catalogue, "others", name) for name in rows]
-    expected = {one_shot_artefacts.aggregator_folder(line) for line in lines}
-    expected.add(one_shot_artefacts.student_folder(line_of(catalogue, "others", "fedkd")))
+    expected = {shot.AGGREGATOR(line).job.folder for line in lines}
+    expected.add(shot.student_file(line_of(catalogue, "others", "fedkd")).job.folder)
     assert found(catalogue)["learnt from its model and samples"] == expected
     # Client 0 is still in the aggregator that has forgotten client 2 only.
-    other = one_shot_artefacts.aggregator_folder(line_of(catalogue, "a", "without_2"))
+    other = shot.AGGREGATOR(line_of(catalogue, "a", "without_2")).job.folder
     assert found(catalogue, "b", 0)["learnt from its model and samples"] == expected | {other}
 
 
@@ -193,7 +194,7 @@ def test_all_parts_of_its_data_set_may_have_samples_of_a_natural_client(natural)
 def test_students_and_aggregators_learn_from_samples_set_aside(natural):
     listed = found(natural)["learnt from samples set aside, also its own"]
     taught, proxy, alone = (
-        one_shot_artefacts.one_shot_folder(line_of(natural, "a", f"{name}without_2"))
+        shot.one_shot_folder(line_of(natural, "a", f"{name}without_2"))
         for name in ("taught_", "proxy_", "")
     )
     assert listed == {taught, proxy}
@@ -217,7 +218,7 @@ def test_other_shares_and_public_samples_of_the_same_files_have_it_too(natural):
     assert (
         one_shot_artefacts.local_folder(shares) in traces["learnt from its samples in other shares"]
     )
-    taught = one_shot_artefacts.student_folder(line_of(natural, "public", "taught"))
+    taught = shot.student_file(line_of(natural, "public", "taught")).job.folder
     assert traces["learnt from its samples as public ones"] == {taught}
 
 
@@ -231,15 +232,17 @@ def test_tables_of_runs_with_it_are_listed_and_no_others(natural, catalogue):
 
 def test_lines_that_the_configuration_has_no_more_are_listed(natural, catalogue):
     stored = line_of(natural, "another_seed", "fedavg").model_copy(update={"seed": 77})
-    traces = traces_of(natural, "a", "default", {"stored": stored})
+    traces = traces_of(natural, "a", "default", {f"results/training/{line_id(stored)}": stored})
     assert f"results/training/{line_id(stored)}" in names(traces, client=2)
     assert f"results/training/{line_id(stored)}" not in names(
-        traces_of(catalogue, "a", "default", {"stored": stored})
+        traces_of(catalogue, "a", "default", {f"results/training/{line_id(stored)}": stored})
     )
 
 
 def test_what_starts_from_a_model_with_it_is_listed(natural):
     start = f"results/training/{line_id(line_of(natural, 'another_seed', 'fedavg'))}/x.safetensors"
     later = line_of(natural, "other_data", "fedavg").model_copy(update={"start": start})
-    listed = names(traces_of(natural, "a", "default", {"later": later}))
+    listed = names(
+        traces_of(natural, "a", "default", {f"results/training/{line_id(later)}": later})
+    )
     assert f"results/training/{line_id(later)}" in listed

@@ -8,6 +8,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import one_shot as shot
 from fedstage.plan.identity import line_id
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Table
@@ -756,7 +757,7 @@ def test_what_a_method_cannot_be_like(likes, told):
 def test_a_run_that_starts_from_a_student_shares_all_of_it():
     alone, after = following("kd", "kd_first")
     assert after.before.line == alone.line
-    assert after.line.start == one_shot_artefacts.student_file(alone.line)
+    assert after.line.start == shot.student_file(alone.line)
     assert artefacts.global_model(after.line, 0, 0) == after.line.start
     assert [one.length.rounds for one in after.chain()] == [1, 3]
 
@@ -785,7 +786,7 @@ def test_a_start_may_be_an_axis():
     starts = {"start": [None, "kd"], "method": ["fedavg"]}
     without, after = runs(library=FOLLOWING, grid=starts)
     assert without.line.start is None
-    assert after.line.start == one_shot_artefacts.student_file(following("kd")[0].line)
+    assert after.line.start == shot.student_file(following("kd")[0].line)
 
 
 def test_candidates_start_from_the_same():

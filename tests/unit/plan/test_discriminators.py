@@ -1,11 +1,6 @@
 """Which settings reach clients' discriminators and their odds, and who reads these."""
 
-import pytest
-
-from fedstage.experiments.folders import index
-from fedstage.plan import discriminator_edges, discriminators, edges
-from fedstage.plan.digests import canonical
-from fedstage.plan.identity import discriminator_id
+from fedstage.plan import discriminators, edges
 from fedstage.plan.sharing import owner, undistilled
 from fedstage.settings.lines import Line
 
@@ -53,16 +48,10 @@ def line(**changes):
     return Line.model_validate(BASE | changes)
 
 
-@pytest.mark.parametrize(("field", "value", "reaches"), REACH, ids=str)
-def test_discriminators_depend_on_what_they_are_trained_on_only(field, value, reaches):
-    folders = {discriminators.folder(one) for one in (line(), line(**{field: value}))}
-    assert (len(folders) == 2) == reaches
-
-
-def test_a_line_of_discriminators_is_read_as_it_was_written():
-    made = discriminators.discriminating(line())
-    assert canonical(Line.model_validate(canonical(made))) == canonical(made)
-    assert index([line()])["lines"][discriminator_id(made)] == made
+def test_discriminators_depend_on_what_they_are_trained_on_only():
+    for field, value, reaches in REACH:
+        folders = {discriminators.CLIENT_ODDS(each) for each in (line(), line(**{field: value}))}
+        assert (len(folders) == 2) == reaches, (field, value)
 
 
 def test_only_the_last_step_of_a_round_reads_odds():
@@ -77,11 +66,11 @@ def test_only_the_last_step_of_a_round_reads_odds():
 
 
 def test_clients_wait_for_the_generator_and_the_odds_for_all_clients():
-    of_generator = discriminator_edges.public_generator(line())
+    of_generator = discriminators.PUBLIC_GENERATOR.job(line()).inputs
     assert {key for key in of_generator if of_generator[key]} == {"line", "info", "public"}
-    generator = discriminators.generator_file(line())
-    assert discriminator_edges.client_discriminator(line())["generator"] == generator
-    odds = discriminator_edges.client_odds(line())
+    generator = discriminators.PUBLIC_GENERATOR(line())
+    assert discriminators.CLIENT_DISCRIMINATOR.job(line(), 0).inputs["generator"] == generator
+    odds = discriminators.CLIENT_ODDS.job(line()).inputs
     names = [path.rpartition("/")[2] for path in odds["discriminators"]]
     assert names == [f"client_{client}.safetensors" for client in range(4)]
     assert odds["public"] == of_generator["public"]

@@ -12,9 +12,9 @@ from fedstage.plan.remembered import cache_folder, key_of, recall, remember
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    syntax._source.cache_clear()
+    syntax.source.cache_clear()
     yield
-    syntax._source.cache_clear()
+    syntax.source.cache_clear()
 
 
 def test_what_is_remembered_is_recalled():
@@ -34,7 +34,7 @@ def test_a_key_changes_with_the_module_and_with_each_content():
 def test_a_module_is_parsed_once(monkeypatch):
     module = "fedstage.randomness"
     first = syntax.module_digest(module), syntax.imports(module)
-    syntax._source.cache_clear()
+    syntax.source.cache_clear()
     monkeypatch.setattr(syntax.ast, "parse", lambda *_: pytest.fail("parsed again"))
     assert (syntax.module_digest(module), syntax.imports(module)) == first
 
@@ -52,3 +52,13 @@ def test_what_is_remembered_has_the_users_permissions():
     os.umask(before)
     (path,) = (cache_folder() / "source").iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_was_cut_or_altered_is_found_out_again():
+    before = syntax.source("fedstage.randomness")
+    (path,) = (cache_folder() / "source").iterdir()
+    for text in ("", path.read_text()[:-1], path.read_text().replace("fedstage.", "")):
+        path.write_text(text)
+        syntax.source.cache_clear()
+        assert recall(path.name) is None
+        assert syntax.source("fedstage.randomness") == before

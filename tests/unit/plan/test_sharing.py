@@ -1041,7 +1041,6 @@ def test_every_setting_of_every_part_is_in_the_digest(kind, field):
 
 def test_every_field_of_every_part_is_in_the_table_above():
     whole_lines = {"Line", "Groups", "LocalLine", "OneShot", "OneShotLine"}
-    whole_lines |= {"GeneratorLine", "DiscriminatorLine", "MomentsLine"}
     evaluated = {"GlobalModel", "OneByOne", "EachClient", "SplitModel"}
     parts_of_lines = {"DataOption", "InitialModel", "PartitionSettings", "Delays"}
     expected = {

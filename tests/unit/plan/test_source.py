@@ -8,16 +8,19 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.folders import Initial
-from fedstage.plan.discriminators import discriminating
-from fedstage.plan.generator_sharing import generating
+from fedstage.plan import discriminators
+from fedstage.plan import one_shot as shot
+from fedstage.plan.generated import generated_images
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.moments import measuring
 from fedstage.plan.source import (
     DECLARING,
     called,
     chosen_modules,
+    classes_of,
+    definitions,
     optional_modules,
     reachable,
+    reached_by,
     source_of,
     stage_fingerprint,
 )
@@ -168,7 +171,8 @@ def reach(settings, stage, *more):
 
 
 def fingerprint(settings, stage, package, *more):
-    return stage_fingerprint(stage, *reach(settings, stage, *more), package)
+    classes = frozenset().union(*map(classes_of, (settings, *more)))
+    return stage_fingerprint(stage, *reach(settings, stage, *more), package, classes)
 
 
 def jobs(package):
@@ -191,13 +195,17 @@ def jobs(package):
             found[stage, name] = fingerprint(line, stage, package)
     for name, line in GENERATING.items():
         for stage in OF_GENERATORS[line.generator.trained_by]:
-            found[stage, name] = fingerprint(generating(line), stage, package)
+            found[stage, name] = fingerprint(generated_images(line).job.config, stage, package)
     for name, line in CLOSED.items():
-        found[OF_MOMENTS[0], name] = fingerprint(measuring(line), OF_MOMENTS[0], package)
+        found[OF_MOMENTS[0], name] = fingerprint(
+            shot.FEATURE_MOMENTS(line, 0).job.config, OF_MOMENTS[0], package
+        )
         found[OF_MOMENTS[1], name] = fingerprint(line, OF_MOMENTS[1], package)
     for name, line in ODDS.items():
         for stage in OF_ODDS:
-            found[stage, name] = fingerprint(discriminating(line), stage, package)
+            found[stage, name] = fingerprint(
+                discriminators.CLIENT_ODDS(line).job.config, stage, package
+            )
         found["distillation", name] = fingerprint(line, "distillation", package)
     for evaluated in ("clients", "aggregated_2"):
         more = parse_evaluated(evaluated)
@@ -298,7 +306,6 @@ def test_no_comment_docstring_or_formatting_of_any_module_counts(package):
         ("execution/timings.py", "1024", "1000"),
         ("settings/experiments.py", "like: str | None", "alike: str | None"),
         ("settings/validation.py", "unknown key", "no such key"),
-        ("plan/source.py", "[:12]", "[:16]"),
     ],
 )  # fmt: skip
 def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
@@ -316,9 +323,28 @@ def test_what_declares_or_runs_is_no_part_of_results(changed, file, old, new):
     ],
 )
 def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):
-    assert stages_of(changed(file, old, new)) == {
+    changes = stages_of(changed(file, old, new))
+    assert changes >= {
         "communication", "costs", "properties", "simulation", "round_times",
+        "segment", "logits_segment", "report",
     }  # fmt: skip
+    assert not changes & {"dataset", "partition", "tables", "figures"}
+
+
+def test_what_settings_compute_reaches_the_jobs_that_run_it_only(changed):
+    buffer = (
+        "settings/server.py",
+        "round > server.buffer.after",
+        "round > server.buffer.after + 1",
+    )
+    assert stages_of(changed(*buffer)) == {"distillation", "segment"}
+
+
+def test_what_a_trainers_settings_compute_reaches_its_own_lines_only():
+    member = "fedstage.settings.local_training:FedGkd.history"
+    for local, expected in (("fedgkd", True), ("fedavg", False)):
+        reached = reached_by(a_line(local=local), "segment")
+        assert (member in definitions(*reached[:3], classes=reached[3])) == expected
 
 
 def test_distillation_reaches_distilled_lines_only(changed):
@@ -878,8 +904,9 @@ def test_other_rules_carry_the_fingerprint_of_their_stage():
     calls = {"local_training", "aggregation", "distillation", "logits"}
     calls |= {"feature_training", "head_transfer", "cached_labels", "selected_labels"}
     assert of_segments == calls
-    for stage in set(STAGES) - of_segments:
+    for stage in set(STAGES) - of_segments - {"partition"}:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)
+    assert source_of(line, "partition") == fingerprint(line.partition, "partition", PACKAGE)
     expected = fingerprint(line, "evaluation", PACKAGE, parse_evaluated("clients"))
     assert source_of(line, "evaluation", "clients") == expected
 

@@ -11,8 +11,8 @@ from fedstage.data.bags import Samples
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
-from fedstage.plan.one_shot_sharing import client_model, local_line, teaching
+from fedstage.plan import artefacts, data_files, one_shot, one_shot_artefacts
+from fedstage.plan.one_shot_sharing import client_model, local_line
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.settings.ensembles import GlobalModel
@@ -116,9 +116,7 @@ def final_models(part: Part) -> dict[str, tuple[Model, str]]:
     clients = _local_models(local_line(line))
     if line.distillation is None:
         return clients
-    student = teaching(line).student
-    assert student is not None, "a line with a student has its architecture"
-    return {"student": (student, one_shot_artefacts.student_file(line)), **clients}
+    return {"student": (line.student or line.model, one_shot.student_file(line)), **clients}
 
 
 def _local_models(line: LocalLine) -> dict[str, tuple[Model, str]]:

@@ -14,7 +14,7 @@ from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, one_shot, one_shot_artefacts
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.members import evaluated_name
 from fedstage.results.at_hand.models import final_models, info_of, scored_model, scored_samples
@@ -169,6 +169,6 @@ def _aggregated(
     """Return the logits of a one-shot aggregator, from those of its members."""
     paths = one_shot_artefacts.members_logits(line, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
-    parameters, notes = load_tensors(folder / one_shot_artefacts.aggregator_file(line))
+    parameters, notes = load_tensors(folder / one_shot.aggregator_file(line))
     chosen = of_chosen(line, notes["members"], members, info_of(run))
     return predict(line.aggregator, parameters, chosen, images, info_of(run))

@@ -6,9 +6,8 @@ No torch here: the Snakefile reads this.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from fedstage.plan import artefacts, discriminators, one_shot_artefacts
+from fedstage.plan import artefacts, discriminators, one_shot, one_shot_artefacts
 from fedstage.plan.data_files import data_file
-from fedstage.plan.generator_files import traffic_tables, travelling_models
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.one_shot_sharing import members, quantised_line
 from fedstage.plan.sharing import generates
@@ -27,7 +26,7 @@ Filled = Callable[[int, int], int]
 def traffic_files(line: AnyLine, rounds: int) -> list[str]:
     """Return the tables of the training's traffic: one a round and group, or one of all phases."""
     if isinstance(line, OneShotLine):
-        return traffic_tables(line)
+        return list(one_shot.traffic_tables(line))
     if isinstance(line, LocalLine):
         return []
     places = product(range(1, rounds + 1), client_groups(line))
@@ -38,7 +37,7 @@ def before_rounds(line: Line) -> list[str]:
     """Return what each client receives, and what it sends, before the rounds, if anything."""
     if not discriminators.weighs_by_odds(line):
         return []
-    return [discriminators.generator_file(line), discriminators.discriminators(line)[0]]
+    return [discriminators.PUBLIC_GENERATOR(line), discriminators.discriminators(line)[0]]
 
 
 def client_models(line: AnyLine, length: RunLength) -> list[str]:
@@ -50,7 +49,7 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
         groups = client_groups(line)
         return [artefacts.aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
-        return travelling_models(line)
+        return one_shot.travelling_models(line)
     return _of_scored(one_shot_artefacts.local_models(line), length)
 
 
@@ -71,10 +70,10 @@ def held_files(
     if isinstance(line, Line):
         return list(_of_rounds(line, length.rounds, length.evaluate, filled))
     if line.distillation is not None:
-        return [one_shot_artefacts.student_file(line)]
+        return [one_shot.student_file(line)]
     models = one_shot_artefacts.models_in_precision(quantised_line(line))
     held = members(line) if chosen is None else chosen
-    return [*(models[client] for client in held), one_shot_artefacts.aggregator_file(line)]
+    return [*(models[client] for client in held), one_shot.aggregator_file(line)]
 
 
 def holds_one(line: AnyLine, length: RunLength) -> bool:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from fedstage.algorithm.exchange.label_counts import counts_sent
-from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import artefacts, one_shot
 from fedstage.plan.data_files import data_file
 from fedstage.plan.one_shot_sharing import members
 from fedstage.plan.sharing import generates
@@ -121,7 +121,7 @@ def held_bytes(part: Part) -> int:
     """Return the bytes that prediction needs in memory, say of all members and their aggregator."""
     line, chosen = part.line, None
     if isinstance(line, OneShotLine) and line.members is not None:
-        chosen = load_tensors(one_shot_artefacts.aggregator_file(line))[1]["members"]
+        chosen = load_tensors(one_shot.aggregator_file(line))[1]["members"]
 
     def filled(round: int, group: int) -> int:
         assert isinstance(line, Line), "no other line has groups"

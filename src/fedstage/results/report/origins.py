@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.line_ids import line_ids
+from fedstage.plan.folders import folders_of
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.why import facts_of, files_read, settings_of
@@ -55,7 +55,8 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
 def _spent(run: ExperimentRun, root: Path, jobs: Jobs) -> str:
     """Write how many jobs a run's lines have had, and how long these took."""
     parts = run.candidates[run.which()].parts
-    ids = dict.fromkeys(name for part in parts for name in line_ids(part.line))
+    paths = (path for part in parts for path in folders_of(part.line))
+    ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
     for name in ids:
         if name not in jobs:
             seconds = [float(job["compute_s"]) for _, job in records_of(root, name)]

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from fedstage.plan import artefacts, one_shot_artefacts
+from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import alone, local_line, quantised_line
 from fedstage.results.communication.files import (
     client_models,
@@ -48,7 +49,7 @@ def test_a_federated_run_is_read_round_by_round_and_group_by_group():
 def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
     taught = one_shot(distillation="l1", server=SERVER)
     for line in (one_shot(), taught):
-        assert traffic_files(line, 1) == [one_shot_artefacts.aggregator_rounds(one_shot())]
+        assert traffic_files(line, 1) == [shot.AGGREGATOR(one_shot(), output="rounds")]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     assert held_files(line, length) == [
         *models[:2],
         *models[3:],
-        one_shot_artefacts.aggregator_file(line),
+        shot.aggregator_file(line),
     ]
     assert client_models(line, length) == [*models[:2], *models[3:]]
 
@@ -118,7 +119,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     assert held_files(line, length) == [
         *models[:2],
         *models[3:],
-        one_shot_artefacts.aggregator_file(line),
+        shot.aggregator_file(line),
     ]
     trained = one_shot_artefacts.local_models(local_line(line))
     assert client_models(line, length) == [*trained[:2], *trained[3:]]
@@ -126,7 +127,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
 
 def test_a_student_is_held_alone():
     line = one_shot(distillation="l1", server=SERVER)
-    assert held_files(line, RunLength(rounds=1)) == [one_shot_artefacts.student_file(line)]
+    assert held_files(line, RunLength(rounds=1)) == [shot.student_file(line)]
 
 
 def test_of_clients_alone_each_holds_its_own():

@@ -8,6 +8,7 @@ import torch
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan import artefacts, discriminators, one_shot_artefacts
+from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
@@ -103,7 +104,7 @@ def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     server = {"server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
     line = Line.model_validate(SHARED | {"participants": 2} | taught | server)
     write_rounds(line, MOVED)
-    save_tensors(Path(discriminators.generator_file(line)), {"a": torch.zeros(100)})
+    save_tensors(Path(discriminators.PUBLIC_GENERATOR(line)), {"a": torch.zeros(100)})
     save_tensors(Path(discriminators.discriminators(line)[0]), {"a": torch.zeros(30)})
     part = Part(length=RunLength(rounds=3), federated=line)
     assert phases_of([part]) == [
@@ -158,7 +159,7 @@ def test_sizes_are_those_of_the_files():
     models = one_shot_artefacts.local_models(local_line(ENSEMBLE))
     for number, path in enumerate(models[:3]):
         save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
-    save_tensors(one_shot_artefacts.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
+    save_tensors(shot.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
     assert held_bytes(part) == 23 + 27 + 31 + 24

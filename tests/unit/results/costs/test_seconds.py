@@ -6,13 +6,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.plan import (
-    discriminator_edges,
-    discriminators,
-    moments,
-    one_shot_artefacts,
-    one_shot_edges,
-)
+from fedstage.plan import discriminators, one_shot_artefacts, one_shot_edges
+from fedstage.plan import one_shot as shot
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.costs.seconds import Seconds, seconds_of
@@ -86,8 +81,8 @@ def of_logits(root, line, images, seconds):
 
 
 def of_aggregator(root, line, seconds):
-    made = one_shot_artefacts.aggregator_file(line)
-    write(root, "aggregator", [made], seconds, flat(one_shot_edges.aggregator(line)))
+    made = shot.aggregator_file(line)
+    write(root, "aggregator", [made], seconds, flat(shot.AGGREGATOR.job(line).inputs))
 
 
 def part(line, rounds=1):
@@ -106,18 +101,18 @@ def test_a_student_costs_the_server_and_what_is_before_it_the_clients(tmp_path):
     of_logits(tmp_path, line, "held_out", 10.0)
     of_logits(tmp_path, line, "test", 1000.0)  # evaluation, which does not count
     of_aggregator(tmp_path, line, 0.5)
-    made = one_shot_artefacts.student_file(line)
-    write(tmp_path, "distilled_model", [made], 100.0, flat(one_shot_edges.distilled_model(line)))
+    made = shot.student_file(line)
+    write(tmp_path, "distilled_model", [made], 100.0, flat(shot.DISTILLED_MODEL.job(line).inputs))
     assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=130.5)
 
 
 def test_moments_are_measured_by_clients_and_the_head_is_the_servers(tmp_path):
     line = OneShotLine.model_validate(BASE | {"model": "resnet8", "distillation": "closed_form"})
-    for client, made in enumerate(moments.client_files(line)):
-        read = flat(moments.feature_moments(line))
-        write(tmp_path, "feature_moments", [made], 2.0**client, read)
-    made = one_shot_artefacts.student_file(line)
-    write(tmp_path, "closed_form_model", [made], 0.5, flat(moments.closed_form_model(line)))
+    for client in range(line.clients):
+        job = shot.FEATURE_MOMENTS.job(line, client)
+        write(tmp_path, "feature_moments", [*job.files.values()], 2.0**client, flat(job.inputs))
+    job = shot.CLOSED_FORM_MODEL.job(line)
+    write(tmp_path, "closed_form_model", [*job.files.values()], 0.5, flat(job.inputs))
     assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=0.5)
 
 
@@ -137,9 +132,9 @@ def test_who_trains_an_aggregator_pays_for_it(tmp_path, by, clients, server):
 def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
     line = OneShotLine.model_validate(BASE | {"aggregator": "averaging"})
     of_models(tmp_path, line)
-    made = one_shot_artefacts.aggregator_file(line)
-    files = [made, one_shot_artefacts.aggregator_snapshots(line)]
-    read = flat(one_shot_edges.aggregator(line))
+    made = shot.aggregator_file(line)
+    files = [made, shot.AGGREGATOR(line, output="snapshots")]
+    read = flat(shot.AGGREGATOR.job(line).inputs)
     write(tmp_path, "aggregator", files, 99.0, read, made="2025")
     write(tmp_path, "aggregator", files, 3.0, read, made="2026")
     assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=3.0)
@@ -196,12 +191,12 @@ def test_clients_compute_the_logits_that_they_send(tmp_path):
 def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp_path):
     line = Line.model_validate(ROUNDS | {"ensemble": "odds"})
     of_rounds(tmp_path, line, 1)
-    generator, (odds,) = discriminators.generator_file(line), discriminators.odds_files(line)
+    generator, (odds,) = discriminators.PUBLIC_GENERATOR(line), discriminators.odds_files(line)
     write(tmp_path, "public_generator", [generator], 5000.0)
     for client, made in enumerate(discriminators.discriminators(line)):
-        read = flat(discriminator_edges.client_discriminator(line))
+        read = flat(discriminators.CLIENT_DISCRIMINATOR.job(line, 0).inputs)
         write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
-    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminator_edges.client_odds(line)))
+    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.CLIENT_ODDS.job(line).inputs))
     found = seconds_of(tmp_path, [part(line, 1)])
     assert found == Seconds(clients=2.0 + 140.0, server=1110.0 + 5000.5)
 

@@ -2,33 +2,21 @@
 
 import pytest
 
-from fedstage.plan import data_files, moments, one_shot_artefacts, one_shot_edges
-from fedstage.plan.digests import canonical
+from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import one_shot as shot
 from fedstage.plan.edges import as_lists
-from fedstage.plan.generator_files import (
-    client_generators,
-    synthesised,
+from fedstage.plan.generated import SYNTHESISED_IMAGES, client_generators, generated_images
+from fedstage.plan.identity import local_id, partition_id, partition_settings, quantisation_id
+from fedstage.plan.one_shot import (
+    aggregator_reads,
     traffic_tables,
     travelling_models,
 )
-from fedstage.plan.generator_sharing import generating, training_generators
-from fedstage.plan.identity import (
-    aggregator_id,
-    generator_id,
-    local_id,
-    partition_id,
-    partition_settings,
-    quantisation_id,
-    student_id,
-)
-from fedstage.plan.one_shot_edges import aggregator_reads
 from fedstage.plan.one_shot_sharing import (
-    aggregating,
     alone,
     client_model,
     local_line,
     members,
-    teaching,
     unquantised,
 )
 from fedstage.settings.lines import Line
@@ -53,6 +41,14 @@ BASE = {
 
 def one_shot(**changes):
     return OneShotLine.model_validate({**BASE, **changes})
+
+
+def aggregator_id(line):
+    return shot.AGGREGATOR(line).split("/")[2]
+
+
+def student_id(line):
+    return shot.one_shot_folder(line).split("/")[2]
 
 
 def student_or_none(line):
@@ -148,21 +144,18 @@ def test_moments_depend_on_samples_and_the_encoder_only(changes, reaches):
     if "start" in changes:  # which an aggregator that needs unseen samples may not have
         changes = changes | {"aggregator": "weighted"}
     lines = one_shot(**CLOSED), one_shot(**CLOSED | changes)
-    folders = {moments.folder(line) for line in lines}
+    folders = {shot.FEATURE_MOMENTS(line, 0) for line in lines}
     assert (len(folders) == 2) == reaches
-    made = moments.measuring(lines[1])
-    assert canonical(OneShotLine.model_validate(canonical(made))) == canonical(made)
 
 
 def test_a_closed_form_reads_the_moments_of_members_and_trains_nobody():
     line = one_shot(**CLOSED, forget=[1])
-    read = moments.closed_form_model(line)
+    read = shot.CLOSED_FORM_MODEL.job(line).inputs
     names = [path.rpartition("/")[2] for path in read["moments"]]
     assert names == [f"client_{client}.safetensors" for client in (0, 2, 3)]
     assert travelling_models(line) == [read["start"]]
-    assert traffic_tables(line) == [f"{one_shot_artefacts.student_folder(line)}/rounds.parquet"]
-    assert teaching(line).server is None
-    assert teaching(line) == teaching(one_shot(**CLOSED, forget=[1], server=SERVER))
+    assert traffic_tables(line) == [f"results/distilled_models/{student_id(line)}/rounds.parquet"]
+    assert student_id(line) == student_id(one_shot(**CLOSED, forget=[1], server=SERVER))
 
 
 def test_all_rules_have_the_same_clients():
@@ -272,9 +265,9 @@ def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained
     assert {one_shot_artefacts.local_start(local_line(line), client) for client in range(4)} == {
         START
     }
-    assert one_shot_artefacts.student_start(line) == START
+    assert shot.student_start(line) == START
     other = one_shot(**taught, student="logistic_regression")
-    assert "initial_models" in one_shot_artefacts.student_start(other)
+    assert "initial_models" in shot.student_start(other)
 
 
 # --- forgetting -----------------------------------------------------------------------------------
@@ -297,13 +290,6 @@ def test_an_aggregator_that_forgets_has_the_same_clients():
     assert local_line(one_shot(forget=[1])) == local_line(one_shot())
 
 
-def test_the_settings_of_an_aggregators_file_name_it():
-    line = one_shot(architectures=[SMALL, LINEAR], local_fraction=0.9, forget=[3, 1])
-    assert aggregating(aggregating(line)) == aggregating(line)
-    assert aggregator_id(aggregating(line)) == aggregator_id(line)
-    assert local_line(aggregating(line)) == local_line(line)
-
-
 def test_many_forgotten_clients_leave_a_name_that_is_short():
     line = one_shot(clients=300, partition="iid", forget=list(range(0, 300, 2)))
     assert "-without_150_clients-" in aggregator_id(line)
@@ -320,7 +306,7 @@ def taught(**changes):
 def test_a_student_has_the_architecture_of_the_model_unless_something_else_is_said():
     assert student_id(taught(student="cnn_small")) == student_id(taught())
     mixed = taught(architectures=[LINEAR], model="cnn_small")
-    assert teaching(mixed).student.name == "cnn_small"
+    assert shot.student_file(mixed).job.config.student.name == "cnn_small"
     assert student_id(mixed) != student_id(taught(architectures=[LINEAR], model=LINEAR))
     assert aggregator_id(mixed) == aggregator_id(one_shot(model=LINEAR))
 
@@ -340,20 +326,13 @@ def test_temperatures_reach_what_learns_probabilities(transfer, read, setting):
 def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
     for changes in ({}, {"forget": [2]}, {"architectures": [SMALL, LINEAR]}):
         line, plain = taught(**changes), one_shot(**changes)
-        for one in (line, teaching(line)):
-            assert aggregator_id(one) == aggregator_id(plain)
-            assert local_line(one) == local_line(plain)
-        assert student_id(teaching(line)) == student_id(line)
-        assert one_shot_artefacts.one_shot_metrics_file(line, "test") != (
-            one_shot_artefacts.one_shot_metrics_file(plain, "test")
-        )
+        assert aggregator_id(line) == aggregator_id(plain)
+        assert local_line(line) == local_line(plain)
+        assert shot.one_shot_metrics_file(line, "test") != shot.one_shot_metrics_file(plain, "test")
 
 
 def test_students_of_a_seed_start_from_one_model():
-    starts = {
-        one_shot_artefacts.student_start(taught(distillation=kind))
-        for kind in ("kl", "l1", "fedet")
-    }
+    starts = {shot.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
     assert starts == {one_shot_artefacts.local_start(local_line(one_shot()), 0)}
 
 
@@ -484,7 +463,7 @@ def generating_line(**changes):
 
 
 def of_generators(line):
-    return generator_id(training_generators(line)), generator_id(generating(line))
+    return client_generators(line)[0].split("/")[2], generated_images(line).split("/")[2]
 
 
 @pytest.mark.parametrize(
@@ -509,24 +488,16 @@ def test_what_reaches_generators_images_and_who_learns_their_labels(changes, rea
     assert tuple(one != other for one, other in zip(*ids, strict=True)) == reached
 
 
-def test_lines_of_generators_are_their_own():
-    line = generating_line(forget=[2])
-    for of in (teaching, generating):
-        assert of(of(line)) == of(line)
-        assert of_generators(of(line)) == of_generators(line)
-    assert OneShotLine.model_validate(canonical(generating(line))).generator == line.generator
-
-
 def test_who_learns_labels_reads_no_model_of_a_client():
     line = generating_line()
-    read = as_lists(one_shot_edges.distilled_model(line))
+    read = as_lists(shot.DISTILLED_MODEL.job(line).inputs)
     assert not {"aggregator", "logits"} & set(read)
     assert read["public"] == [f"results/generated/{of_generators(line)[1]}/train.safetensors"]
     assert traffic_tables(line) == [f"results/generated/{of_generators(line)[1]}/rounds.parquet"]
     assert travelling_models(line) == client_generators(line)
     taught = generating_line(distillation="kl")
     assert len(traffic_tables(taught)) == 2
-    (first, *_) = as_lists(one_shot_edges.distilled_model(taught))["logits"]
+    (first, *_) = as_lists(shot.DISTILLED_MODEL.job(taught).inputs)["logits"]
     assert first.endswith(f"client_0-generated.{of_generators(line)[1]}.safetensors")
 
 
@@ -567,21 +538,19 @@ def boosted(**changes):
 )
 def test_what_reaches_images_against_an_ensemble(changes, reached):
     before, after = boosted(), boosted(**changes)
-    assert (generator_id(generating(before)) != generator_id(generating(after))) == reached
+    assert (generated_images(before) != generated_images(after)) == reached
 
 
 @pytest.mark.parametrize("distillation", ["cotrained", "labels", "kl"])
 def test_only_clients_models_travel_for_images_against_an_ensemble(distillation):
     line = boosted(distillation=distillation)
-    for of in (line, teaching(line), generating(line)):
-        assert generator_id(generating(of)) == generator_id(generating(line))
-        assert local_line(of) == local_line(line)
     models = one_shot_artefacts.local_models(local_line(line))
-    assert travelling_models(line) == as_lists(synthesised(line))["models"] == models
-    assert traffic_tables(line) == [one_shot_artefacts.aggregator_rounds(line)]
-    folder = f"results/synthesised/{generator_id(generating(line))}"
-    own = one_shot_artefacts.student_file(line) == f"{folder}/student.safetensors"
+    assert travelling_models(line) == SYNTHESISED_IMAGES.job(line).inputs["models"] == models
+    assert traffic_tables(line) == [shot.AGGREGATOR(line, output="rounds")]
+    folder = generated_images(line).job.folder
+    assert folder.startswith("results/synthesised/")
+    own = shot.student_file(line) == f"{folder}/student.safetensors"
     assert own == (distillation == "cotrained")
-    read = as_lists(one_shot_edges.distilled_model(line))
+    read = as_lists(shot.DISTILLED_MODEL.job(line).inputs)
     assert read["public"] == [f"{folder}/train.safetensors"]
     assert ("logits" in read) == (distillation != "labels")

@@ -1,0 +1,107 @@
+"""The folders of one-shot files, with the settings that reach all files of each."""
+
+from typing import Any
+
+from fedstage.plan.artefacts import initial_model
+from fedstage.plan.discriminators import PLAIN
+from fedstage.plan.graph import Folder
+from fedstage.plan.identity import common_name, partition_name, short
+from fedstage.plan.one_shot_sharing import local_line
+from fedstage.settings.generators import OfClients
+from fedstage.settings.lines import LocalLine
+from fedstage.settings.one_shot import OneShotLine
+
+#: Settings that decide which samples each client has, and which of them train its model.
+SAMPLES = (
+    "data", "clients", "partition", "validation", "aggregator_fraction", "core", "seed",
+)  # fmt: skip
+
+#: Settings that decide the clients' models.
+MODELS = (*LocalLine.model_fields.keys() - {"pooled", "on_core", "quantisation"},)
+
+
+def _without(config: Any) -> str:
+    """Return the mark of forgotten clients, listed as long as the folder's name stays short."""
+    forgotten = config.forget
+    if not forgotten:
+        return ""
+    listed = "_".join(map(str, forgotten))
+    return f"-without_{listed if len(forgotten) <= 5 else f'{len(forgotten)}_clients'}"
+
+
+def _label(config: Any, method: str) -> str:
+    name = common_name(config, getattr(config, "model", config.student))
+    method += f"-{config.quantisation.name}" if config.quantisation.name != "none" else ""
+    return f"{name}-{method}{_without(config)}-seed{config.seed}"
+
+
+def _label_of_student(config: Any) -> str:
+    how = config.distillation
+    before = f"{config.aggregator.name}-" if how.teacher == "ensemble" else ""
+    return _label(config, f"{before}{how.name}")
+
+
+def _label_of_images(config: Any) -> str:
+    name = f"{short(config.data)}-{partition_name(config)}-{config.generator.name}"
+    return f"{name}{_without(config)}-seed{config.seed}"
+
+
+def _label_of_moments(config: Any) -> str:
+    name = f"{short(config.data)}-{partition_name(config)}-{config.student.name}"
+    return f"{name}-moments-seed{config.seed}"
+
+
+AGGREGATORS = Folder(
+    "aggregators", OneShotLine, lambda config: _label(config, config.aggregator.name),
+    lambda config: (
+        *MODELS, "quantisation", "aggregator", "aggregator_training", "members", "forget",
+    ),
+)  # fmt: skip
+STUDENTS = Folder(
+    "distilled_models", OneShotLine, _label_of_student,
+    lambda config: (*SAMPLES, "numerics", "distillation", "student"),
+)  # fmt: skip
+MOMENTS = Folder(
+    "moments", OneShotLine, _label_of_moments,
+    lambda config: (*SAMPLES, *PLAIN, "student", *start_setting(config)),
+)  # fmt: skip
+GENERATORS = Folder(
+    "generators", OneShotLine, _label_of_images,
+    lambda config: (*SAMPLES, *PLAIN, *_of_training(config.generator)),
+)  # fmt: skip
+GENERATED = Folder(
+    "generated", OneShotLine, _label_of_images,
+    lambda config: (*SAMPLES, *PLAIN, "generator", "forget"),
+)  # fmt: skip
+SYNTHESISED = Folder(
+    "synthesised", OneShotLine, _label_of_images,
+    lambda config: (*MODELS, "student", "server", "generator", "forget"),
+)  # fmt: skip
+
+
+def _of_training(generator: OfClients) -> list[str]:
+    """Return the settings of a generator that its clients read."""
+    fields = type(generator).model_fields.keys() - set(generator.of_sampling)
+    return [f"generator.{name}" for name in fields]
+
+
+def start_setting(config: Any) -> tuple[str, ...]:
+    """Return the setting of the clients' start, if a student starts from it."""
+    return ("start",) if _starts_from_start(config) else ()
+
+
+def _starts_from_start(config: Any) -> bool:
+    """Whether a student starts as the clients do: their start is of its architecture."""
+    return config.start is not None and config.student in (None, _first_model(config))
+
+
+def _first_model(config: Any) -> Any:
+    return local_line(config).model if hasattr(config, "model") else config.student
+
+
+def student_start(config: OneShotLine) -> str:
+    """Return the weights that a student starts from: the clients', or an initial model."""
+    student = config.student or config.model
+    if config.start is not None and student == _first_model(config):
+        return config.start
+    return initial_model(config.data, student, config.seed, group=0)

@@ -1,11 +1,12 @@
 """Where the files of data sets, partitions and participation are."""
 
-from fedstage.plan.identity import data_id, participation_id, partition_id
+from fedstage.plan.identity import data_id, initial_id, participation_id, partition_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
 
 #: Parts of a data set with files of their own.
@@ -69,3 +70,8 @@ def participation_table(line: Line, round: int) -> str:
     """Return the table of the client in each slot of `round`."""
     rounds = "-".join(f"{end:04d}" for end in block_of(round))
     return f"{RESULTS}/participation/{participation_id(line)}/rounds_{rounds}.parquet"
+
+
+def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
+    """Return w*_{0,k}, which every method of a seed shares."""
+    return f"{RESULTS}/initial_models/{initial_id(data, model, seed)}/group_{group}.safetensors"

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
 from fedstage.plan.graph import File, Files, Folder, Stage
 from fedstage.plan.identity import partition_name, short
+from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.lines import Line
 
@@ -37,7 +38,7 @@ def _info(config: Line) -> dict[str, str]:
 
 def _public_generator(config: Line) -> Files:
     """Return what the server trains its generator on."""
-    return _info(config) | {"public": artefacts.public_file(config)}
+    return _info(config) | {"public": public_file(config)}
 
 
 PUBLIC_GENERATOR = Stage(
@@ -74,7 +75,7 @@ def discriminators(config: Line) -> list[File]:
 
 def _client_odds(config: Line) -> Files:
     """Return what the odds of all clients on the public images are computed from."""
-    public = artefacts.public_file(config)
+    public = public_file(config)
     return _info(config) | {"discriminators": discriminators(config), "public": public}
 
 

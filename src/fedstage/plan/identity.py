@@ -12,10 +12,10 @@ from typing import Any
 from fedstage.plan.digests import canonical, digest
 from fedstage.plan.one_shot_sharing import unquantised
 from fedstage.plan.participants import binding, delays, groups_drawn
-from fedstage.plan.sharing import keeps_changes, keeps_statistics, normalised, optimises
 from fedstage.settings.aggregation import ServerAverage, ServerOptimiser
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
+from fedstage.settings.exchange import keeps_changes, keeps_statistics, optimises
 from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.local_training import LocalTrainer
@@ -87,8 +87,8 @@ def initial_id(data: Data, model: Model, seed: int) -> str:
 
 
 @cache
-def line_id(line: Line) -> str:
-    """Name the folder of a training line."""
+def training_name(line: Line) -> str:
+    """Return the readable beginning of the name of a folder of rounds."""
     method: str = line.local.name
     if keeps_statistics(line):
         method += f"-{_LOCAL_STATISTICS}"
@@ -105,7 +105,7 @@ def line_id(line: Line) -> str:
     if line.global_trainer is not None:
         method += f"-{line.global_trainer.name}"
         method += f"-{line.generator.name}" if line.generator else ""
-    return f"{common_name(line)}-{method}-seed{line.seed}-{digest(canonical(normalised(line)))}"
+    return f"{common_name(line)}-{method}-seed{line.seed}"
 
 
 @cache

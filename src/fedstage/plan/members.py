@@ -14,7 +14,6 @@ from typing import Any, cast, get_args
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import teaches_live
 from fedstage.settings.base import alternatives
 from fedstage.settings.ensembles import (
     Aggregated,
@@ -29,6 +28,7 @@ from fedstage.settings.ensembles import (
     OneByOne,
     SplitModel,
 )
+from fedstage.settings.exchange import teaches_live
 from fedstage.settings.lines import Line
 from fedstage.settings.validation import validate
 

@@ -1,6 +1,6 @@
 """Where every file of models that are trained to the end is."""
 
-from fedstage.plan.artefacts import initial_model
+from fedstage.plan.data_files import initial_model
 from fedstage.plan.identity import local_id, quantisation_id
 from fedstage.plan.one_shot_sharing import (
     client_model,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fedstage.plan.artefacts import initial_model
+from fedstage.plan.data_files import initial_model
 from fedstage.plan.discriminators import PLAIN
 from fedstage.plan.graph import Folder
 from fedstage.plan.identity import common_name, partition_name, short

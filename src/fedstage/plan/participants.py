@@ -2,7 +2,8 @@
 
 from functools import cache
 
-from fedstage.plan.sharing import normalised
+from fedstage.settings.equivalences import simplest
+from fedstage.settings.exchange import is_stale
 from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.models import Model
@@ -22,13 +23,13 @@ def cohorts(line: Line, group: int, size: int | None) -> list[tuple[int, ...]]:
 
 def groups_drawn(line: Line) -> int | None:
     """Return how many groups there are of which each client is drawn one, if so."""
-    settings = normalised(line)
+    settings = simplest(line)
     return len(client_groups(settings)) if settings.client_groups == "drawn" else None
 
 
 def delays(line: Line) -> Delays | None:
     """Return how participants are late, if any are."""
-    settings = normalised(line)
+    settings = simplest(line)
     if settings.staleness.name == "none":
         return None
     return Delays(staleness=settings.staleness, withdraw_stale=settings.withdraw_stale)
@@ -37,7 +38,7 @@ def delays(line: Line) -> Delays | None:
 @cache
 def binding(line: Line) -> Binding | None:
     """Return which clients may be which slot of a round; None if each may be any."""
-    parts = normalised(line).client_architectures
+    parts = simplest(line).client_architectures
     if not parts:
         return None
     groups = client_groups(line)
@@ -48,8 +49,3 @@ def binding(line: Line) -> Binding | None:
     bound = [numbers[part.model] for part in parts for _ in range(part.clients)]
     unbound = [None] * (line.clients - len(bound))
     return Binding.model_validate({"slots": slots, "clients": bound + unbound})
-
-
-def is_stale(line: Line) -> bool:
-    """Whether participants may start from models that are older than the last round's."""
-    return delays(line) is not None

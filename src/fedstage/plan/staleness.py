@@ -7,7 +7,7 @@ from itertools import accumulate, count
 
 from fedstage.randomness import fraction
 from fedstage.settings.lines import Line
-from fedstage.settings.staleness import Cyclic, Random, Staleness, Synchronised
+from fedstage.settings.staleness import Cyclic, Random, Staleness
 
 
 def base_round(line: Line, round: int, slot: int) -> int:
@@ -64,24 +64,3 @@ def _may_be_in_step(staleness: Staleness) -> bool:
     if isinstance(staleness, Random):
         return staleness.probabilities[0] > 0
     return staleness.name == "none"
-
-
-def shortest(staleness: Staleness) -> Staleness:
-    """Return a staleness in its unique shortest form: ``none`` if nobody is ever late.
-
-    Delays that repeat themselves are one cycle, and delays that are never drawn are left out.
-    """
-    if isinstance(staleness, Cyclic):
-        delays = staleness.delays
-        length = next(
-            n
-            for n in range(1, len(delays) + 1)
-            if len(delays) % n == 0 and delays == delays[:n] * (len(delays) // n)
-        )
-        staleness = staleness.model_copy(update={"delays": delays[:length]})
-        return staleness if any(staleness.delays) else Synchronised(name="none")
-    if isinstance(staleness, Random):
-        number = max(d for d, share in enumerate(staleness.probabilities, start=1) if share)
-        staleness = staleness.model_copy(update={"probabilities": staleness.probabilities[:number]})
-        return staleness if number > 1 else Synchronised(name="none")
-    return staleness

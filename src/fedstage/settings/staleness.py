@@ -52,3 +52,24 @@ class Delays(Settings):
 
     staleness: Staleness = Synchronised(name="none")
     withdraw_stale: bool = False
+
+
+def shortest(staleness: Staleness) -> Staleness:
+    """Return a staleness in its unique shortest form: ``none`` if nobody is ever late.
+
+    Delays that repeat themselves are one cycle, and delays that are never drawn are left out.
+    """
+    if isinstance(staleness, Cyclic):
+        delays = staleness.delays
+        length = next(
+            n
+            for n in range(1, len(delays) + 1)
+            if len(delays) % n == 0 and delays == delays[:n] * (len(delays) // n)
+        )
+        staleness = staleness.model_copy(update={"delays": delays[:length]})
+        return staleness if any(staleness.delays) else Synchronised(name="none")
+    if isinstance(staleness, Random):
+        number = max(d for d, share in enumerate(staleness.probabilities, start=1) if share)
+        staleness = staleness.model_copy(update={"probabilities": staleness.probabilities[:number]})
+        return staleness if number > 1 else Synchronised(name="none")
+    return staleness

@@ -20,12 +20,11 @@ from fedstage.experiments.descriptions import claims_on, clients_of, dropping_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
 from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
 from fedstage.experiments.targets import named_targets, results_of
-from fedstage.plan import artefacts, data_files, discriminators, edges, generated
-from fedstage.plan import one_shot, one_shot_edges
-from fedstage.plan import segment_files
+from fedstage.plan import data_files, discriminators, generated, one_shot, one_shot_edges
+from fedstage.plan import scores, teaching, training
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_closed_form_name, is_generating_name, is_stateful_name
-from fedstage.plan.identity import line_id, partition_settings
+from fedstage.plan.identity import partition_settings
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.segment_rules import segment_rules
@@ -119,6 +118,11 @@ def precise_line(wildcards):
 def place(wildcards):
     """Return a line, a round and a group."""
     return line_of(wildcards), int(wildcards.round), int(wildcards.group)
+
+
+def inputs_of(stage):
+    """Return an input function: what a stage reads in a round and group."""
+    return lambda wildcards: stage.job(*place(wildcards)).inputs
 
 
 def client_of(wildcards):

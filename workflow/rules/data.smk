@@ -51,7 +51,7 @@ rule partition:
 
 rule core:
     input:
-        unpack(lambda w: edges.core(found("partitions", w.partition))),
+        unpack(lambda w: data_files.core_inputs(found("partitions", w.partition))),
     output:
         "results/partitions/{partition}/core.safetensors",
     log:
@@ -69,7 +69,7 @@ rule core:
 
 rule participation:
     input:
-        unpack(lambda w: edges.participation(found("plans", w.plan))),
+        unpack(lambda w: data_files.participation_inputs(found("plans", w.plan))),
     output:
         "results/participation/{plan}/rounds_{first}-{last}.parquet",
     log:

@@ -3,7 +3,7 @@
 
 rule logits:
     input:
-        unpack(lambda w: edges.logits(*place(w), w.members, w.images)),
+        unpack(lambda w: teaching.LOGITS.job(*place(w), w.members, w.images).inputs),
     output:
         "results/training/{line}/round_{round}/group_{group}/logits/{members}-{images}.safetensors",
     log:
@@ -99,7 +99,7 @@ if BY_PARTICIPANT:
 
     rule distillation:
         input:
-            unpack(lambda w: edges.distillation(*place(w))),
+            unpack(inputs_of(teaching.DISTILLATION)),
         output:
             model="results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
         log:
@@ -146,7 +146,7 @@ if BY_PARTICIPANT:
 
     rule feature_training:
         input:
-            unpack(lambda w: edges.feature_training(*place(w))),
+            unpack(inputs_of(training.FEATURE_TRAINING)),
         output:
             "results/training/{line}/round_{round}/group_{group}/trained.safetensors",
         log:
@@ -166,7 +166,7 @@ if BY_PARTICIPANT:
 
     rule cached_labels:
         input:
-            unpack(lambda w: edges.cached_labels(*place(w))),
+            unpack(inputs_of(teaching.CACHED_LABELS)),
         output:
             "results/training/{line}/round_{round}/group_{group}/cached_labels.safetensors",
         log:
@@ -182,7 +182,7 @@ if BY_PARTICIPANT:
 
     rule selected_labels:
         input:
-            unpack(lambda w: edges.selected_labels(*place(w))),
+            unpack(inputs_of(teaching.SELECTED_LABELS)),
         output:
             "results/training/{line}/round_{round}/group_{group}/selected_labels.safetensors",
         log:
@@ -202,7 +202,7 @@ if BY_PARTICIPANT:
 
     rule head_transfer:
         input:
-            unpack(lambda w: edges.head_transfer(*place(w))),
+            unpack(inputs_of(training.HEAD_TRANSFER)),
         output:
             "results/training/{line}/round_{round}/group_{group}/with_head.safetensors",
         log:

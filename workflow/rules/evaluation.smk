@@ -4,9 +4,9 @@
 rule evaluation:
     input:
         unpack(
-            lambda w: edges.evaluation(
+            lambda w: scores.EVALUATION.job(
                 line_of(w), w.evaluated, w.role, int(w.rounds), int(w.every)
-            )
+            ).inputs
         ),
     output:
         "results/training/{line}/metrics/{evaluated}-{role}/rounds_{rounds}_every_{every}.parquet",
@@ -36,7 +36,7 @@ rule evaluation:
 
 rule retention:
     input:
-        unpack(lambda w: edges.retention(line_of(w), int(w.rounds))),
+        unpack(lambda w: scores.RETENTION.job(line_of(w), int(w.rounds)).inputs),
     output:
         measures="results/training/{line}/metrics/retention/rounds_{rounds}.parquet",
         right="results/training/{line}/metrics/retention/rounds_{rounds}.safetensors",
@@ -60,7 +60,7 @@ rule retention:
 
 rule client_accuracy:
     input:
-        unpack(lambda w: edges.client_accuracy(line_of(w), int(w.rounds))),
+        unpack(lambda w: scores.CLIENT_ACCURACY.job(line_of(w), int(w.rounds)).inputs),
     output:
         "results/training/{line}/metrics/clients/rounds_{rounds}.parquet",
     log:

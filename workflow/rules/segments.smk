@@ -18,7 +18,7 @@ for RULE in SEGMENT_RULES:
         name:
             RULE.name
         input:
-            unpack(lambda w, jobs=RULE.jobs: segment_files.common_inputs(jobs[w.line].part)),
+            lambda w, jobs=RULE.jobs: jobs[w.line].reads,
             # Of each segment that makes some of the files the first output, to wait for. Made round
             # by round they may be younger than this segment's first rounds. Their bytes follow from
             # settings and source, which the params of this rule hold.
@@ -37,9 +37,10 @@ for RULE in SEGMENT_RULES:
                 line_of(w), part.stage, members=part.members
             ),
             stage=lambda w, output, part=RULE.first: part.stage,
+            line=lambda w: f"results/training/{w.line}/line.yaml",
             which=lambda w, output, jobs=RULE.jobs: jobs[w.line].options,
         message:
             f"{RULE.first.about} ({{wildcards.line}})"
         shell:
             "fedstage {params.stage} --log {log} --fingerprint {params.source}"
-            " --line {input.line} {params.which}"
+            " --line {params.line} {params.which}"

@@ -35,7 +35,9 @@ for NAME, FIRST, SLOTS, LINES, GROUP in TRAININGS:
             NAME
         input:
             unpack(
-                lambda w, first=FIRST: edges.local_training(*place(w), int(w.get("slot", first)))
+                lambda w, first=FIRST: training.LOCAL_TRAINING.job(
+                    *place(w), int(w.get("slot", first))
+                ).inputs
             ),
         output:
             UPDATES if KEEP == "all" else temp(UPDATES),
@@ -67,7 +69,7 @@ for NAME, FIRST, SLOTS, LINES, GROUP in TRAININGS:
 
 rule aggregation:
     input:
-        unpack(lambda w: edges.aggregation(*place(w))),
+        unpack(inputs_of(training.AGGREGATION)),
     output:
         model=f"{ROUND}/aggregated.safetensors",
         participants=f"{ROUND}/participants.parquet",

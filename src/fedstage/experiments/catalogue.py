@@ -25,16 +25,18 @@ from fedstage.experiments.library import (
 )
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import artefacts, one_shot, one_shot_artefacts
+from fedstage.plan import one_shot, one_shot_artefacts
 from fedstage.plan.digests import digest
 from fedstage.plan.members import evaluated_name
+from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.sharing import generates, keeps_state
+from fedstage.plan.scores import EVALUATION
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
+from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw, merge_each
@@ -214,7 +216,7 @@ def metrics_of(run: Run) -> str:
     """Return the metrics file of a run."""
     length = run.length
     if run.candidates:
-        return artefacts.chosen_metrics_file(choice_id(run))
+        return chosen_metrics_file(choice_id(run))
     if isinstance(run.line, LocalLine):
         client = length.evaluate_client
         return one_shot_artefacts.local_metrics_file(run.line, length.role, length.rounds, client)
@@ -222,7 +224,7 @@ def metrics_of(run: Run) -> str:
         return one_shot.one_shot_metrics_file(run.line, length.role)
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
-    return artefacts.metrics_file(run.line, name, length.role, length.rounds, every)
+    return EVALUATION(run.line, name, length.role, length.rounds, every)
 
 
 def choice_id(run: Run) -> str:

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
-from fedstage.plan import artefacts, data_files, edges, one_shot, one_shot_artefacts
-from fedstage.plan.client_files import client_file
+from fedstage.plan import data_files, one_shot, one_shot_artefacts
 from fedstage.plan.digests import canonical
-from fedstage.plan.retention_files import retention_file, right_file
+from fedstage.plan.graph import File
+from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import normalised
+from fedstage.plan.scores import CLIENT_ACCURACY, RETENTION
+from fedstage.plan.training import global_model
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
@@ -81,7 +82,7 @@ def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     runs = catalogue.runs[experiment, scale]
     parts = (part for run in runs for part in _parts(run))
     read = (path for part in parts for path in read_files(part.line, part.length))
-    chosen = (artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates)
+    chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
     return list(dict.fromkeys([*read, *chosen]))
 
 
@@ -95,8 +96,8 @@ def retention_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]
     """Return the measures of forgetting of all runs, and what chooses among candidates."""
     runs = catalogue.runs[experiment, scale]
     measures = (path for run in runs for path in _retention(run))
-    chosen = (artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates)
-    beside = [file for path in measures for file in (path, right_file(path))]
+    chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
+    beside = [file for path in measures for file in (path, path.job.files["right"])]
     return list(dict.fromkeys([*beside, *chosen]))
 
 
@@ -104,7 +105,7 @@ def clients_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return the accuracies by client and class of all runs, and what chooses among candidates."""
     runs = catalogue.runs[experiment, scale]
     measures = [path for run in runs for path in _clients(run)]
-    chosen = (artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates)
+    chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
     return list(dict.fromkeys([*measures, *chosen]))
 
 
@@ -112,7 +113,7 @@ def dropping_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return the participants of runs that may drop updates, and what chooses among candidates."""
     runs = catalogue.runs[experiment, scale]
     tables = [path for run in runs for one in run.candidates or (run,) for path in _dropping(one)]
-    chosen = [artefacts.chosen_file(choice_id(run)) for run in runs if run.candidates]
+    chosen = [chosen_file(choice_id(run)) for run in runs if run.candidates]
     return list(dict.fromkeys([*tables, *chosen])) if tables else []
 
 
@@ -141,12 +142,12 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
         if "retention" in results:
             for one in (one for run in runs for one in run.candidates or (run,)):
                 assert isinstance(one.line, Line), "checked when experiments are resolved"
-                read = edges.retention(normalised(one.line), one.length.rounds)
+                read = RETENTION.job(one.line, one.length.rounds).inputs
                 yield from (*read["models"], *read["participants"])
         if "clients" in results:
             for one in (one for run in runs for one in run.candidates or (run,)):
                 assert isinstance(one.line, Line), "checked when experiments are resolved"
-                yield artefacts.global_model(normalised(one.line), one.length.rounds, 0)
+                yield global_model(one.line, one.length.rounds, 0)
 
 
 def _described(run: Run, experiment: Experiment) -> Raw:
@@ -165,7 +166,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         ],
     }
     if run.candidates:
-        described["chosen"] = artefacts.chosen_file(choice_id(run))
+        described["chosen"] = chosen_file(choice_id(run))
     if validation := _validation(run):
         described["validation"] = validation
     if "retention" in experiment.results:
@@ -177,18 +178,17 @@ def _described(run: Run, experiment: Experiment) -> Raw:
     return described
 
 
-def _retention(run: Run) -> list[str]:
+def _retention(run: Run) -> list[File]:
     """Return the measures of a federated run, or of each of its candidates."""
     tried = run.candidates or (run,)
-    return [
-        retention_file(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)
-    ]
+    return [RETENTION(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)]
 
 
 def _clients(run: Run) -> list[str]:
     """Return the accuracies by client and class of a federated run, or of its candidates."""
     tried = run.candidates or (run,)
-    return [client_file(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)]
+    lines = ((one.line, one.length.rounds) for one in tried)
+    return [CLIENT_ACCURACY(line, last) for line, last in lines if isinstance(line, Line)]
 
 
 def _over_rounds(run: Run) -> str | None:

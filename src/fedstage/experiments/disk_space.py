@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterable, Iterator
 from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
-from fedstage.plan import artefacts, one_shot, one_shot_artefacts
+from fedstage.plan import one_shot, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, quantised_line
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
-from fedstage.plan.segment_files import files_read, inputs
+from fedstage.plan.segment_files import files_read
 from fedstage.plan.segments import plan
+from fedstage.plan.training import aggregated_model, global_model, updates
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
 from fedstage.settings.groups import model_of
@@ -27,7 +28,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds
     parts = [part for parts in plan(runs, length) for part in parts] if keep != "all" else []
-    read = files_read(runs, map(inputs, parts)) | set(files_of_rounds(catalogue))
+    read = files_read(runs, parts) | set(files_of_rounds(catalogue))
     sizes = dict(file for run in runs for file in _files(run, keep, read))
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
     unknown = {run.line.data.name for run in runs if not _is_known(run.line.data)}
@@ -55,11 +56,11 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             size = _model_size(run.line.data, model_of(run.line, group))
             # Slots of groups that are drawn are filled once in as many times on average.
             update = size * _update_parts(run.line) // (groups_drawn(run.line) or 1)
-            models = (artefacts.aggregated_model(*place), artefacts.global_model(*place))
-            updates = artefacts.updates(*place)
+            models = (aggregated_model(*place), global_model(*place))
+            trained = updates(*place)
             every = keep != "needed" or round == run.length.rounds
             yield from ((path, size) for path in models if every or path in read)
-            yield from ((path, update) for path in updates if keep == "all" or path in read)
+            yield from ((path, update) for path in trained if keep == "all" or path in read)
 
 
 def _without_rounds(line: LocalLine | OneShotLine, client: int | None) -> Iterator[tuple[str, int]]:

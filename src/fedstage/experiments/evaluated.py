@@ -2,11 +2,11 @@
 
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.sharing import exchanges_features, students, weights_travel
 from fedstage.plan.staleness import is_idle
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import GlobalModel, SplitModel
+from fedstage.settings.exchange import exchanges_features, students, weights_travel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine

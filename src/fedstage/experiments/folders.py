@@ -8,7 +8,7 @@ from typing import Any
 from fedstage.plan import identity
 from fedstage.plan.folders import AnyLine, folders_of
 from fedstage.plan.one_shot_sharing import local_line, quantised_line, started_models, unquantised
-from fedstage.plan.sharing import normalised, undistilled
+from fedstage.plan.training_folder import owners
 from fedstage.settings.data import Data
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.lines import Line, LocalLine
@@ -43,7 +43,7 @@ def index(lines: Iterable[AnyLine]) -> dict[str, Any]:
     local = set(map(unquantised, alone)) | set(map(local_line, shot))
     precise = {*local, *alone, *map(quantised_line, shot)}
     of_rounds = [line for line in trained if isinstance(line, Line)]
-    federated = {*map(normalised, of_rounds), *map(undistilled, of_rounds)}
+    federated = {owner for line in of_rounds for owner in owners(line)}
     every: set[Line | LocalLine] = {*local, *federated}
     initial = set(_initial(federated, local, shot))
     data = {line.data for line in every}.union(*map(_public, (*federated, *shot)))

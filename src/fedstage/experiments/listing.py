@@ -10,8 +10,8 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, load_methods, metrics_of, resolve_all
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.links import folder_of
-from fedstage.plan import artefacts
 from fedstage.plan.runs import Run, split_target
+from fedstage.plan.training import global_model
 from fedstage.settings.base import alternatives
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
@@ -141,7 +141,7 @@ def _rounds_done(run: Run) -> str:
     if run.candidates or not isinstance(run.line, Line):
         return _NOTHING
     rounds, line = run.length.rounds, run.line
-    made = (t for t in range(rounds, 0, -1) if Path(artefacts.global_model(line, t, 0)).is_file())
+    made = (t for t in range(rounds, 0, -1) if Path(global_model(line, t, 0)).is_file())
     return f"{next(made, 0)}/{rounds}"
 
 

@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts, one_shot, one_shot_artefacts
+from fedstage.plan import one_shot, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.runs import Run
+from fedstage.plan.training import global_model
 from fedstage.settings.groups import models_of
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
@@ -44,7 +45,7 @@ def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> s
         If the line ends in several models.
     """
     if isinstance(line, Line):
-        return artefacts.global_model(line, rounds, 0)
+        return global_model(line, rounds, 0)
     if isinstance(line, OneShotLine) and line.distillation is not None:
         return one_shot.student_file(line)
     if isinstance(line, LocalLine) and line.on_core:

@@ -11,10 +11,9 @@ from fedstage.experiments.descriptions import claims_on, comparisons_at, describ
 from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.folders import folders_of
-from fedstage.plan.identity import line_id
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.sharing import normalised, undistilled
+from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
@@ -87,10 +86,10 @@ def cohorts_of(
     """Return each cohort of at most `size` slots, by group and slots, with the ids of its lines."""
     found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
     lines = [run.line for run in runs if isinstance(run.line, Line)]
-    for line in dict.fromkeys(kind(line) for line in lines for kind in (normalised, undistilled)):
-        for group in client_groups(line):
-            for slots in cohorts(line, group, None if size == "all" else size):
-                found[group, slots].append(line_id(line))
+    for owner in dict.fromkeys(owner for line in lines for owner in owners(line)):
+        for group in client_groups(owner):
+            for slots in cohorts(owner, group, None if size == "all" else size):
+                found[group, slots].append(training_id(owner))
     return dict(found)
 
 
@@ -103,7 +102,7 @@ def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
 
 def _shared(line: Line | LocalLine | OneShotLine) -> Line | LocalLine | OneShotLine:
     """Return the line whose rounds other runs may share."""
-    return undistilled(line) if isinstance(line, Line) else line
+    return owners(line)[1] if isinstance(line, Line) else line
 
 
 def results_of(catalogue: Catalogue, target: str) -> list[str]:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fedstage.plan import artefacts, data_files, one_shot, one_shot_artefacts
+from fedstage.plan import data_files, one_shot, one_shot_artefacts
 from fedstage.plan.folders import AnyLine
 from fedstage.plan.identity import participation_id, partition_id
 from fedstage.plan.one_shot_sharing import learns_from_moments, local_line
 from fedstage.plan.results import RESULTS
+from fedstage.plan.training_folder import training_folder
 from fedstage.settings.data import Data
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
@@ -97,7 +98,7 @@ def what_it_has(gone: Forgotten, line: AnyLine) -> Has | None:
 def folder_of(line: AnyLine) -> str:
     """Return the folder of a run's models."""
     if isinstance(line, Line):
-        return artefacts.line_folder(line)
+        return training_folder(line)
     if isinstance(line, LocalLine):
         return one_shot_artefacts.local_folder(line)
     return one_shot.one_shot_folder(line)

@@ -75,3 +75,17 @@ def participation_table(line: Line, round: int) -> str:
 def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
     """Return w*_{0,k}, which every method of a seed shares."""
     return f"{RESULTS}/initial_models/{initial_id(data, model, seed)}/group_{group}.safetensors"
+
+
+def core_inputs(line: Line | LocalLine) -> dict[str, str]:
+    """Return what the server's own samples are taken from."""
+    return {
+        "data": data_file(line.data, "train"),
+        "clients": clients_table(line),
+        "info": data_file(line.data, "info"),
+    }
+
+
+def participation_inputs(line: Line) -> dict[str, str | list[str]]:
+    """Return what participants are drawn by: the clients' samples, or nothing."""
+    return {"histogram": label_histogram(line) if line.participation == "by_samples" else []}

@@ -1,12 +1,11 @@
 """The folders that a run consists of, and the settings that each is named after."""
 
 from fedstage.plan import one_shot
-from fedstage.plan.artefacts import line_folder
 from fedstage.plan.discriminators import odds_files
 from fedstage.plan.graph import behind
 from fedstage.plan.one_shot_artefacts import local_folder
 from fedstage.plan.one_shot_sharing import local_line, unquantised
-from fedstage.plan.sharing import normalised, undistilled
+from fedstage.plan.training_folder import training_folders
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 
@@ -24,5 +23,4 @@ def folders_of(line: AnyLine) -> dict[str, AnyLine]:
         local = local_line(line)
         scored = one_shot.one_shot_metrics_file(line, "test")
         return behind(scored) | {local_folder(local): local}
-    own = {line_folder(part): part for part in (normalised(line), undistilled(line))}
-    return own | behind(*odds_files(line))
+    return training_folders(line) | behind(*odds_files(line))

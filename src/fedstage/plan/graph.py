@@ -10,6 +10,7 @@ A `Stage` declares once which files it makes, from which files, by which setting
 Two files lie in one place exactly if all that they are made from is the same.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -132,7 +133,7 @@ class Job:
         line: dict[str, Any] = {"line": line_file(self.folder)} if self.stage.folder.line else {}
         return {name: files or [] for name, files in (line | dict(read)).items()}
 
-    @property
+    @cached_property
     def at(self) -> dict[str, Any]:
         """The values of the place by name."""
         return dict(zip(self.stage.place, self.place, strict=True))
@@ -218,6 +219,23 @@ def folder_of(folder: Folder, config: Any) -> str:
 def line_file(folder: str) -> str:
     """Return the file of a folder's settings."""
     return f"{folder}/line.yaml"
+
+
+def find_job(stages: Iterable[Stage], config: Any, path: str) -> Job | None:
+    """Return the job of one of `stages` that makes a file of a configuration, if there is one."""
+    for stage in stages:
+        folder = folder_of(stage.folder, config)
+        for output, name in stage.outputs.items():
+            pattern = re.sub(r"\\{(\w+)[^}]*\\}", r"(?P<\1>.+)", re.escape(f"{folder}/{name}"))
+            if found := re.fullmatch(pattern, path):
+                place = (_value(found[key]) for key in stage.place)
+                job = stage.job(config, *place)
+                return job if job.files.get(output) == path else None
+    return None
+
+
+def _value(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def behind(*files: str) -> dict[str, Any]:

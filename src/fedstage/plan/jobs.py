@@ -1,19 +1,33 @@
-"""The jobs of a line's rounds, and which jobs each waits for.
+"""The jobs of a run's rounds, and which jobs each waits for."""
 
-A job evaluates one equation: the training of a participant, the aggregation of a group, the logits
-of a group's members, the distillation of a student. Edges between jobs follow from the files that
-they read, as do the inputs of Snakemake's rules: see `fedstage.plan.edges.read_by`.
-"""
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-
-from fedstage.plan import artefacts
-from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan import graph
+from fedstage.plan.graph import File
 from fedstage.plan.members import parse_sampled
-from fedstage.plan.sharing import normalised, undistilled
+from fedstage.plan.teaching import CACHED_LABELS, DISTILLATION, LOGITS, SELECTED_LABELS
+from fedstage.plan.training import (
+    AGGREGATION,
+    FEATURE_TRAINING,
+    HEAD_TRANSFER,
+    LOCAL_TRAINING,
+    global_model,
+)
 from fedstage.settings.lines import Line
+
+#: The stages of a round, in their order.
+OF_ROUNDS = (
+    LOCAL_TRAINING,
+    AGGREGATION,
+    LOGITS,
+    CACHED_LABELS,
+    SELECTED_LABELS,
+    DISTILLATION,
+    FEATURE_TRAINING,
+    HEAD_TRANSFER,
+)
+_STAGES = frozenset(OF_ROUNDS)
 
 
 @dataclass(frozen=True, order=True)
@@ -24,11 +38,13 @@ class Job:
     group: int
     stage: str
     file: str
+    node: graph.Job | None = field(default=None, compare=False, repr=False)
 
     @property
     def slot(self) -> int:
         """The slot that a local training trains."""
-        return int(PurePosixPath(self.file).stem.removeprefix("slot_"))
+        assert self.node is not None, "jobs of the graph have one"
+        return int(self.node.at["slot"])
 
 
 #: What each job waits for.
@@ -36,47 +52,52 @@ Edges = Mapping[Job, tuple[Job, ...]]
 
 
 def job_of(file: str) -> Job | None:
-    """Return the job that makes a file, None if the file is of no round of a training line."""
-    origin = find_origin(file)
-    if origin is None:
-        return None
-    # Stages that make several files.
-    if origin.stage in (main := {"aggregation": "aggregated", "distillation": "distilled"}):
-        file = str(PurePosixPath(file).with_name(f"{main[origin.stage]}.safetensors"))
-    return Job(origin.round, origin.group, origin.stage, file)
+    """Return the job that makes a file, None if the file is of no round."""
+    return _named(file.job) if isinstance(file, File) and file.job.stage in _STAGES else None
 
 
-def jobs_behind(line: Line, job: Job) -> tuple[Job, ...]:
-    """Return the jobs whose files a job of a line reads."""
-    origin = find_origin(job.file)
-    assert origin is not None, "a job belongs to a round"
-    owners = {artefacts.line_folder(one): one for one in (normalised(line), undistilled(line))}
-    read = read_by(owners[origin.folder], origin)
-    return _jobs(file for files in read.values() for file in files)
+def _named(job: graph.Job) -> Job:
+    file = next(iter(job.files.values()))
+    return Job(job.at["round"], job.at["group"], job.stage.name, file, job)
 
 
-def jobs_of(line: Line, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
+def jobs_of(config: Line, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
     """Return all jobs behind the global models of every group after round `last`, with their edges.
 
     Jobs before round `first` may be waited for, but have no edges themselves.
     """
-    models = (artefacts.global_model(line, last, group) for group in range(line.global_models))
-    waiting = list(_jobs(models))
-    found: dict[Job, tuple[Job, ...]] = {}
+    models = (global_model(config, last, group) for group in range(config.global_models))
+    found = walk(models, lambda job: job.at["round"] >= first)
+    return dict(sorted((_named(job), tuple(map(_named, of_rounds(job)))) for job in found))
+
+
+def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[graph.Job]:
+    """Return the jobs of rounds that are behind files and `belong`, each after those behind it.
+
+    What is behind a job that does not belong is not looked for.
+    """
+    found: dict[graph.Job, None] = {}
+    waiting = [job for file in files if isinstance(file, File) and (job := file.job)]
     while waiting:
-        job = waiting.pop()
-        if job not in found and job.round >= first:
-            found[job] = jobs_behind(line, job)
-            waiting.extend(found[job])
-    return dict(sorted(found.items()))
+        job = waiting[-1]
+        if job in found or job.stage not in _STAGES or not belongs(job):
+            waiting.pop()
+            continue
+        new = [one for one in of_rounds(job) if one not in found and belongs(one)]
+        if new:
+            waiting.extend(new)
+        else:
+            found[waiting.pop()] = None
+    return list(found)
 
 
-def members(line: Line, job: Job) -> int:
+def of_rounds(job: graph.Job) -> Iterator[graph.Job]:
+    """Yield the jobs of rounds whose files a job reads."""
+    return (before for before in job.before() if before.stage in _STAGES)
+
+
+def members(job: Job) -> int:
     """Return how many models a job computes logits of: those that it reads, or draws."""
-    drawn = parse_sampled(PurePosixPath(job.file).name.partition("-")[0])
-    return drawn.samples if drawn else len(jobs_behind(line, job))
-
-
-def _jobs(files: Iterable[str]) -> tuple[Job, ...]:
-    jobs = (job_of(file) for file in files)
-    return tuple(dict.fromkeys(job for job in jobs if job is not None))
+    assert job.node is not None, "jobs of the graph have one"
+    drawn = parse_sampled(job.node.at["members"])
+    return drawn.samples if drawn else len(list(of_rounds(job.node)))

@@ -5,8 +5,10 @@ As in `fedstage.plan.edges`, one function for each stage returns its inputs by o
 
 from fedstage.errors import FedstageError
 from fedstage.plan import data_files, one_shot_artefacts
-from fedstage.plan.edges import Files, settings_files
 from fedstage.settings.lines import LocalLine
+
+#: Files by the option of the stage that reads them.
+Files = dict[str, str | list[str]]
 
 
 def local_model(line: LocalLine, client: int | None) -> Files:
@@ -53,7 +55,8 @@ def local_evaluation(line: LocalLine, who: str, role: str) -> Files:
 
 
 def _settings(line: LocalLine) -> Files:
-    return settings_files(one_shot_artefacts.local_folder(line), line.data)
+    folder = one_shot_artefacts.local_folder(line)
+    return {"line": f"{folder}/line.yaml", "info": data_files.data_file(line.data, "info")}
 
 
 def _own_samples(line: LocalLine) -> Files:

@@ -4,26 +4,26 @@ A rule a segment would be simpler, but for each file that it plans Snakemake loo
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
-from fedstage.plan import artefacts, segment_files
-from fedstage.plan.edges import Origin
-from fedstage.plan.identity import line_id
+from fedstage.plan import segment_files
+from fedstage.plan.graph import folder_of
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import Kept
-from fedstage.plan.segments import LogitsSegment, Segment, plan, says
-from fedstage.plan.sharing import exchanges_logits, students
+from fedstage.plan.segments import LogitsSegment, Segment, plan
+from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.config_file import Keep
-from fedstage.settings.lines import Line
 
 Part = Segment | LogitsSegment
 
 
 @dataclass(frozen=True)
 class SegmentJob:
-    """The job of a segment: what it waits for, and its options."""
+    """The job of a segment: settings and data, what it waits for, and its options."""
 
     part: Part
+    reads: tuple[str, ...]
     waits_for: tuple[str, ...]
     options: str
 
@@ -61,25 +61,23 @@ def segment_rules(
     """
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]
-    reads = {part: segment_files.inputs(part) for part in parts}
-    read = segment_files.files_read(runs, reads.values()) | set(files)
-    kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
+    jobs = {part: part.jobs() for part in parts}
+    read = segment_files.files_read(runs, jobs) | set(files)
+    kept = {part: segment_files.rounds_kept(part, jobs[part], keep, read) for part in trained}
     outputs: dict[Part, list[str]] = {
-        part: segment_files.segment_outputs(part, kept[part]) for part in trained
+        part: [*segment_files.outputs(own, kept.get(part) if isinstance(part, Segment) else None)]
+        for part, own in jobs.items()
     }
-    outputs |= {part: segment_files.logits_outputs(part) for part in logits}
     # A segment in whose rounds a server's model learns nothing makes nothing.
     outputs = {part: paths for part, paths in outputs.items() if paths}
     first = segment_files.first_of_each(outputs.values())
-    jobs = [
-        SegmentJob(
-            part,
-            tuple(dict.fromkeys(first.get(path, path) for path in reads[part])),
-            options(part, kept.get(part) if isinstance(part, Segment) else None),
-        )
-        for part in outputs
-    ]
-    return shared_rules(dict(zip(jobs, outputs.values(), strict=True)))
+    made = {}
+    for part, paths in outputs.items():
+        common, others = segment_files.inputs(jobs[part])
+        waits_for = tuple(dict.fromkeys(first.get(path, path) for path in others))
+        how = options(part, kept.get(part) if isinstance(part, Segment) else None)
+        made[SegmentJob(part, tuple(common), waits_for, how)] = paths
+    return shared_rules(made)
 
 
 def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRule]:
@@ -91,7 +89,7 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
     rules: dict[tuple[str, tuple[str, ...]], SegmentRule] = {}
     same_name: dict[str, int] = {}
     for job, paths in outputs.items():
-        name, line = job.part.name, line_id(job.part.line)
+        name, line = job.part.name, PurePosixPath(folder_of(FOLDER, job.part.line)).name
         patterns = tuple(path.replace(f"/{line}/", "/{line}/", 1) for path in paths)
         if (name, patterns) not in rules:
             number = same_name[name] = same_name.get(name, 0) + 1
@@ -111,18 +109,5 @@ def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:
         ends = f"--members {segment.members} --images {segment.images}"
         return f"{option('rounds', segment.rounds)} --group {segment.group} {ends}"
     text = f"--first {segment.first} --last {segment.last} {option('groups', segment.groups)}"
-    parts = asdict(kept) if kept else {}
+    parts = kept or {}
     return " ".join([text, *(option(f"kept-{name}", rounds) for name, rounds in parts.items())])
-
-
-def made_in_segment(line: Line, origin: Origin, first: int, last: int, groups: list[int]) -> bool:
-    """Whether a segment of the line, of rounds `first` to `last` of `groups`, makes a file."""
-    if not (first <= origin.round <= last and origin.group in groups):
-        return False
-    if origin.stage != "logits":
-        return True
-    # A segment computes logits itself only for its students, or for clients that exchange them.
-    learned = says(line, origin.round) and any(group in groups for group in students(line))
-    return (learned or exchanges_logits(line)) and origin.name in (
-        f"logits/{members}-{images}" for members, images, _ in artefacts.teaching_logits(line)
-    )

@@ -1,59 +1,37 @@
-"""Segments: rounds first..last of one group in one job, for runs of many rounds.
+"""Segments: rounds first..last of some groups in one job, for runs of many rounds.
 
-The same stage functions are called in one process and write the same files. Segments are cut
+The same stage functions are called in one process and write the same files. What lies in one folder
+is cut into segments
 
 - after every multiple of their length, so that they are the same however long a run is,
-- after the last round of every run that uses the group, and
-- where a distilled line takes over, so that it need not wait for rounds that it does not share.
+- after the last round of every run that uses a group, and
+- by groups, unless these read one another's files.
 
-An undistilled group has its own segments, which run ahead. The students of a distilled line need
-one another and the teacher in every round: one job trains them all, and reads the other groups'
-logits, which have segments as well. With shared control variates all groups need one another in
-every round, and one job trains them all: those of the undistilled line, and those of a distilled
-line from the first round that a distillation reaches. So do all groups that take the head of the
-server's model. And where the server's model learns from features, all groups are in one job.
+So the groups of FedAvg have their own segments, which run ahead, and students, which read what all
+taught groups predict, are trained in one job. Logits that nothing in their folder reads have
+segments of their own.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
 from typing import ClassVar
 
-from fedstage.plan import artefacts
+from fedstage.plan import graph
+from fedstage.plan.jobs import of_rounds, walk
 from fedstage.plan.members import checkpoints
-from fedstage.plan.participants import is_stale
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import (
-    caches_labels,
-    exchanges_features,
-    exchanges_logits,
-    first_distillation,
-    first_taught,
-    hears_server,
-    is_distilled,
-    logits_owner,
-    normalised,
-    shares_control,
-    students,
-    takes_head,
-    taught_together,
-    trained_together,
-    undistilled,
-    update_owner,
-)
-from fedstage.settings.groups import client_groups, group_slots
+from fedstage.plan.teaching import LOGITS
+from fedstage.plan.training import global_model
+from fedstage.plan.training_folder import FOLDER
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.lines import Line
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Rounds `first` to `last`, inclusive, of `groups` that are trained in one job.
-
-    The `line` owns the files. The groups are one of an undistilled line, or all students of a
-    distilled one; all groups with shared control variates, or exchanged features. Rounds up to the
-    first distilled one are trained by the undistilled line.
-    """
+    """Rounds `first` to `last`, inclusive, of `groups`, as far as their files belong to `line`."""
 
     line: Line
     groups: tuple[int, ...]
@@ -73,6 +51,18 @@ class Segment:
         """The message of the rule."""
         return f"rounds {self.first} to {self.last} of group {', '.join(map(str, self.groups))}"
 
+    def jobs(self) -> list[graph.Job]:
+        """Return the jobs of the segment, in an order in which they can run."""
+        models = (global_model(self.line, _ahead(self.line, self.last), k) for k in self.groups)
+        folder = graph.folder_of(FOLDER, self.line)
+
+        def is_own(job: graph.Job) -> bool:
+            return job.folder == folder and job.at["round"] >= self.first
+
+        found = (job for job in walk(models, is_own) if job.at["round"] <= self.last)
+        own = (job for job in found if job.at["group"] in self.groups)
+        return sorted(own, key=lambda job: int(job.at["round"]))
+
 
 @dataclass(frozen=True)
 class LogitsSegment:
@@ -82,7 +72,6 @@ class LogitsSegment:
     group: int
     members: str
     images: str
-    public: str
     rounds: tuple[int, ...]
     stage: ClassVar[str] = "logits_segment"
 
@@ -97,48 +86,98 @@ class LogitsSegment:
         """The message of the rule."""
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
 
+    def jobs(self) -> list[graph.Job]:
+        """Return the jobs of the segment."""
+        what = (self.group, self.members, self.images)
+        return [LOGITS.job(self.line, round, *what) for round in self.rounds]
+
+
+def _ahead(config: Line, last: int) -> int:
+    """Return the last round whose jobs may read logits of round `last`, or a state of it."""
+    return last + (checkpoints(config.ensemble) if config.ensemble else 1)
+
 
 @dataclass
-class _Demand:
-    """The rounds that runs need: last rounds by line and group, or distilled line, and logits."""
+class _Folder:
+    """What runs need of a folder of rounds."""
 
-    stops: dict[tuple[Line, int], set[int]] = field(default_factory=lambda: defaultdict(set))
-    taught: dict[Line, set[int]] = field(default_factory=lambda: defaultdict(set))
-    # By line, group, kind of members, name of the images, and their file.
-    logits: dict[tuple[Line, int, str, str, str], set[int]] = field(
-        default_factory=lambda: defaultdict(set)
-    )
+    line: Line
+    #: The rounds in which each group has jobs, and the last ones of the runs that use it.
+    rounds: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    stops: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    #: Pairs of groups that read one another's files, with the distance in rounds.
+    read: set[tuple[int, int, int]] = field(default_factory=set)
+    #: Logits that nothing in the folder reads: rounds by group, kind of members and images.
+    logits: dict[tuple[int, str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
 
 
 def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSegment]]:
     """Return the segments of at most `length` rounds that the runs need, each once."""
-    demand = _Demand()
+    lasts: dict[Line, set[int]] = defaultdict(set)
     for run in runs:
         if isinstance(run.line, Line):
-            _add(demand, normalised(run.line), run.length.rounds)
-    segments = list(_undistilled_segments(demand, length))
-    taught = [
-        Segment(line, taught_together(line), first, last)
-        for line, stops in demand.taught.items()
-        for first, last in cut(first_taught(line), stops, length)
-    ]
-    return segments + taught, list(_logits_segments(demand, segments))
+            lasts[simplest(run.line)].add(run.length.rounds)
+    folders: dict[str, _Folder] = {}
+    for config, rounds in lasts.items():
+        _add(folders, config, sorted(rounds))
+    segments: list[Segment] = []
+    logits: list[LogitsSegment] = []
+    for folder in folders.values():
+        own = list(_segments(folder, length))
+        segments += own
+        logits += _logits_segments(folder, own)
+    return segments, logits
 
 
-def _undistilled_segments(demand: _Demand, length: int) -> Iterator[Segment]:
-    """Yield the segments of single groups, then those of groups that share control variates."""
-    together: dict[Line, dict[int, set[int]]] = defaultdict(dict)
-    for (line, group), stops in demand.stops.items():
-        # One round reads earlier rounds only, unless labels are made of what all groups say in it.
-        if trained_together(line) and (length > 1 or caches_labels(line)):
-            together[line][group] = stops
+def _add(folders: dict[str, _Folder], config: Line, lasts: list[int]) -> None:
+    """Add the rounds that runs of a configuration train, in the folders that own them."""
+    models = (
+        global_model(config, _ahead(config, lasts[-1]), group)
+        for group in range(config.global_models)
+    )
+    jobs = walk(models, lambda job: True)
+    inner = {before for job in jobs for before in of_rounds(job) if before.folder == job.folder}
+    needed = {before for job in jobs if job.at["round"] <= lasts[-1] for before in of_rounds(job)}
+    own: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for job in jobs:
+        folder = folders.setdefault(job.folder, _Folder(job.config))
+        round, group = job.at["round"], job.at["group"]
+        for before in of_rounds(job):
+            if before.folder == job.folder and before.at["group"] != group:
+                folder.read.add((group, before.at["group"], round - before.at["round"]))
+        if round > lasts[-1]:
             continue
-        for first, last in cut(1, stops, length):
-            yield Segment(line, (group,), first, last)
-    for line, groups in together.items():
-        for first, last in cut(1, set().union(*groups.values()), length):
-            longer = (group for group, stops in groups.items() if max(stops) >= last)
-            yield Segment(line, tuple(longer), first, last)
+        if job.stage is LOGITS and job not in inner:
+            if job in needed:
+                folder.logits[group, job.at["members"], job.at["images"]].add(round)
+            continue
+        own[job.folder][group].add(round)
+    for path, groups in own.items():
+        for group, rounds in groups.items():
+            ordered = sorted(rounds)
+            folders[path].rounds[group] |= rounds
+            ends = (bisect_right(ordered, last) for last in lasts)
+            folders[path].stops[group] |= {ordered[end - 1] for end in ends if end}
+
+
+def _segments(folder: _Folder, length: int) -> Iterator[Segment]:
+    """Yield the segments of a folder, group by group or of groups that are in one."""
+    for groups in _together(folder, length):
+        first = min(min(folder.rounds[group]) for group in groups)
+        stops = set().union(*(folder.stops[group] for group in groups))
+        for start, end in cut(first, stops, length):
+            used = tuple(group for group in groups if max(folder.stops[group]) >= end)
+            yield Segment(folder.line, used, start, end)
+
+
+def _together(folder: _Folder, length: int) -> list[tuple[int, ...]]:
+    """Return the groups of a folder, those together that read files of one another in a segment."""
+    parts = {group: {group} for group in folder.rounds}
+    for group, other, distance in folder.read:
+        if distance < length and {group, other} <= parts.keys():
+            joined = parts[group] | parts[other]
+            parts |= dict.fromkeys(joined, joined)
+    return sorted({tuple(sorted(part)) for part in parts.values()})
 
 
 def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
@@ -151,62 +190,10 @@ def cut(first: int, stops: Iterable[int], length: int) -> list[tuple[int, int]]:
     return list(zip([first, *(end + 1 for end in ends[:-1])], ends, strict=True))
 
 
-def _add(demand: _Demand, line: Line, rounds: int) -> None:
-    """Add the rounds that a run of a line trains, in the lines that own them."""
-    if exchanges_features(line):
-        demand.taught[line].add(rounds)
-        return
-    base = undistilled(line)
-    for group in client_groups(line):
-        demand.stops[base, group].update(_undistilled_ends(line, group, rounds))
-    if not 0 < first_taught(line) <= rounds:
-        return
-    demand.taught[line].add(rounds)
-    if not 0 < first_distillation(line) <= rounds or exchanges_logits(line):
-        return  # clients that exchange logits compute them in their segments
-    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    first = max(1, first_distillation(line) - checkpoints(line.ensemble) + 1)
-    spoken = [round for round in range(first, rounds + 1) if says(line, round)]
-    for group, logits in product(client_groups(line), artefacts.teaching_logits(line)):
-        members = logits[0]
-        demand.logits[(base, group, *logits)].update(
-            round for round in spoken if logits_owner(line, round, group, members) == base
-        )
-
-
-def _undistilled_ends(line: Line, group: int, rounds: int) -> set[int]:
-    """Return the last round of a group that nothing taught reaches, as `sharing.owner` says.
-
-    After it there may be another, in which a stale participant still starts from an older model.
-    """
-    fork = first_taught(line)
-    if not fork:
-        return {rounds}
-    if group not in students(line) and not takes_head(line, group) and not hears_server(line):
-        return {min(fork + 1, rounds) if shares_control(line) else rounds}
-    last = min(fork, rounds)
-    later = product(range(rounds, last, -1), group_slots(line, group) if is_stale(line) else ())
-    base = undistilled(line)
-    stale = (t for t, slot in later if update_owner(line, t, group, slot) == base)
-    return {last, next(stale, last)}
-
-
-def says(line: Line, round: int) -> bool:
-    """Whether students learn from a round's logits, in this round or, as checkpoints, later."""
-    if line.ensemble is None or round < first_distillation(line) - checkpoints(line.ensemble) + 1:
-        return False
-    later = range(round, round + checkpoints(line.ensemble))
-    return any(is_distilled(line, t, group) for t in later for group in students(line)[:1])
-
-
-def _logits_segments(demand: _Demand, segments: list[Segment]) -> Iterator[LogitsSegment]:
+def _logits_segments(folder: _Folder, segments: list[Segment]) -> Iterator[LogitsSegment]:
     """Cut the rounds of needed logits like the training of their members."""
-    by_group: dict[tuple[Line, int], list[Segment]] = defaultdict(list)
-    for segment in segments:
-        for group in segment.groups:
-            by_group[segment.line, group].append(segment)
-    for key, needed in demand.logits.items():
-        for segment in by_group[key[:2]]:
+    for (group, members, images), needed in folder.logits.items():
+        for segment in segments:
             rounds = tuple(sorted(needed & set(range(segment.first, segment.last + 1))))
-            if rounds:
-                yield LogitsSegment(*key, rounds)
+            if group in segment.groups and rounds:
+                yield LogitsSegment(folder.line, group, members, images, rounds)

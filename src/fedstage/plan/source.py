@@ -22,13 +22,18 @@ from typing import Any
 
 from fedstage.plan.definitions import Reached
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.sharing import caches_labels, exchanges_features, hears_server, speaks
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents, source
 
 # Imported so that the classes of all choices are known, whoever asks for a fingerprint.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.exchange import (
+    caches_labels,
+    exchanges_features,
+    receives_server_logits,
+    teaches_public,
+)
 from fedstage.settings.lines import Line
 
 #: Modules, and rooms, of which definitions count one by one.
@@ -137,7 +142,7 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
         calls = tuple(name for name in calls if name != "feature_training")
     if not (isinstance(settings, Line) and caches_labels(settings)):
         calls = tuple(name for name in calls if name != "cached_labels")
-    if not (isinstance(settings, Line) and hears_server(settings)):
+    if not (isinstance(settings, Line) and receives_server_logits(settings)):
         calls = tuple(name for name in calls if name != "selected_labels")
     if not _is_distilled(settings):
         calls = tuple(name for name in calls if name != "distillation")
@@ -145,7 +150,7 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
 
 
 def _speaks(settings: Settings) -> bool:
-    return isinstance(settings, Line) and speaks(settings)
+    return isinstance(settings, Line) and teaches_public(settings)
 
 
 def _is_distilled(settings: Settings) -> bool:

@@ -33,10 +33,26 @@ def _of_all(config: Line) -> Iterable[str]:
 FOLDER = Folder("training", Line, training_name, _of_all)
 
 
+def owners(config: Line) -> tuple[Line, Line]:
+    """Return what owns the files that a teacher or a head reaches, and what owns the others."""
+    simple = simplest(config)
+    of_all = frozenset(_of_all(simple))
+    return restricted(simple, of_all.union(TEACHING)), restricted(simple, of_all)
+
+
 def training_folder(config: Line) -> str:
     """Return the folder of a run: of its scores, and of all that a teacher or a head reaches."""
-    simple = simplest(config)
-    return folder_of(FOLDER, restricted(simple, frozenset((*_of_all(simple), *TEACHING))))
+    return folder_of(FOLDER, owners(config)[0])
+
+
+def training_folders(config: Line) -> dict[str, Line]:
+    """Return the folders in which a run has files of rounds, with the settings of each."""
+    return {folder_of(FOLDER, owner): owner for owner in owners(config)}
+
+
+def training_id(config: Line) -> str:
+    """Return the name of a run's folder."""
+    return training_folder(config).rpartition("/")[2]
 
 
 def info(config: Line) -> Files:

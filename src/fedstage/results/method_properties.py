@@ -10,12 +10,12 @@ from graphlib import TopologicalSorter
 from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import groups_drawn
-from fedstage.plan.sharing import generates, teaches_live
-from fedstage.plan.students import models_of_teachers
+from fedstage.plan.teaching import member_logits, teacher_models
+from fedstage.plan.training_folder import public_id
 from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.exchange import generates, teaches_live
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
@@ -60,9 +60,9 @@ def properties(line: Line, length: RunLength) -> Properties:
     round = length.rounds
     edges = jobs_of(line, round + 1, first=round)
     return Properties(
-        ensemble=_cost(line, lambda one: _models(one, _teacher(one, round)) + _live(one, round)),
+        ensemble=_cost(line, lambda one: _models(_teacher(one, round)) + _live(one, round)),
         passes=_cost(
-            line, lambda one: _models(one, _teacher(one, round), since=round) + _live(one, round)
+            line, lambda one: _models(_teacher(one, round), since=round) + _live(one, round)
         ),
         students=len(_distillations(edges, round)),
         sees_clients=_sees_clients(edges),
@@ -78,7 +78,7 @@ def _distillations(edges: Edges, round: int) -> list[Job]:
 def _teacher(line: Line, round: int) -> list[Job]:
     """Return the logits of public images that the distillations of a round read."""
     edges = jobs_of(line, round, first=round)
-    public = artefacts.public_id(line) if line.global_trainer and not generates(line) else ""
+    public = public_id(line) if line.global_trainer and not generates(line) else ""
     logits = dict.fromkeys(
         job
         for distillation in _distillations(edges, round)
@@ -90,12 +90,12 @@ def _teacher(line: Line, round: int) -> list[Job]:
 
 def _live(line: Line, round: int) -> int:
     """Return the number of models that students ask themselves: all of them, in each round."""
-    return len(models_of_teachers(line, round)) if teaches_live(line) else 0
+    return len(teacher_models(line, round)) if teaches_live(line) else 0
 
 
-def _models(line: Line, logits: Iterable[Job], since: int = 1) -> int:
+def _models(logits: Iterable[Job], since: int = 1) -> int:
     """Return the number of models behind logits of rounds `since` and later."""
-    return sum(members(line, job) for job in logits if job.round >= since)
+    return sum(members(job) for job in logits if job.round >= since)
 
 
 def _cost(line: Line, count: Callable[[Line], int]) -> Cost:
@@ -142,5 +142,5 @@ def _inference(line: Line, length: RunLength) -> int:
     """Return how many models predict: one, or the members of the evaluated ensemble."""
     if isinstance(length.evaluate, GlobalModel):
         return 1
-    logits = artefacts.member_logits(line, length.rounds, length.evaluate, length.role)
-    return _models(line, (job for file in logits if (job := job_of(file)) is not None))
+    logits = member_logits(line, length.rounds, length.evaluate, length.role)
+    return _models(job for file in logits if (job := job_of(file)) is not None)

@@ -51,8 +51,8 @@ def _simplest_of_rounds(config: Line) -> Line:
     }
     if not learns(config):
         simple |= {"ensemble": None, "distillation": KlTransfer(name="kl"), "generator": None}
-        of_features = exchanges_features(config) and config.server is not None
-        simple["server"] = without_teacher(config.server) if of_features else None
+        server = config.server if exchanges_features(config) else None
+        simple["server"] = server and without_teacher(server)
         if not re_estimates(config):
             simple["public"] = HeldOut(name="held_out")
     if config.global_trainer is not None:

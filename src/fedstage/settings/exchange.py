@@ -1,4 +1,4 @@
-"""What clients and server exchange in the rounds, learn from, and keep, by the settings of a run."""
+"""What clients and server exchange in rounds, learn from, and keep, by the settings of a run."""
 
 from functools import cache
 

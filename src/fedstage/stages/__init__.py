@@ -8,7 +8,7 @@ invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` i
 `fedstage.results.runs_file.ExperimentRuns`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -24,8 +24,8 @@ def find_stage(name: str) -> Callable[..., Seconds | None]:
     return stage
 
 
-def call(stage: str, files: Mapping[str, str | list[str]], **options: Any) -> Seconds:
-    """Call a stage with files, as `fedstage.plan.edges` names them, and other options.
+def call(stage: str, files: Mapping[str, str | Sequence[str]], **options: Any) -> Seconds:
+    """Call a stage with files, as the job of `fedstage.plan.graph` names them, and other options.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import new_model, parameter_names, state_of
-from fedstage.plan.sharing import caches_labels, exchanges_features, exchanges_logits
+from fedstage.settings.exchange import caches_labels, exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Lower

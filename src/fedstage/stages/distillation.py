@@ -16,7 +16,7 @@ from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.models.loading import fill_model, new_model, state_of
-from fedstage.plan.sharing import caches_labels, hears_server
+from fedstage.settings.exchange import caches_labels, receives_server_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.server import has_live_teachers, in_round
@@ -76,7 +76,7 @@ def distillation(
         metadata = {}  # of another round, or of what the line starts from
     # The server's own model starts from that of the round before.
     metadata = metadata | {"round": round, "group": group}
-    kept = caches_labels(settings) or hears_server(settings)
+    kept = caches_labels(settings) or receives_server_logits(settings)
     said = read_members(logits, odds) if logits and not kept else []
     if settings.server.drop_worst != "none":
         assert server_validation is not None, "the graph gives it to such a line"

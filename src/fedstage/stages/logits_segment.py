@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.plan import artefacts, edges
-from fedstage.plan.sharing import normalised
+from fedstage.plan.segments import LogitsSegment
 from fedstage.settings.lines import Line
 from fedstage.stages import Seconds, call
 from fedstage.storage.yaml_files import read_line
@@ -21,9 +20,8 @@ def logits_segment(
     images : str
         The name of the public images in the names of files.
     """
-    settings, seconds = normalised(read_line(line, Line)), Seconds()
-    for round in rounds:
-        at = (settings, round, group, members, images)
-        files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
-        seconds |= call("logits", files, members=members)
+    part = LogitsSegment(read_line(line, Line), group, members, images, tuple(rounds))
+    seconds = Seconds()
+    for job in part.jobs():
+        seconds |= call("logits", job.inputs | job.files, members=members)
     return seconds

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.edges import find_origin
+from fedstage.plan.graph import Job, find_job
+from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
-from fedstage.plan.segment_rules import made_in_segment
+from fedstage.plan.segments import Segment
+from fedstage.plan.teaching import LOGITS
+from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.validation import validate_restricted
@@ -154,15 +157,26 @@ def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:
 
 def made_by_segment(root: Path, job: Mapping[str, Any], name: str) -> bool:
     """Whether a job is a segment to which a file belongs."""
-    origin = find_origin(name)
-    if origin is None or job["stage"] not in ("segment", "logits_segment"):
+    if job["stage"] not in ("segment", "logits_segment"):
         return False
-    options = job["options"]
+    options, made = job["options"], find_round_job(root, name)
+    if made is None:
+        return False
     if job["stage"] == "logits_segment":
-        made = (options["group"], f"logits/{options['members']}-{options['images']}")
-        return origin.round in options["rounds"] and (origin.group, origin.name) == made
-    line = read_settings(root / origin.folder / "line.yaml", Line)
-    return made_in_segment(line, origin, options["first"], options["last"], options["groups"])
+        what = (options["group"], options["members"], options["images"])
+        return (
+            made.stage is LOGITS and made.place[0] in options["rounds"] and made.place[1:] == what
+        )
+    groups = tuple(options["groups"])
+    return made in Segment(made.config, groups, options["first"], options["last"]).jobs()
+
+
+def find_round_job(root: Path, name: str) -> Job | None:
+    """Return the job of a round that makes a file below a working folder, None for other files."""
+    folder = "/".join(name.split("/")[:3])
+    if not folder.startswith(f"{RESULTS}/{FOLDER.name}/") or not (root / folder).is_dir():
+        return None
+    return find_job(OF_ROUNDS, read_settings(root / folder / "line.yaml", Line), name)
 
 
 def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.plan.edges import find_origin, read_by
+from fedstage.plan.graph import listed
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.plan.stages import STAGES, LineKind
 from fedstage.settings.base import Settings
@@ -22,7 +22,13 @@ from fedstage.settings.validation import validate, validate_json
 from fedstage.storage.listed_files import listed_files
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.raw_changes import UNCHANGED, raw_changes
-from fedstage.storage.records import Artefact, by_path, find_artefact, read_settings
+from fedstage.storage.records import (
+    Artefact,
+    by_path,
+    find_artefact,
+    find_round_job,
+    read_settings,
+)
 from fedstage.storage.yaml_files import load_yaml
 
 #: How many unchanged files of an option are listed.
@@ -92,8 +98,8 @@ def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
 def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
     """Yield what the record says of the job, and what has changed since: names and texts."""
     job = artefact.job
-    origin = find_origin(artefact.name)
-    within = f", for {origin.stage}" if origin and origin.stage != job["stage"] else ""
+    own = find_round_job(artefact.root, artefact.name)
+    within = f", for {own.stage.name}" if own and own.stage.name != job["stage"] else ""
     yield "made", f"{job['made']} by stage {job['stage']}{within}"
     seconds = f"{job['compute_s']} s, {job['startup_s']} s start-up"
     on_gpu = f", {job['peak_gpu_memory_mb']} MB on the GPU" if "peak_gpu_memory_mb" in job else ""
@@ -170,9 +176,9 @@ def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
     """Return the job's inputs by option; in a segment, those of the stage that made the file."""
     inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
-    origin = find_origin(artefact.name)
-    if origin is not None and artefact.job["stage"] in ("segment", "logits_segment"):
-        return read_by(read_settings(artefact.root / origin.folder / "line.yaml", Line), origin)
+    own = find_round_job(artefact.root, artefact.name)
+    if own is not None and artefact.job["stage"] in ("segment", "logits_segment"):
+        return {option: listed(files) for option, files in own.inputs.items() if files}
     listed = (artefact.root / runs for runs in inputs.get("runs", ()))
     return inputs | listed_files(artefact.job["stage"], listed)
 

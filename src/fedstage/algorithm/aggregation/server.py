@@ -25,14 +25,15 @@ from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_by
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
-from fedstage.plan.participants import binding, is_stale
-from fedstage.plan.sharing import (
+from fedstage.plan.participants import binding
+from fedstage.plan.taught import was_taught
+from fedstage.settings.exchange import (
     caches_labels,
     exchanges_features,
     exchanges_logits,
-    hears_server,
+    is_stale,
     keeps_statistics,
-    was_taught,
+    receives_server_logits,
     weights_travel,
 )
 from fedstage.settings.groups import group_slots
@@ -227,7 +228,7 @@ def _logits_heard(group: GroupRound, update: Update) -> int:
     """Return how many logits a participant hears: those of the last round, or that it lacks."""
     client, round = int(update.metadata["client"]), int(update.metadata["round"])
     if group.heard is None:
-        server = hears_server(group.settings)
+        server = receives_server_logits(group.settings)
         return group.logits * (was_taught(group.settings, round - 1, 0) if server else round > 1)
     return group.heard(round_state.rounds_since(group.state, client, round))
 

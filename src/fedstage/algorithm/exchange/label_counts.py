@@ -3,7 +3,8 @@
 They reveal how many samples of each class a client has.
 """
 
-from fedstage.plan.sharing import generates, is_distilled, students
+from fedstage.plan.taught import is_distilled
+from fedstage.settings.exchange import generates, students
 from fedstage.settings.lines import Line
 
 COUNT = 4  # bytes of a count, int32, or of an accuracy, float32

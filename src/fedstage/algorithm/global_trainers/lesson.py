@@ -20,7 +20,7 @@ from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.bags import Samples
-from fedstage.plan.sharing import caches_labels, hears_server
+from fedstage.settings.exchange import caches_labels, receives_server_logits
 from fedstage.settings.lines import Line
 from fedstage.settings.numerics import Numerics
 from fedstage.storage.tensors import load_tensors
@@ -51,7 +51,7 @@ def read_lesson(
     labels: torch.Tensor | None = None,
 ) -> Taught:
     """Return a round's `lesson` from the files of what was said, or of what is kept of it."""
-    if not (caches_labels(line) or hears_server(line)):
+    if not (caches_labels(line) or receives_server_logits(line)):
         return lesson(line, read_members(said), images, round, labels)
     targets = load_tensors(said[0])[0]["labels"].to(images.device)
     return of_round(line, Taught(images, targets, labels), round)

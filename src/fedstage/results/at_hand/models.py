@@ -11,8 +11,9 @@ from fedstage.data.bags import Samples
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import artefacts, data_files, one_shot, one_shot_artefacts
+from fedstage.plan import data_files, one_shot, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, local_line
+from fedstage.plan.training import global_model
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.settings.ensembles import GlobalModel
@@ -108,7 +109,7 @@ def final_models(part: Part) -> dict[str, tuple[Model, str]]:
     if isinstance(line, Line):
         rounds = part.length.rounds
         return {
-            f"group_{group}": (model_of(line, group), artefacts.global_model(line, rounds, group))
+            f"group_{group}": (model_of(line, group), global_model(line, rounds, group))
             for group in range(line.global_models)
         }
     if isinstance(line, LocalLine):

@@ -14,9 +14,10 @@ from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import artefacts, one_shot, one_shot_artefacts
+from fedstage.plan import one_shot, one_shot_artefacts
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.members import evaluated_name
+from fedstage.plan.teaching import member_logits
 from fedstage.results.at_hand.models import final_models, info_of, scored_model, scored_samples
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part
@@ -144,7 +145,7 @@ def _ensemble(run: ExperimentRun, part: Part, line: Line, folder: Path) -> tuple
     """Return the name of an ensemble and its logits, from those of its members."""
     ensemble, role = part.length.evaluate, run.length.role
     assert not isinstance(ensemble, GlobalModel | OneByOne), "of which there are no members"
-    paths = artefacts.member_logits(line, part.length.rounds, ensemble, role)
+    paths = member_logits(line, part.length.rounds, ensemble, role)
     members = read_members([folder / path for path in paths])
     return evaluated_name(ensemble), teacher_logits(ensemble, members)
 

@@ -6,12 +6,13 @@ No torch here: the Snakefile reads this.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from fedstage.plan import artefacts, discriminators, one_shot, one_shot_artefacts
+from fedstage.plan import discriminators, one_shot, one_shot_artefacts
 from fedstage.plan.data_files import data_file
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.one_shot_sharing import members, quantised_line
-from fedstage.plan.sharing import generates
+from fedstage.plan.training import aggregated_model, global_model, participants_table
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
+from fedstage.settings.exchange import generates
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
@@ -30,7 +31,7 @@ def traffic_files(line: AnyLine, rounds: int) -> list[str]:
     if isinstance(line, LocalLine):
         return []
     places = product(range(1, rounds + 1), client_groups(line))
-    return [artefacts.participants_table(line, round, group) for round, group in places]
+    return [participants_table(line, round, group) for round, group in places]
 
 
 def before_rounds(line: Line) -> list[str]:
@@ -47,7 +48,7 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
     """
     if isinstance(line, Line):
         groups = client_groups(line)
-        return [artefacts.aggregated_model(line, length.rounds, group) for group in groups]
+        return [aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
         return one_shot.travelling_models(line)
     return _of_scored(one_shot_artefacts.local_models(line), length)
@@ -92,11 +93,11 @@ def _of_rounds(
 ) -> Iterator[str]:
     """Yield the main model, or a model of equal size for each member of an ensemble."""
     if isinstance(evaluated, GlobalModel):
-        yield artefacts.global_model(line, rounds, 0)
+        yield global_model(line, rounds, 0)
         return
     if isinstance(evaluated, SplitModel):  # each client's prediction needs two parts
         first = client_groups(line).start
-        yield from (artefacts.global_model(line, rounds, group) for group in (0, first))
+        yield from (global_model(line, rounds, group) for group in (0, first))
         return
     places = product(member_rounds(rounds, evaluated), client_groups(line))
     for (round, group), kind in product(places, member_kinds(evaluated)):
@@ -104,7 +105,7 @@ def _of_rounds(
         slots = filled(round, group) if filled else len(group_slots(line, group))
         clients = slots if kind == "clients" else 1
         for _ in range(drawn.samples if drawn else clients):
-            yield artefacts.aggregated_model(line, round, group)
+            yield aggregated_model(line, round, group)
 
 
 def read_files(line: AnyLine, length: RunLength) -> list[str]:

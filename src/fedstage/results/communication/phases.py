@@ -10,10 +10,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from fedstage.algorithm.exchange.label_counts import counts_sent
-from fedstage.plan import artefacts, one_shot
+from fedstage.plan import one_shot
 from fedstage.plan.data_files import data_file
 from fedstage.plan.one_shot_sharing import members
-from fedstage.plan.sharing import generates
+from fedstage.plan.training import participants_table
 from fedstage.results.communication.files import (
     before_rounds,
     client_models,
@@ -22,6 +22,7 @@ from fedstage.results.communication.files import (
     traffic_files,
 )
 from fedstage.results.runs_file import Part
+from fedstage.settings.exchange import generates
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.files import load_json
@@ -125,7 +126,7 @@ def held_bytes(part: Part) -> int:
 
     def filled(round: int, group: int) -> int:
         assert isinstance(line, Line), "no other line has groups"
-        return len(load_table(artefacts.participants_table(line, round, group), ["slot"]))
+        return len(load_table(participants_table(line, round, group), ["slot"]))
 
     sizes = [tensor_bytes(path) for path in held_files(line, part.length, filled, chosen)]
     return max(sizes) if holds_one(line, part.length) else sum(sizes)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan.artefacts import participants_table
 from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.training import participants_table
 from fedstage.results.at_hand.metrics import validation_metrics
 from fedstage.results.at_hand.names import run_name
 from fedstage.results.at_hand.runs import last_part

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import torch
 
 from fedstage.errors import FedstageError
-from fedstage.plan.retention_files import right_file
 from fedstage.results.cells import show_point
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.runs_file import ExperimentRun
@@ -64,7 +63,7 @@ def read_retention(run: ExperimentRun) -> RunRetention:
         )
     path = run.retention[run.which()]
     rows = load_table(path, RETENTION_SCHEMA.names).to_pylist()
-    right = load_tensors(Path(right_file(path)))[0]
+    right = load_tensors(Path(path).with_suffix(".safetensors"))[0]
     learnt = right["end"] & ~right["start"]
     return RunRetention(run.settings, sorted(rows, key=lambda row: row["round"]), learnt)
 

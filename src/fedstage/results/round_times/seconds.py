@@ -13,9 +13,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.identity import line_id
 from fedstage.plan.jobs import Job, jobs_of
-from fedstage.plan.sharing import normalised, undistilled
+from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.lines import Line
 from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order
@@ -48,7 +47,7 @@ def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
     """
     latest = {
         file: Timed(seconds, _machine(line, record))
-        for record in records_in_order(root, line_id(undistilled(line)), line_id(normalised(line)))
+        for record in records_in_order(root, *map(training_id, reversed(owners(line))))
         for file, seconds in _seconds_of(record).items()
     }
     made = (job for job in jobs_of(line, rounds) if job.file in latest or not _unread(job, rounds))

@@ -7,10 +7,10 @@ from math import log, sqrt
 
 from fedstage.data.participation import participants_of
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import binding, groups_drawn
 from fedstage.plan.staleness import is_withdrawn
+from fedstage.plan.training import global_model
 from fedstage.randomness import Key, numpy_generator
 from fedstage.results.simulation.availability import Window, available_seconds, windows
 from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate
@@ -75,7 +75,7 @@ def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
 
     def complete(round: int) -> tuple[Job, ...]:
         groups = range(line.global_models) if round > 0 else ()
-        files = (artefacts.global_model(line, round, group) for group in groups)
+        files = (global_model(line, round, group) for group in groups)
         return tuple(job for file in files if (job := job_of(file)) is not None)
 
     return {
@@ -130,7 +130,7 @@ def _seconds(line: Line, job: Job, clients: Mapping[Job, int], settings: Simulat
         slowness = _draw(around_one, line.seed, "slowness", client)
         return slowness * _draw(settings.local_training, line.seed, job.stage, job.round, client)
     drawn = _draw(getattr(settings, job.stage), line.seed, job.stage, job.round, job.group)
-    return drawn * (members(line, job) if job.stage == "logits" else 1)
+    return drawn * (members(job) if job.stage == "logits" else 1)
 
 
 def _draw(seconds: Seconds, seed: int, *key: Key) -> float:

@@ -26,7 +26,7 @@ from reference.network import (
 from reference.reading import Recorded
 from safetensors.torch import load_file
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
 from fedstage.plan.one_shot_sharing import client_model, local_line
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.groups import model_of
@@ -360,7 +360,7 @@ class Made:
         own = line if federated else local_line(line)
         initial = [
             self.folder
-            / artefacts.initial_model(line.data, model_in(line, group), line.seed, group)
+            / data_files.initial_model(line.data, model_in(line, group), line.seed, group)
             for group in groups_of(line)
         ]
         table = self.folder / data_files.participation_table(line, 1) if federated else None

@@ -8,10 +8,12 @@ import torch
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.sharing import is_distilled, owner
+from fedstage.plan.taught import is_distilled
+from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
+from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
@@ -65,7 +67,7 @@ def start(tmp_path, monkeypatch):
         )  # fmt: skip
         for group, model in enumerate(line.architectures):
             settings = as_json({"model": canonical(model), "seed": 2})
-            output = Path(artefacts.global_model(line, 0, group))
+            output = Path(global_model(line, 0, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
         for round in range(1, rounds + 1):
             run_round(line, round)
@@ -78,9 +80,14 @@ def run_round(line, round):
     """Train groups that other lines own in segments of theirs, and then the students."""
     groups = range(line.global_models)
     students = [group for group in groups if is_distilled(line, round, group)]
-    others = [group for group in groups if owner(line, round, group) != line]
+    others = [group for group in groups if AGGREGATION.job(line, round, group).config != line]
     for group in others:
-        segment(line=written(owner(line, round, group)), first=round, last=round, groups=[group])
+        segment(
+            line=written(AGGREGATION.job(line, round, group).config),
+            first=round,
+            last=round,
+            groups=[group],
+        )
         for members, images, _ in artefacts.teaching_logits(line) if students else ():
             logits_segment(
                 line=written(line), rounds=[round], group=group, members=members, images=images
@@ -91,7 +98,7 @@ def run_round(line, round):
 
 def written(line):
     """Return the file of a line's settings, once it is written."""
-    path = Path(artefacts.line_file(line))
+    path = Path(f"{training_folder(line)}/line.yaml")
     if not path.exists():
         write_line(settings=as_json(canonical(line)), output=path)
     return path
@@ -106,7 +113,7 @@ def model_in(line, group, path):
 
 
 def public(line):
-    return load_tensors(artefacts.public_file(line))[0]["images"]
+    return load_tensors(public_file(line))[0]["images"]
 
 
 def by_hand(line, round, group):
@@ -114,12 +121,12 @@ def by_hand(line, round, group):
     said, info = [], None
     for past in range(max(1, round - 1), round + 1):
         for other in range(line.global_models):
-            model, info = model_in(line, other, artefacts.aggregated_model(line, past, other))
+            model, info = model_in(line, other, aggregated_model(line, past, other))
             pixels = (public(line).float() / 255 - info["mean"][0]) / info["std"][0]
             with torch.no_grad():
                 said.append(model.eval()(pixels).double())
     teacher = (sum(said) / len(said)).float()
-    student, _ = model_in(line, group, artefacts.aggregated_model(line, round, group))
+    student, _ = model_in(line, group, aggregated_model(line, round, group))
     key = (line.seed, "distillation", round, group)
     batches = public_batches(50, 20, 5, torch_generator(*key, "batches"))
     generator, loss = torch_generator(*key, "augmentation"), distillation_loss(line.server)
@@ -131,13 +138,13 @@ def test_a_student_of_each_architecture_learns_from_all(start):
     line = start(2)
     for round in (1, 2):
         for group in (0, 1):
-            ours, _ = load_tensors(artefacts.global_model(line, round, group))
+            ours, _ = load_tensors(global_model(line, round, group))
             expected = by_hand(line, round, group)
             assert ours.keys() == expected.keys()
             for name, value in expected.items():
                 assert torch.allclose(ours[name].double(), value.double(), atol=1e-5), name
-        assert artefacts.global_model(line, round, 2) == artefacts.aggregated_model(line, round, 2)
-    shapes = [len(load_tensors(artefacts.global_model(line, 2, group))[0]) for group in (0, 1, 2)]
+        assert global_model(line, round, 2) == aggregated_model(line, round, 2)
+    shapes = [len(load_tensors(global_model(line, 2, group))[0]) for group in (0, 1, 2)]
     assert shapes[0] < shapes[1] == shapes[2]
 
 
@@ -154,5 +161,5 @@ def test_a_student_of_each_architecture_learns_from_all(start):
 def test_other_parts_of_methods_take_architectures_too(start, changes):
     line = start(2, **changes)
     for group in range(3):
-        model, _ = model_in(line, group, artefacts.global_model(line, 2, group))
+        model, _ = model_in(line, group, global_model(line, 2, group))
         assert all(bool(value.isfinite().all()) for value in model.state_dict().values())

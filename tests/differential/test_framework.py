@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.sharing import is_distilled, normalised, owner
+from fedstage.plan.taught import is_distilled
+from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
+from fedstage.plan.training_folder import training_folder
 from fedstage.randomness import numpy_generator, torch_generator
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
@@ -48,7 +51,7 @@ BASE = {
 
 
 def a_line(**changes):
-    return normalised(Line.model_validate(BASE | changes))
+    return simplest(Line.model_validate(BASE | changes))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +76,7 @@ def world(tmp_path_factory):
             )
         settings = as_json({"model": canonical(line.model), "seed": 4})
         for group in range(3):
-            output = Path(artefacts.initial_model(line.data, line.model, 4, group))
+            output = Path(data_files.initial_model(line.data, line.model, 4, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
     return folder
 
@@ -90,9 +93,14 @@ def run_round(line, round):
     """Train groups that other lines own in segments of theirs, and then the students."""
     groups = range(line.global_models)
     students = [group for group in groups if is_distilled(line, round, group)]
-    others = [group for group in groups if owner(line, round, group) != line]
+    others = [group for group in groups if AGGREGATION.job(line, round, group).config != line]
     for group in others:
-        segment(line=written(owner(line, round, group)), first=round, last=round, groups=[group])
+        segment(
+            line=written(AGGREGATION.job(line, round, group).config),
+            first=round,
+            last=round,
+            groups=[group],
+        )
         for members, images, _ in artefacts.teaching_logits(line) if students else ():
             logits_segment(
                 line=written(line), rounds=[round], group=group, members=members, images=images
@@ -103,7 +111,7 @@ def run_round(line, round):
 
 def written(line):
     """Return the file of a line's settings, once it is written."""
-    path = Path(artefacts.line_file(line))
+    path = Path(f"{training_folder(line)}/line.yaml")
     if not path.exists():
         write_line(settings=as_json(canonical(line)), output=path)
     return path
@@ -115,8 +123,8 @@ def run(line, read=read):
     for round in range(1, ROUNDS + 1):
         run_round(line, round)
         for group in groups:
-            found["aggregated", round, group] = read(artefacts.aggregated_model(line, round, group))
-            found["global", round, group] = read(artefacts.global_model(line, round, group))
+            found["aggregated", round, group] = read(aggregated_model(line, round, group))
+            found["global", round, group] = read(global_model(line, round, group))
     return found
 
 
@@ -214,7 +222,7 @@ def by_hand(line):
     public, _ = pixels(line, "held_out")
     own, own_labels = pixels(line, "server_validation")
     groups = range(line.global_models)
-    w = [read(artefacts.initial_model(line.data, line.model, line.seed, k)) for k in groups]
+    w = [read(data_files.initial_model(line.data, line.model, line.seed, k)) for k in groups]
     buffer, found = [], {}
     for round in range(1, ROUNDS + 1):
         who = {row["slot"]: row["client"] for row in plan if row["round"] == round}
@@ -328,7 +336,7 @@ def test_the_worst_were_left_out_of_the_comparison_above(world, monkeypatch):
     monkeypatch.chdir(world)
     line = a_line(**METHODS["FedDF without the worst"])
     run(line)
-    models = [artefacts.global_model(line, round, 0) for round in range(1, ROUNDS + 1)]
+    models = [global_model(line, round, 0) for round in range(1, ROUNDS + 1)]
     dropped = [load_tensors(path)[1]["dropped"] for path in models]
     assert 0 < dropped[0] < line.participants
 
@@ -338,7 +346,7 @@ def test_one_participant_of_one_group_is_its_own_teacher_whoever_is_asked(world,
     monkeypatch.chdir(world)
     alone = {"participants": 1, "model": {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}}
     initial = a_line(**alone)
-    output = Path(artefacts.initial_model(initial.data, initial.model, 4, 0))
+    output = Path(data_files.initial_model(initial.data, initial.model, 4, 0))
     settings = as_json({"model": canonical(initial.model), "seed": 4})
     info = Path(data_files.data_file(initial.data, "info"))
     initial_model(settings=settings, group=0, info=info, output=output)

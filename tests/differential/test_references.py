@@ -45,9 +45,12 @@ from fedstage.algorithm.global_trainers.data_free import new_generator
 from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
-from fedstage.plan import artefacts, data_files, discriminators, one_shot_artefacts
+from fedstage.plan import data_files, discriminators, one_shot_artefacts
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.teaching import LOGITS
+from fedstage.plan.training import AGGREGATION, global_model
+from fedstage.plan.training_folder import public_id
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups
@@ -89,7 +92,7 @@ def drawn_of_core(line, round, samples):
 def said_by_drawn(made, line, round):
     """Return what the models that the package has drawn say about the public images."""
     kind = f"{line.ensemble.distribution}_{line.ensemble.samples}"
-    path = artefacts.logits_file(line, round, 0, kind, artefacts.public_id(line))
+    path = LOGITS(line, round, 0, kind, public_id(line))
     return made.tensors(path)["logits"]
 
 
@@ -158,7 +161,7 @@ def test_rounds_end_in_the_same_weights(made, method):
     models = FEDERATED[method](made.recorded(line, batches, of_core), line, **known)
     assert len(models) == line.global_models
     for group, model in enumerate(models):
-        weights = made.tensors(artefacts.global_model(line, ROUNDS, group))
+        weights = made.tensors(global_model(line, ROUNDS, group))
         assert largest_difference(model, weights) <= CLOSE
 
 
@@ -179,7 +182,7 @@ def test_odds_of_discriminators_are_the_same(made):
 def test_variates_are_the_same(made, method):
     line = made.line(method)
     model, server = scaffold(made.recorded(line), **rounds(line), option=line.local.option)
-    state = made.tensors(artefacts.round_state(line, ROUNDS, 0))
+    state = made.tensors(AGGREGATION(line, ROUNDS, 0, output="new_state"))
     for (name, _), variate in zip(model.named_parameters(), server, strict=True):
         torch.testing.assert_close(variate, state[f"server/{name}"], rtol=0, atol=CLOSE)
 
@@ -190,7 +193,7 @@ def test_clients_that_exchange_logits_end_in_the_same_weights(made, method):
     world = made.recorded(line)
     scored, own = EXCHANGING[method](world, line)
     if line.server_model:
-        weights = made.tensors(artefacts.global_model(line, ROUNDS, 0))
+        weights = made.tensors(global_model(line, ROUNDS, 0))
         assert largest_difference(scored[0], weights) <= CLOSE
     compare_with_kept(made, line, world, own)
     (run,) = made.runs("exact", method)
@@ -203,7 +206,7 @@ def test_clients_that_exchange_features_end_in_the_same_weights(made, method):
     line = made.line(method)
     world = made.recorded(line)
     server, own, last = SPLITTING[method](world, line)
-    weights = made.tensors(artefacts.global_model(line, ROUNDS, 0))
+    weights = made.tensors(global_model(line, ROUNDS, 0))
     assert largest_difference(server, weights) <= CLOSE
     compare_with_kept(made, line, world, own)
     assert {world.group(client) for client in own} == {0, 1}
@@ -217,7 +220,8 @@ def test_clients_that_exchange_features_end_in_the_same_weights(made, method):
 def compare_with_kept(made, line, world, own):
     """Compare clients' models, by number, with those that the last round's states hold."""
     states = [
-        made.tensors(artefacts.round_state(line, ROUNDS, group)) for group in client_groups(line)
+        made.tensors(AGGREGATION(line, ROUNDS, group, output="new_state"))
+        for group in client_groups(line)
     ]
     kept = {name.split("/")[1] for state in states for name in state}
     assert kept == {str(client) for client in own}

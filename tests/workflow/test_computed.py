@@ -5,8 +5,8 @@ import csv
 import pytest
 import yaml
 
-from fedstage.plan.artefacts import global_model
 from fedstage.plan.jobs import jobs_of
+from fedstage.plan.training import global_model
 from fedstage.settings.lines import Line
 from fedstage.storage.records import read_settings
 

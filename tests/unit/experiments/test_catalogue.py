@@ -19,17 +19,12 @@ from fedstage.experiments.catalogue import (
 )
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.experiments.library import experiment_names
-from fedstage.plan import artefacts, data_files
-from fedstage.plan.identity import (
-    data_id,
-    initial_id,
-    line_id,
-    local_id,
-    participation_id,
-    partition_id,
-)
+from fedstage.plan import data_files
+from fedstage.plan.identity import data_id, initial_id, local_id, participation_id, partition_id
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
+from fedstage.plan.training import global_model
+from fedstage.plan.training_folder import training_folder, training_id
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.config_file import Config
@@ -109,7 +104,7 @@ def test_names_of_all_lines_are_known(catalogue):
             continue
         for round in (*range(run.length.rounds + 1),):
             for group in range(run.line.global_models):
-                path = artefacts.global_model(run.line, round, group)
+                path = global_model(run.line, round, group)
                 kind, name = path.split("/")[1:3]
                 known = {"training": federated(catalogue), "initial_models": catalogue.initial}[
                     kind
@@ -118,7 +113,7 @@ def test_names_of_all_lines_are_known(catalogue):
 
 
 def test_names_of_lines_stand_for_lines_of_that_name(catalogue):
-    ids = {Line: line_id, LocalLine: local_id}
+    ids = {Line: training_id, LocalLine: local_id}
     assert all(ids[type(line)](line) == name for name, line in catalogue.lines.items())
     assert {type(line) for line in catalogue.lines.values()} == ids.keys()
     assert all(partition_id(line) == name for name, line in catalogue.partitions.items())
@@ -144,7 +139,7 @@ def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
     # A rule is called with the line of a folder, and asks for the files of that line's owner.
     lines = federated(catalogue)
     for name, line in lines.items():
-        assert artefacts.line_folder(line) == f"results/training/{name}"
+        assert training_folder(line) == f"results/training/{name}"
         for round in (1, 2, 3):
             for group in range(line.global_models):
                 assert artefacts.round_folder(line, round, group).split("/")[2] in lines
@@ -172,7 +167,7 @@ def test_methods_share_what_they_can(tmp_path):
     assert len({participation_id(run.line) for run in runs}) == 1
     # The undistilled lines of feddf and fedsdd are fedavg and fed_ensemble.
     lines = {name for name, line in federated(catalogue).items() if line.seed == 0}
-    assert lines == {line_id(run.line) for run in runs}
+    assert lines == {training_id(run.line) for run in runs}
 
 
 def test_shipped_configuration_and_experiments_are_valid():
@@ -251,11 +246,11 @@ def test_metrics_of_runs(catalogue):
     fedavg, local = run_of(catalogue, "fedavg"), run_of(catalogue, "local_only")
     ensemble = run_of(catalogue, "fed_ensemble")
     assert metrics_of(fedavg) == (
-        f"results/training/{line_id(fedavg.line)}/metrics/global_model-test/"
+        f"results/training/{training_id(fedavg.line)}/metrics/global_model-test/"
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(ensemble) == (
-        f"results/training/{line_id(ensemble.line)}/metrics/aggregated_1-test/"
+        f"results/training/{training_id(ensemble.line)}/metrics/aggregated_1-test/"
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(local) == (

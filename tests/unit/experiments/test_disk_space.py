@@ -6,8 +6,7 @@ from fedstage.experiments.catalogue import load_catalogue, trained_runs
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.targets import asked_runs
 from fedstage.models import size
-from fedstage.plan.identity import line_id
-from fedstage.plan.sharing import undistilled
+from fedstage.plan.training_folder import owners, training_id
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
 LINEAR = 4 * (64 * 10 + 10)  # bytes of logistic regression on 8x8 images, 10 classes
@@ -121,6 +120,6 @@ def test_runs_of_targets_and_arguments_are_asked():
 def test_a_file_or_a_rule_of_a_line_asks_for_its_runs():
     known = catalogue(methods=["feddf"])
     line = next(iter(known.runs["one", "long"])).line
-    for name in (line_id(line), line_id(undistilled(line))):
+    for name in (training_id(line), training_id(owners(line)[1])):
         assert len(asked_runs(known, f"results/training/{name}/round_0001/x")) == 2
         assert len(asked_runs(known, f"--target-jobs segment_0001_0002_groups_0:line={name}")) == 2

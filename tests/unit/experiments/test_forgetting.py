@@ -8,8 +8,9 @@ from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan import one_shot as shot
-from fedstage.plan.identity import line_id, local_id
+from fedstage.plan.identity import local_id
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.training_folder import training_id
 from fedstage.stages.forgetting import forgetting
 from fedstage.storage.files import save_json
 
@@ -114,7 +115,7 @@ def test_aggregators_and_students_that_have_the_client_are_listed(catalogue):
 
 def test_rounds_of_the_same_clients_are_listed(catalogue):
     line = line_of(catalogue, "others", "fedavg")
-    expected = {f"results/training/{line_id(line)}"}
+    expected = {f"results/training/{training_id(line)}"}
     assert found(catalogue)["rounds that it may be in"] == expected
 
 
@@ -207,7 +208,7 @@ def test_models_of_other_seeds_are_those_of_the_same_natural_client(natural):
     other = local_line(line_of(natural, "another_seed", "fens"))
     assert one_shot_artefacts.local_models(other)[2] in traces["its model"]
     assert one_shot_artefacts.local_models(other)[1] not in traces["its model"]
-    rounds = f"results/training/{line_id(line_of(natural, 'another_seed', 'fedavg'))}"
+    rounds = f"results/training/{training_id(line_of(natural, 'another_seed', 'fedavg'))}"
     assert rounds in traces["rounds that it may be in"]
     assert data_files.label_histogram(other) in traces["its label counts"]
 
@@ -232,17 +233,19 @@ def test_tables_of_runs_with_it_are_listed_and_no_others(natural, catalogue):
 
 def test_lines_that_the_configuration_has_no_more_are_listed(natural, catalogue):
     stored = line_of(natural, "another_seed", "fedavg").model_copy(update={"seed": 77})
-    traces = traces_of(natural, "a", "default", {f"results/training/{line_id(stored)}": stored})
-    assert f"results/training/{line_id(stored)}" in names(traces, client=2)
-    assert f"results/training/{line_id(stored)}" not in names(
-        traces_of(catalogue, "a", "default", {f"results/training/{line_id(stored)}": stored})
+    traces = traces_of(natural, "a", "default", {f"results/training/{training_id(stored)}": stored})
+    assert f"results/training/{training_id(stored)}" in names(traces, client=2)
+    assert f"results/training/{training_id(stored)}" not in names(
+        traces_of(catalogue, "a", "default", {f"results/training/{training_id(stored)}": stored})
     )
 
 
 def test_what_starts_from_a_model_with_it_is_listed(natural):
-    start = f"results/training/{line_id(line_of(natural, 'another_seed', 'fedavg'))}/x.safetensors"
+    start = (
+        f"results/training/{training_id(line_of(natural, 'another_seed', 'fedavg'))}/x.safetensors"
+    )
     later = line_of(natural, "other_data", "fedavg").model_copy(update={"start": start})
     listed = names(
-        traces_of(natural, "a", "default", {f"results/training/{line_id(later)}": later})
+        traces_of(natural, "a", "default", {f"results/training/{training_id(later)}": later})
     )
-    assert f"results/training/{line_id(later)}" in listed
+    assert f"results/training/{training_id(later)}" in listed

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from fedstage.experiments.resolution import resolve
-from fedstage.plan.identity import line_id
-from fedstage.plan.sharing import normalised, students, undistilled
+from fedstage.plan.training_folder import owners, training_id
+from fedstage.settings.equivalences import simplest
+from fedstage.settings.exchange import students
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.storage.yaml_files import load_yaml
@@ -154,8 +155,8 @@ def test_fedftg_goes_with_any_local_trainer_and_its_code_has_another_generator(l
     assert students(published) == (0,)
     same = released.model_copy(update={"generator": published.generator})
     assert same == published
-    plain = normalised(run("fedavg", **needed).line)
-    assert undistilled(released) == undistilled(published) == plain
+    plain = simplest(run("fedavg", **needed).line)
+    assert owners(released)[1] == owners(published)[1] == plain
 
 
 def test_fedgo_is_feddf_whose_votes_weigh_by_odds():
@@ -186,7 +187,7 @@ def test_k_and_r_are_axes(method):
     shapes = [(one.line.global_models, one.line.ensemble.checkpoints) for one in found]
     assert shapes == list(product(GLOBAL_MODELS, CHECKPOINTS))
     assert all(students(one.line) == (0,) for one in found)
-    assert len({line_id(one.line) for one in found}) == len(shapes)
+    assert len({training_id(one.line) for one in found}) == len(shapes)
 
 
 @pytest.mark.parametrize(

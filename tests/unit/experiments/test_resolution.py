@@ -7,9 +7,10 @@ import yaml
 from fedstage.errors import FedstageError
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan import one_shot as shot
-from fedstage.plan.identity import line_id
+from fedstage.plan import one_shot_artefacts
+from fedstage.plan.training import global_model
+from fedstage.plan.training_folder import training_id
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Table
 from fedstage.settings.lines import Line, LocalLine
@@ -283,7 +284,7 @@ def test_experiment_starts_from_base_and_methods_of_the_one_that_it_is_like(tmp_
 def test_experiment_like_another_shares_its_lines_and_not_its_grid(tmp_path):
     found = family(tmp_path, b={"like": "a", "base": {"rounds": 3}})
     (one,), (other,) = (resolve(name, found[name], "default", LIBRARY) for name in "ab")
-    assert line_id(one.line) == line_id(other.line)
+    assert training_id(one.line) == training_id(other.line)
     assert found["b"].grid == {}
     assert found["b"].title == "b"
 
@@ -322,7 +323,7 @@ def test_length_and_evaluation_are_not_in_the_line():
     (plain,), (other,) = runs(base=base), runs(base=base | changes)
     assert other.length != plain.length
     assert other.line == plain.line
-    assert line_id(other.line) == line_id(plain.line)
+    assert training_id(other.line) == training_id(plain.line)
     assert not set(RunLength.model_fields) & set(Line.model_fields)
 
 
@@ -347,7 +348,7 @@ def test_published_numbers_are_of_the_tables_metric(named, expected):
 def test_how_test_samples_are_prepared_is_not_in_the_line():
     pooled, own = runs(base=PATIENTS, grid={"role": ["test", "test_own"]}, table={"rows": ["role"]})
     assert (pooled.length.role, own.length.role) == ("test", "test_own")
-    assert line_id(pooled.line) == line_id(own.line)
+    assert training_id(pooled.line) == training_id(own.line)
 
 
 def test_test_samples_of_images_are_prepared_in_one_way():
@@ -627,13 +628,13 @@ def test_candidates_may_be_compared_with_other_settings_than_they_are_taken_with
     assert [one.length.role for one in run.compared] == ["validation", "validation"]
     assert [one.line.client.epochs for one in run.compared] == [1, 4]
     assert run.evaluated() == [*run.compared, *run.candidates]
-    assert len({line_id(one.line) for one in run.trained()}) == 4
+    assert len({training_id(one.line) for one in run.trained()}) == 4
 
 
 def test_without_them_each_candidate_is_trained_once():
     run = chosen({"client.epochs": [1, 4]})
     assert [one.line for one in run.compared] == [one.line for one in run.candidates]
-    assert len({line_id(one.line) for one in run.trained()}) == 2
+    assert len({training_id(one.line) for one in run.trained()}) == 2
 
 
 @pytest.mark.parametrize(
@@ -758,7 +759,7 @@ def test_a_run_that_starts_from_a_student_shares_all_of_it():
     alone, after = following("kd", "kd_first")
     assert after.before.line == alone.line
     assert after.line.start == shot.student_file(alone.line)
-    assert artefacts.global_model(after.line, 0, 0) == after.line.start
+    assert global_model(after.line, 0, 0) == after.line.start
     assert [one.length.rounds for one in after.chain()] == [1, 3]
 
 
@@ -766,7 +767,7 @@ def test_a_run_that_starts_from_federated_rounds_shares_those_of_the_method():
     federated, after = following("fedavg", "kd_last")
     assert after.before.line == federated.line
     assert after.before.length.rounds == 3
-    assert after.line.start == artefacts.global_model(federated.line, 3, 0)
+    assert after.line.start == global_model(federated.line, 3, 0)
 
 
 def test_runs_may_follow_one_another():
@@ -800,9 +801,7 @@ def test_candidates_start_from_the_same():
 def test_clients_may_train_alone_from_a_federated_model():
     tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
     (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
-    assert one_shot_artefacts.local_start(run.line, 2) == artefacts.global_model(
-        run.before.line, 3, 0
-    )
+    assert one_shot_artefacts.local_start(run.line, 2) == global_model(run.before.line, 3, 0)
 
 
 # --- models that nobody trains --------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.shown import shown_runs, shown_tables
-from fedstage.plan.identity import line_id
+from fedstage.plan.training_folder import training_id
 from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -42,7 +42,7 @@ def test_an_experiment_by_its_name_shows_all_of_its_tables(known):
 
 def test_a_figure_or_a_model_shows_no_table(known):
     line = fedavg(known)
-    model = f"results/training/{line_id(line)}/round_0001/group_0/aggregated.safetensors"
+    model = f"results/training/{training_id(line)}/round_0001/group_0/aggregated.safetensors"
     assert shown_tables(known, ["results/figures/fedsdd_table5/smoke_accuracy.png", model]) == []
 
 
@@ -55,7 +55,7 @@ def test_the_size_is_that_of_what_is_wanted(known):
 
 def test_the_size_of_a_lines_file_is_that_of_its_runs(known):
     line = fedavg(known)
-    runs = shown_runs(known, [f"results/training/{line_id(line)}/line.yaml"])
+    runs = shown_runs(known, [f"results/training/{training_id(line)}/line.yaml"])
     assert runs
     assert len(runs) < len(known.runs["quickstart", "default"])
 

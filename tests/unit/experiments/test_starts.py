@@ -4,9 +4,10 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.starts import check_start, ended_in, named_start
-from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan import one_shot as shot
+from fedstage.plan import one_shot_artefacts
 from fedstage.plan.one_shot_sharing import alone
+from fedstage.plan.training import global_model
 from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShotLine
 
@@ -37,7 +38,7 @@ def test_a_start_is_a_method_or_one_with_changes():
 
 def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student():
     distilled = federated(ensemble="clients", server=TAUGHT["server"], **{"global": "basic"})
-    assert ended_in("e", distilled, 3) == artefacts.global_model(distilled, 3, 0)
+    assert ended_in("e", distilled, 3) == global_model(distilled, 3, 0)
     assert ended_in("e", distilled, 3).endswith("round_0003/group_0/distilled.safetensors")
     assert ended_in("e", one_shot(), 1) == shot.student_file(one_shot())
 

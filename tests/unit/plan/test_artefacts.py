@@ -6,12 +6,22 @@ from itertools import product
 
 import pytest
 
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
-from fedstage.plan.identity import line_id, local_id
+from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan.identity import local_id
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.sharing import normalised
+from fedstage.plan.scores import EVALUATION
+from fedstage.plan.teaching import member_logits, member_models, teacher_logits
+from fedstage.plan.training import (
+    AGGREGATION,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.plan.training_folder import public_file, public_id, training_folder, training_id
 from fedstage.settings.ensembles import Aggregated, Bayesian, Clients
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.lines import Line
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
@@ -124,13 +134,13 @@ def files_of(line):
     """Yield each path of the first rounds of a line, with its content."""
     state, updates, aggregated, global_model, drawn = content_of(line)
     for t, k in product(ROUNDS, range(line.global_models)):
-        paths = artefacts.updates(line, t, k)
+        paths = updates(line, t, k)
         assert len(paths) == len(updates(t, k))
         yield from zip(paths, updates(t, k), strict=True)
-        yield artefacts.aggregated_model(line, t, k), aggregated(t, k)
-        yield artefacts.participants_table(line, t, k), mark("participants", updates(t, k))
-        yield artefacts.round_state(line, t, k), mark("state", state(t, k), updates(t, k))
-        yield artefacts.global_model(line, t, k), global_model(t, k)
+        yield aggregated_model(line, t, k), aggregated(t, k)
+        yield participants_table(line, t, k), mark("participants", updates(t, k))
+        yield AGGREGATION(line, t, k, output="new_state"), mark("state", state(t, k), updates(t, k))
+        yield global_model(line, t, k), global_model(t, k)
         (aggregated_logits,) = logits_of_round(line, t, k, Aggregated(name="aggregated"))
         yield aggregated_logits, mark("logits", aggregated(t, k))
         (clients_logits,) = logits_of_round(line, t, k, Clients(name="clients"))
@@ -151,7 +161,7 @@ DRAWN = [
 
 
 def logits_of_round(line, t, k, ensemble):
-    paths = artefacts.member_logits(line, t, ensemble, "test")
+    paths = member_logits(line, t, ensemble, "test")
     return [path for path in paths if f"/group_{k}/" in path]
 
 
@@ -309,10 +319,7 @@ def test_shared_control_variates_carry_a_distillation_to_all_groups_a_round_late
     plain = line(global_models=4, local={"scaffold": {"control": "shared"}})
     taught = fedsdd(local={"scaffold": {"control": "shared"}}, **{"global": WARM})
     for t in range(1, 7):
-        same = [
-            artefacts.aggregated_model(taught, t, k) == artefacts.aggregated_model(plain, t, k)
-            for k in range(4)
-        ]
+        same = [aggregated_model(taught, t, k) == aggregated_model(plain, t, k) for k in range(4)]
         # Round 2 ends in a distillation; round 3 of group 0 starts from it; round 4 of all groups
         # reads what round 3 of group 0 sent.
         assert same == [t < 3] + [t < 4] * 3
@@ -344,7 +351,7 @@ def trained(line, groups, rounds):
     return {
         path
         for t, k in product(rounds, groups)
-        for path in (*artefacts.updates(line, t, k), artefacts.aggregated_model(line, t, k))
+        for path in (*updates(line, t, k), aggregated_model(line, t, k))
     }
 
 
@@ -366,27 +373,21 @@ def test_feddf_shares_the_first_round_with_fedavg_and_no_later_one():
     feddf, fedavg = line(**FEDDF), line()
     assert trained(feddf, [0], [1]) == trained(fedavg, [0], [1])
     assert not trained(feddf, [0], range(2, 6)) & trained(fedavg, [0], range(2, 6))
-    assert artefacts.global_model(feddf, 1, 0) != artefacts.global_model(fedavg, 1, 0)
+    assert global_model(feddf, 1, 0) != global_model(fedavg, 1, 0)
 
 
 def test_warm_up_of_two_shares_three_aggregations_of_group_0():
     warm = fedsdd(1, **{"global": {"designated": {"warm_up": 2}}})
     plain = line(global_models=4)
-    same = [
-        artefacts.aggregated_model(warm, t, 0) == artefacts.aggregated_model(plain, t, 0)
-        for t in range(1, 7)
-    ]
+    same = [aggregated_model(warm, t, 0) == aggregated_model(plain, t, 0) for t in range(1, 7)]
     assert same == [True, True, True, False, False, False]
-    same = [
-        artefacts.global_model(warm, t, 0) == artefacts.global_model(plain, t, 0)
-        for t in range(1, 7)
-    ]
+    same = [global_model(warm, t, 0) == global_model(plain, t, 0) for t in range(1, 7)]
     assert same == [True, True, False, False, False, False]
 
 
 def test_runs_of_different_length_share_all_rounds_of_the_shorter_one():
     # No function of a round's files is told how long the run is; only the metrics' name is.
-    names = {artefacts.metrics_file(line(), "global_model", "test", n, 1) for n in (5, 6)}
+    names = {EVALUATION(line(), "global_model", "test", n, 1) for n in (5, 6)}
     assert len(names) == 2
     assert len({name.split("/metrics/")[0] for name in names}) == 1
 
@@ -396,7 +397,7 @@ def test_seeds_share_the_data_set_and_nothing_else():
     assert data_files.data_file(one.data, "train") == data_files.data_file(other.data, "train")
     assert data_files.clients_table(one) != data_files.clients_table(other)
     assert data_files.participation_table(one, 1) != data_files.participation_table(other, 1)
-    assert artefacts.global_model(one, 0, 0) != artefacts.global_model(other, 0, 0)
+    assert global_model(one, 0, 0) != global_model(other, 0, 0)
 
 
 def test_methods_of_a_seed_share_partition_participation_and_initial_models():
@@ -404,7 +405,7 @@ def test_methods_of_a_seed_share_partition_participation_and_initial_models():
     assert len({data_files.clients_table(method) for method in methods}) == 1
     assert len({data_files.label_histogram(method) for method in methods}) == 1
     assert len({data_files.participation_table(method, 7) for method in methods}) == 1
-    assert len({artefacts.global_model(method, 0, 0) for method in methods}) == 1
+    assert len({global_model(method, 0, 0) for method in methods}) == 1
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -417,26 +418,25 @@ def test_methods_of_a_seed_share_partition_participation_and_initial_models():
 def test_uneven_groups_of_eight_participants(remainder, groups):
     settings = line(global_models=3, remainder=remainder)
     slots = [
-        [path.rpartition("/")[2] for path in artefacts.updates(settings, 2, group)]
-        for group in range(3)
+        [path.rpartition("/")[2] for path in updates(settings, 2, group)] for group in range(3)
     ]
     assert slots == [[f"slot_{slot}.safetensors" for slot in group] for group in groups]
 
 
 def test_paths_of_a_round():
     settings = fedsdd()
-    own = f"results/training/{line_id(settings)}"
-    plain = f"results/training/{line_id(line(global_models=4))}"
-    assert artefacts.line_folder(settings) == own
-    assert artefacts.line_file(settings) == f"{own}/line.yaml"
+    own = f"results/training/{training_id(settings)}"
+    plain = f"results/training/{training_id(line(global_models=4))}"
+    assert training_folder(settings) == own
+    assert f"{training_folder(settings)}/line.yaml" == f"{own}/line.yaml"
     assert artefacts.round_folder(settings, 1, 0) == f"{plain}/round_0001/group_0"
     assert artefacts.round_folder(settings, 12, 0) == f"{own}/round_0012/group_0"
     assert artefacts.round_folder(settings, 12, 3) == f"{plain}/round_0012/group_3"
     folder = f"{own}/round_0012/group_0"
-    assert artefacts.aggregated_model(settings, 12, 0) == f"{folder}/aggregated.safetensors"
-    assert artefacts.participants_table(settings, 12, 0) == f"{folder}/participants.parquet"
-    assert artefacts.round_state(settings, 12, 0) == f"{folder}/state.safetensors"
-    assert artefacts.updates(settings, 12, 0) == [
+    assert aggregated_model(settings, 12, 0) == f"{folder}/aggregated.safetensors"
+    assert participants_table(settings, 12, 0) == f"{folder}/participants.parquet"
+    assert AGGREGATION(settings, 12, 0, output="new_state") == f"{folder}/state.safetensors"
+    assert updates(settings, 12, 0) == [
         f"{folder}/slot_0.safetensors",
         f"{folder}/slot_1.safetensors",
     ]
@@ -444,28 +444,26 @@ def test_paths_of_a_round():
 
 def test_distilled_model_stands_in_its_own_line_even_in_the_first_round():
     settings = fedsdd()
-    own = f"results/training/{line_id(settings)}"
-    assert (
-        artefacts.global_model(settings, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
-    )
-    assert artefacts.global_model(settings, 1, 1) == artefacts.aggregated_model(settings, 1, 1)
+    own = f"results/training/{training_id(settings)}"
+    assert global_model(settings, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
+    assert global_model(settings, 1, 1) == aggregated_model(settings, 1, 1)
 
 
 def test_global_model_of_round_zero_is_the_initial_model_of_the_group():
     settings = fedsdd()
-    assert artefacts.global_model(settings, 0, 2) == artefacts.initial_model(
+    assert global_model(settings, 0, 2) == data_files.initial_model(
         settings.data, settings.model, settings.seed, 2
     )
-    assert artefacts.global_model(settings, 0, 2).endswith("/group_2.safetensors")
+    assert global_model(settings, 0, 2).endswith("/group_2.safetensors")
 
 
 def test_the_servers_model_alone_may_have_a_start():
     start = "results/local_models/a/core.safetensors"
     settings = line(server_model=True, global_models=2, start=start)
-    assert [artefacts.global_model(settings, 0, group) for group in (0, 1)] == [start, start]
+    assert [global_model(settings, 0, group) for group in (0, 1)] == [start, start]
     own = settings.model_copy(update={"start_of": "server"})
-    initial = artefacts.initial_model(own.data, own.model, own.seed, 1)
-    assert [artefacts.global_model(own, 0, group) for group in (0, 1)] == [start, initial]
+    initial = data_files.initial_model(own.data, own.model, own.seed, 1)
+    assert [global_model(own, 0, group) for group in (0, 1)] == [start, initial]
 
 
 def test_the_core_is_a_share_of_the_partition_or_all_training_samples():
@@ -473,7 +471,7 @@ def test_the_core_is_a_share_of_the_partition_or_all_training_samples():
         core={}, public="core", ensemble="clients", server=SERVER, **{"global": "basic"}
     )
     folder = data_files.clients_table(settings).removesuffix("/clients.parquet")
-    assert artefacts.public_file(settings) == f"{folder}/core.safetensors"
+    assert public_file(settings) == f"{folder}/core.safetensors"
     assert folder != data_files.clients_table(line()).removesuffix("/clients.parquet")
     every = line(core={"samples": "all"}, public="core")
     assert data_files.core_file(every) == data_files.data_file(every.data, "train")
@@ -482,8 +480,8 @@ def test_the_core_is_a_share_of_the_partition_or_all_training_samples():
 
 def test_unread_settings_do_not_move_a_line():
     settings = line(ensemble="clients", server=SERVER, public="svhn")
-    assert artefacts.line_folder(settings) == artefacts.line_folder(line())
-    assert artefacts.metrics_file(settings, "clients", "test", 3, 1) == artefacts.metrics_file(
+    assert training_folder(settings) == training_folder(line())
+    assert EVALUATION(settings, "clients", "test", 3, 1) == EVALUATION(
         line(), "clients", "test", 3, 1
     )
 
@@ -492,9 +490,9 @@ def test_initial_models_of_groups_are_of_their_architectures():
     models = ["cnn_small", "logistic_regression"]
     settings = line(global_models=2, architectures=models)
     plain = line(global_models=2)
-    assert artefacts.global_model(settings, 0, 0) == artefacts.global_model(plain, 0, 0)
+    assert global_model(settings, 0, 0) == global_model(plain, 0, 0)
     other = line(model="logistic_regression", global_models=2)
-    assert artefacts.global_model(settings, 0, 1) == artefacts.global_model(other, 0, 1)
+    assert global_model(settings, 0, 1) == global_model(other, 0, 1)
 
 
 def test_data_files():
@@ -529,7 +527,7 @@ def test_participation_stands_in_blocks_that_do_not_depend_on_the_length(round, 
 )
 def test_temporal_ensemble_has_the_checkpoints_that_there_are(round, checkpoints, window):
     settings = fedsdd(checkpoints)
-    members = artefacts.teacher_logits(settings, round)
+    members = teacher_logits(settings, round)
     assert members == [
         f"{artefacts.round_folder(settings, past, group)}/logits/aggregated-held_out.safetensors"
         for past in window
@@ -539,7 +537,7 @@ def test_temporal_ensemble_has_the_checkpoints_that_there_are(round, checkpoints
 
 def test_ensemble_of_clients_has_those_of_all_groups_in_this_round_only():
     settings = fedsdd(**{"ensemble": "clients"})
-    assert artefacts.teacher_logits(settings, 3) == [
+    assert teacher_logits(settings, 3) == [
         f"{artefacts.round_folder(settings, 3, group)}/logits/clients-held_out.safetensors"
         for group in range(4)
     ]
@@ -547,14 +545,14 @@ def test_ensemble_of_clients_has_those_of_all_groups_in_this_round_only():
 
 def test_weights_of_an_ensemble_do_not_change_its_members():
     ensembles = [Clients(name="clients", weights=w) for w in ("uniform", "samples")]
-    one, other = (artefacts.member_logits(line(), 2, e, "test") for e in ensembles)
+    one, other = (member_logits(line(), 2, e, "test") for e in ensembles)
     assert one == other
 
 
 def test_bayesian_ensemble_has_the_members_of_others_and_its_own():
     settings = fedsdd(ensemble={"bayesian": {"distribution": "dirichlet", "samples": 3}})
     folders = [artefacts.round_folder(settings, 3, group) for group in range(4)]
-    assert artefacts.teacher_logits(settings, 3) == [
+    assert teacher_logits(settings, 3) == [
         f"{folder}/logits/{kind}-held_out.safetensors"
         for folder in folders
         for kind in ("aggregated", "clients", "dirichlet_3")
@@ -565,10 +563,10 @@ def test_bayesian_ensemble_has_the_members_of_others_and_its_own():
 def test_models_behind_the_members(group):
     settings = fedsdd()
     updates, aggregated = (
-        artefacts.updates(settings, 3, group),
-        artefacts.aggregated_model(settings, 3, group),
+        updates(settings, 3, group),
+        aggregated_model(settings, 3, group),
     )
-    start = artefacts.global_model(settings, 2, group)
+    start = global_model(settings, 2, group)
     expected = {
         "clients": updates,
         "aggregated": [aggregated],
@@ -576,9 +574,9 @@ def test_models_behind_the_members(group):
         "dirichlet_3_0.5": [*updates, aggregated],
         "gaussian_3_as_released": [*updates, aggregated, start],
     }
-    found = {kind: list(artefacts.member_models(settings, 3, group, kind)) for kind in expected}
+    found = {kind: list(member_models(settings, 3, group, kind)) for kind in expected}
     assert found == expected
-    released = artefacts.member_models(settings, 3, group, "gaussian_3_as_released")
+    released = member_models(settings, 3, group, "gaussian_3_as_released")
     assert (released.aggregated, released.start) == (aggregated, start)
 
 
@@ -595,11 +593,11 @@ def test_drop_worst_judges_all_clients_and_averages_the_students_group_anew():
     folders = [artefacts.round_folder(settings, 3, group) for group in range(2)]
     images = "logits/clients-server_validation.safetensors"
     assert artefacts.drop_worst_logits(settings, 3) == [f"{folder}/{images}" for folder in folders]
-    assert artefacts.fused_updates(settings, 3, 1) == artefacts.updates(settings, 3, 1)
+    assert artefacts.fused_updates(settings, 3, 1) == updates(settings, 3, 1)
     own = data_files.data_file(settings.data, "server_validation")
     assert artefacts.server_validation(settings) == own
     assert artefacts.teaching_logits(settings) == [
-        ("clients", "held_out", artefacts.public_file(settings)),
+        ("clients", "held_out", public_file(settings)),
         ("clients", "server_validation", own),
     ]
 
@@ -618,16 +616,11 @@ def test_distillations_read_the_servers_images_only_where_something_is_judged_by
 
 def test_public_images():
     held_out, other = line(**FEDDF), line(**{**FEDDF, "public": {"svhn": {"train_size": 100}}})
-    assert artefacts.public_id(held_out) == "held_out"
-    assert artefacts.public_file(held_out) == data_files.data_file(held_out.data, "held_out")
-    assert artefacts.public_file(other) == data_files.data_file(other.public, "train")
-    assert (
-        artefacts.public_file(other)
-        == f"results/data/{artefacts.public_id(other)}/train.safetensors"
-    )
-    assert artefacts.teacher_logits(other, 1)[0].endswith(
-        f"/clients-{artefacts.public_id(other)}.safetensors"
-    )
+    assert public_id(held_out) == "held_out"
+    assert public_file(held_out) == data_files.data_file(held_out.data, "held_out")
+    assert public_file(other) == data_files.data_file(other.public, "train")
+    assert public_file(other) == f"results/data/{public_id(other)}/train.safetensors"
+    assert teacher_logits(other, 1)[0].endswith(f"/clients-{public_id(other)}.safetensors")
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -649,11 +642,11 @@ def test_evaluated_rounds_end_with_the_last(rounds, every, expected):
 
 def test_metrics_have_a_file_for_each_evaluation():
     kinds = list(product(("global_model", "clients"), ("test", "validation"), (8, 9), (1, 2)))
-    paths = {artefacts.metrics_file(line(), *kind) for kind in kinds}
+    paths = {EVALUATION(line(), *kind) for kind in kinds}
     assert len(paths) == len(kinds)
     (path, *_) = sorted(paths)
-    assert path.startswith(f"results/training/{line_id(line())}/metrics/")
-    assert artefacts.metrics_file(line(), "aggregated_2", "test", 8, 2).endswith(
+    assert path.startswith(f"results/training/{training_id(line())}/metrics/")
+    assert EVALUATION(line(), "aggregated_2", "test", 8, 2).endswith(
         "/metrics/aggregated_2-test/rounds_0008_every_2.parquet"
     )
 
@@ -698,14 +691,14 @@ def test_every_path_is_one_that_needs_no_quotes():
         data_files.data_file(settings.data, "info"),
         data_files.clients_table(settings),
     ]
-    paths += [data_files.participation_table(settings, 1), artefacts.line_file(settings)]
-    paths += [artefacts.public_file(settings), *artefacts.teacher_logits(settings, 3)]
+    paths += [data_files.participation_table(settings, 1), f"{training_folder(settings)}/line.yaml"]
+    paths += [public_file(settings), *teacher_logits(settings, 3)]
     assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
 
 
 def test_a_line_that_is_not_normalised_has_the_files_of_the_normalised_one():
     settings = line(ensemble="clients", server=SERVER)
-    assert settings != normalised(settings)
+    assert settings != simplest(settings)
     assert trained(settings, [0], [1, 2]) == trained(line(), [0], [1, 2])
 
 
@@ -716,11 +709,9 @@ def test_a_servers_model_is_the_initial_one_until_its_first_distillation():
     """However late that is: nothing goes back round by round."""
     served = FEDDF | {"global_models": 2, "server_model": True}
     late = line(**served | {"global": {"basic": {"warm_up": 9000}}})
-    initial = artefacts.global_model(late, 0, 0)
-    assert artefacts.global_model(late, 9000, 0) == artefacts.aggregated_model(late, 9001, 0)
-    assert artefacts.global_model(late, 9000, 0) == initial
-    assert artefacts.global_model(late, 9001, 0).endswith(
-        "/round_9001/group_0/distilled.safetensors"
-    )
-    assert artefacts.aggregated_model(late, 9002, 0) == artefacts.global_model(late, 9001, 0)
-    assert "/round_9000/" in artefacts.global_model(late, 9000, 1)
+    initial = global_model(late, 0, 0)
+    assert global_model(late, 9000, 0) == aggregated_model(late, 9001, 0)
+    assert global_model(late, 9000, 0) == initial
+    assert global_model(late, 9001, 0).endswith("/round_9001/group_0/distilled.safetensors")
+    assert aggregated_model(late, 9002, 0) == global_model(late, 9001, 0)
+    assert "/round_9000/" in global_model(late, 9000, 1)

@@ -3,11 +3,10 @@
 import pytest
 
 from fedstage.experiments.targets import cohorts_of
-from fedstage.plan.identity import line_id
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import undistilled
+from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.config_file import Execution
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
@@ -51,9 +50,9 @@ def test_lines_with_the_same_cohort_share_its_rule():
     runs.append(Run({}, alone(two, 1, pooled=True), RunLength(rounds=1, training="pooled")))
     found = cohorts_of(runs, "all")
     assert found == {
-        (0, tuple(range(7))): [line_id(basic), line_id(undistilled(basic))],
-        (0, (0, 1, 2, 3)): [line_id(two)],
-        (1, (4, 5, 6)): [line_id(two)],
+        (0, tuple(range(7))): [training_id(basic), training_id(owners(basic)[1])],
+        (0, (0, 1, 2, 3)): [training_id(two)],
+        (1, (4, 5, 6)): [training_id(two)],
     }
 
 

@@ -1,7 +1,9 @@
 """Which settings reach clients' discriminators and their odds, and who reads these."""
 
-from fedstage.plan import discriminators, edges
-from fedstage.plan.sharing import owner, undistilled
+from fedstage.plan import discriminators
+from fedstage.plan.teaching import DISTILLATION
+from fedstage.plan.training import AGGREGATION
+from fedstage.plan.training_folder import owners
 from fedstage.settings.lines import Line
 
 BASE = {
@@ -57,11 +59,15 @@ def test_discriminators_depend_on_what_they_are_trained_on_only():
 def test_only_the_last_step_of_a_round_reads_odds():
     weighted, plain = line(), line(ensemble="clients")
     (odds,) = discriminators.odds_files(weighted)
-    read = {round: edges.distillation(weighted, round, 0) for round in (1, 2)}
+    read = {round: DISTILLATION.job(weighted, round, 0).inputs for round in (1, 2)}
     assert [one["odds"] for one in read.values()] == [odds, odds]
-    assert edges.distillation(plain, 1, 0)["odds"] == discriminators.odds_files(plain) == []
-    assert read[1]["logits"] == edges.distillation(plain, 1, 0)["logits"]
-    assert owner(weighted, 1, 0) == owner(plain, 1, 0) == undistilled(plain)
+    assert DISTILLATION.job(plain, 1, 0).inputs["odds"] == discriminators.odds_files(plain) == []
+    assert read[1]["logits"] == DISTILLATION.job(plain, 1, 0).inputs["logits"]
+    assert (
+        AGGREGATION.job(weighted, 1, 0).config
+        == AGGREGATION.job(plain, 1, 0).config
+        == owners(plain)[1]
+    )
     assert discriminators.odds_files(line(**{"global": None})) == []
 
 

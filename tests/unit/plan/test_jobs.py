@@ -2,8 +2,11 @@ from itertools import product
 
 import pytest
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
 from fedstage.plan.jobs import Job, job_of, jobs_behind, jobs_of, members
+from fedstage.plan.teaching import member_logits
+from fedstage.plan.training import AGGREGATION, aggregated_model, global_model, participants_table
+from fedstage.plan.training_folder import training_folder
 from fedstage.settings.ensembles import Aggregated
 from fedstage.settings.lines import Line
 
@@ -108,15 +111,15 @@ def test_jobs_behind_earlier_rounds_are_not_followed():
 
 def test_files_of_one_job_are_one_job():
     method = line(local="scaffold")
-    model = artefacts.aggregated_model(method, 3, 0)
-    made = [model, artefacts.participants_table(method, 3, 0), artefacts.round_state(method, 3, 0)]
+    model = aggregated_model(method, 3, 0)
+    made = [model, participants_table(method, 3, 0), AGGREGATION(method, 3, 0, output="new_state")]
     assert {job_of(file) for file in made} == {Job(3, 0, "aggregation", model)}
 
 
 def test_what_is_of_no_round_has_no_job():
     method = line()
-    assert job_of(artefacts.line_file(method)) is None
-    assert job_of(artefacts.global_model(method, 0, 0)) is None
+    assert job_of(f"{training_folder(method)}/line.yaml") is None
+    assert job_of(global_model(method, 0, 0)) is None
     assert job_of(data_files.clients_table(method)) is None
 
 
@@ -124,7 +127,7 @@ def test_members_are_the_models_that_logits_read():
     (asked,) = (job for job in jobs_of(line(**FEDDF), 1) if job.stage == "logits")
     assert members(line(**FEDDF), asked) == len(jobs_behind(line(**FEDDF), asked)) == 4
     sdd = line(**FEDSDD)
-    files = artefacts.member_logits(sdd, 3, Aggregated(name="aggregated", checkpoints=2), "test")
+    files = member_logits(sdd, 3, Aggregated(name="aggregated", checkpoints=2), "test")
     assert [members(sdd, job_of(file)) for file in files] == [1] * 4
 
 

@@ -1,10 +1,10 @@
 """Which settings of a one-shot line reach which of its files."""
 
 import pytest
+from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan import one_shot as shot
-from fedstage.plan.edges import as_lists
 from fedstage.plan.generated import SYNTHESISED_IMAGES, client_generators, generated_images
 from fedstage.plan.identity import local_id, partition_id, partition_settings, quantisation_id
 from fedstage.plan.one_shot import (
@@ -372,7 +372,7 @@ PROXY = {"proxy": {"steps": 5}}
     ids=str,
 )
 def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images):
-    read = as_lists(aggregator_reads(one_shot(**changes)))
+    read = lists_of(aggregator_reads(one_shot(**changes)))
     every = [path for paths in read.values() for path in paths]
     spoken = [path for path in every if "/logits/" in path]
     assert {path.rpartition("-")[2] for path in spoken} == {
@@ -490,14 +490,14 @@ def test_what_reaches_generators_images_and_who_learns_their_labels(changes, rea
 
 def test_who_learns_labels_reads_no_model_of_a_client():
     line = generating_line()
-    read = as_lists(shot.DISTILLED_MODEL.job(line).inputs)
+    read = lists_of(shot.DISTILLED_MODEL.job(line).inputs)
     assert not {"aggregator", "logits"} & set(read)
     assert read["public"] == [f"results/generated/{of_generators(line)[1]}/train.safetensors"]
     assert traffic_tables(line) == [f"results/generated/{of_generators(line)[1]}/rounds.parquet"]
     assert travelling_models(line) == client_generators(line)
     taught = generating_line(distillation="kl")
     assert len(traffic_tables(taught)) == 2
-    (first, *_) = as_lists(shot.DISTILLED_MODEL.job(taught).inputs)["logits"]
+    (first, *_) = lists_of(shot.DISTILLED_MODEL.job(taught).inputs)["logits"]
     assert first.endswith(f"client_0-generated.{of_generators(line)[1]}.safetensors")
 
 
@@ -551,6 +551,6 @@ def test_only_clients_models_travel_for_images_against_an_ensemble(distillation)
     assert folder.startswith("results/synthesised/")
     own = shot.student_file(line) == f"{folder}/student.safetensors"
     assert own == (distillation == "cotrained")
-    read = as_lists(shot.DISTILLED_MODEL.job(line).inputs)
+    read = lists_of(shot.DISTILLED_MODEL.job(line).inputs)
     assert read["public"] == [f"{folder}/train.safetensors"]
     assert ("logits" in read) == (distillation != "labels")

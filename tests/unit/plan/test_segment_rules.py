@@ -2,10 +2,11 @@ import re
 
 import pytest
 
-from fedstage.plan import artefacts, segment_files, segments
-from fedstage.plan.identity import line_id
+from fedstage.plan import segment_files, segments
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_rules import SegmentJob, segment_rules, shared_rules
+from fedstage.plan.training import participants_table
+from fedstage.plan.training_folder import training_id
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 
@@ -36,7 +37,7 @@ def test_lines_that_make_the_same_files_share_a_rule():
     assert [len(rule.jobs) for rule in rules] == [3, 3]
     for rule in rules:
         for name, job in rule.jobs.items():
-            assert line_id(job.part.line) == name
+            assert training_id(job.part.line) == name
             made = segment_files.segment_outputs(
                 job.part, segment_files.rounds_kept(job.part, "needed", ())
             )
@@ -57,7 +58,7 @@ def test_what_stays_is_an_output(keep, files):
     """Of four rounds, each with four updates, a model and a table, five files are read."""
     line = Line.model_validate({**BASE, "seed": 0})
     run = Run({}, line, RunLength(rounds=4, evaluate_every=3))
-    (rule,) = segment_rules([run], 4, keep, [artefacts.participants_table(line, 1, 0)])
+    (rule,) = segment_rules([run], 4, keep, [participants_table(line, 1, 0)])
     assert len(rule.outputs) == files
 
 
@@ -65,7 +66,7 @@ def test_segments_of_the_same_rounds_and_other_files_have_other_names():
     line = Line.model_validate({**BASE, "seed": 0})
     other = Line.model_validate({**BASE, "seed": 1})
     jobs = [SegmentJob(segments.Segment(one, (0,), 1, 4), (), "") for one in (line, other)]
-    folders = [f"results/training/{line_id(one)}" for one in (line, other)]
+    folders = [f"results/training/{training_id(one)}" for one in (line, other)]
     made = [[f"{folders[0]}/a"], [f"{folders[1]}/a", f"{folders[1]}/b"]]
     rules = shared_rules(dict(zip(jobs, made, strict=True)))
     assert [rule.name for rule in rules] == [jobs[0].part.name, f"{jobs[0].part.name}_kind_2"]
@@ -80,7 +81,8 @@ def test_no_number_makes_the_name_of_a_segment_of_more_groups():
         for one, trained in zip(lines, groups, strict=True)
     ]
     made = [
-        [f"results/training/{line_id(one)}/{file}"] for one, file in zip(lines, "abc", strict=True)
+        [f"results/training/{training_id(one)}/{file}"]
+        for one, file in zip(lines, "abc", strict=True)
     ]
     rules = shared_rules(dict(zip(jobs, made, strict=True)))
     assert len({rule.name for rule in rules}) == 3

@@ -1,10 +1,19 @@
 import pytest
 
-from fedstage.plan import artefacts, edges, segment_files, segment_rules, segments
+from fedstage.plan import segment_files, segment_rules, segments
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import is_distilled, owner, undistilled
-from fedstage.plan.students import generator_file
+from fedstage.plan.taught import is_distilled
+from fedstage.plan.teaching import DISTILLATION
+from fedstage.plan.training import (
+    AGGREGATION,
+    LOCAL_TRAINING,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.plan.training_folder import owners
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
@@ -195,10 +204,10 @@ def test_a_run_finds_everything_that_its_evaluation_reads(name, length):
     one = run(name, 7)
     made = set(files_of([one], length))
     for round in range(1, 8):
-        main = artefacts.global_model(one.line, round, 0)
-        assert main in made or main == artefacts.global_model(one.line, 0, 0)
+        main = global_model(one.line, round, 0)
+        assert main in made or main == global_model(one.line, 0, 0)
         for group in client_groups(one.line):
-            assert artefacts.participants_table(one.line, round, group) in made
+            assert participants_table(one.line, round, group) in made
 
 
 @pytest.mark.parametrize("length", [1, 3, 4, 25])
@@ -227,7 +236,7 @@ def test_inputs_are_made_by_other_segments_and_there_is_no_cycle(name, length):
 
 def test_undistilled_groups_run_ahead_of_the_student():
     trained, _ = segments.plan([run("fedsdd", 8)], 4)
-    base = undistilled(run("fedsdd", 8).line)
+    base = owners(run("fedsdd", 8).line)[1]
     own = [part for part in trained if part.line != base]
     assert [(part.groups, part.first, part.last) for part in own] == [((0,), 1, 4), ((0,), 5, 8)]
     others = {(part.groups, part.first, part.last) for part in trained if part.line == base}
@@ -243,7 +252,7 @@ def test_students_that_need_one_another_share_a_job():
         ((0, 1), 4, 4),
         ((0, 1), 5, 8),
     ]
-    assert owner(own[0].line, 4, 0) == undistilled(own[0].line)
+    assert AGGREGATION.job(own[0].line, 4, 0).config == owners(own[0].line)[1]
 
 
 def test_outputs_stand_in_the_order_in_which_they_are_made():
@@ -259,7 +268,9 @@ def test_rounds_with_shared_control_variates_read_the_states_of_all_groups():
     assert len(trained) == 3 * 4
     for part in trained:
         states = [path for path in segment_files.segment_inputs(part) if "/state." in path]
-        before = [artefacts.round_state(part.line, part.first - 1, group) for group in range(3)]
+        before = [
+            AGGREGATION(part.line, part.first - 1, group, output="new_state") for group in range(3)
+        ]
         assert states == (before if part.first > 1 else [])
 
 
@@ -268,11 +279,11 @@ def places(parts, line):
 
 
 def test_groups_that_share_control_variates_share_a_job():
-    line = undistilled(run("shared", 8).line)
+    line = owners(run("shared", 8).line)[1]
     trained, _ = segments.plan([run("shared", 8)], 4)
     assert places(trained, line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 8)]
     # The last state of all groups is kept: the next segment, and each group in it, starts from it.
-    states = [artefacts.round_state(line, 4, group) for group in range(3)]
+    states = [AGGREGATION(line, 4, group, output="new_state") for group in range(3)]
     assert set(states) <= set(segment_files.segment_outputs(trained[0], everything(trained[0])))
     assert [
         path for path in segment_files.segment_inputs(trained[1]) if "/state." in path
@@ -283,7 +294,7 @@ def test_with_shared_control_variates_a_distillation_takes_all_groups_over():
     """Rounds 1 to 3 are undistilled, so that round 4 starts from a distilled main model only."""
     one = run("shared_late", 8)
     trained, logits = segments.plan([one], 4)
-    base = undistilled(one.line)
+    base = owners(one.line)[1]
     assert places(trained, base) == [((0, 1, 2), 1, 3), ((1, 2), 4, 4)]
     assert places(trained, one.line) == [((0, 1, 2), 3, 4), ((0, 1, 2), 5, 8)]
     spoken = {(part.group, part.rounds) for part in logits}
@@ -302,8 +313,8 @@ def test_a_distilled_segment_starts_from_the_states_that_it_has_not_made():
     states = [path for path in segment_files.segment_inputs(own) if "/state." in path]
     # The main model goes on in round 4 from round 3, the others in round 5 from round 4: there the
     # main model's state is the segment's own.
-    expected = [artefacts.round_state(one.line, 3, group) for group in range(3)]
-    expected += [artefacts.round_state(one.line, 4, group) for group in (1, 2)]
+    expected = [AGGREGATION(one.line, 3, group, output="new_state") for group in range(3)]
+    expected += [AGGREGATION(one.line, 4, group, output="new_state") for group in (1, 2)]
     assert sorted(states) == sorted(expected)
 
 
@@ -313,14 +324,18 @@ def test_every_group_trains_every_round_once(name, length):
     one = run(name, 7)
     trained, _ = segments.plan([one], length)
     found = [
-        (owner(part.line, t, group), t, group)
+        (AGGREGATION.job(part.line, t, group).config, t, group)
         for part in trained
         for t in range(part.first, part.last + 1)
         for group in part.groups
-        if owner(part.line, t, group) == part.line
+        if AGGREGATION.job(part.line, t, group).config == part.line
     ]
     assert len(found) == len(set(found))
-    wanted = {(owner(one.line, t, group), t, group) for t in range(1, 8) for group in range(3)}
+    wanted = {
+        (AGGREGATION.job(one.line, t, group).config, t, group)
+        for t in range(1, 8)
+        for group in range(3)
+    }
     assert set(found) == wanted
 
 
@@ -343,7 +358,7 @@ def test_state_is_kept_after_the_last_round_only():
     (part,) = segments.plan([run("scaffold", 4)], 4)[0]
     outputs = segment_files.segment_outputs(part, everything(part))
     states = [path for path in outputs if path.endswith("state.safetensors")]
-    assert states == [artefacts.round_state(part.line, 4, 0)]
+    assert states == [AGGREGATION(part.line, 4, 0, output="new_state")]
 
 
 def test_only_updates_that_somebody_reads_are_kept():
@@ -353,9 +368,7 @@ def test_only_updates_that_somebody_reads_are_kept():
     read = segment_files.files_read([evaluated], map(segment_files.inputs, [*trained, *logits]))
     kept = segment_files.rounds_kept(part, "models", read)
     updates = [path for path in segment_files.segment_outputs(part, kept) if "/slot_" in path]
-    assert updates == [
-        path for round in (2, 4) for path in artefacts.updates(evaluated.line, round, 0)
-    ]
+    assert updates == [path for round in (2, 4) for path in updates(evaluated.line, round, 0)]
     assert kept.models == kept.participants == kept.logits == (1, 2, 3, 4)
     assert segment_rules.options(part, kept) == (
         "--first 1 --last 4 --groups 0"
@@ -384,7 +397,7 @@ def test_whatever_a_job_reads_is_kept_and_little_else(name, length, evaluate):
 def test_only_what_an_evaluation_reads_is_kept():
     runs = [run("fedavg", 10, evaluate_every=4)]
     models = [path for path in files_of(runs, 25, "needed") if path.endswith("safetensors")]
-    assert models == [artefacts.aggregated_model(runs[0].line, round, 0) for round in (4, 8, 10)]
+    assert models == [aggregated_model(runs[0].line, round, 0) for round in (4, 8, 10)]
 
 
 def test_logits_stay_for_the_teachers_of_the_next_segment():
@@ -411,7 +424,7 @@ def kept_updates(one):
 
 def test_updates_that_a_bayesian_ensemble_is_drawn_from_are_kept():
     evaluated = run("fedavg", 4, evaluate={"name": "bayesian"}, evaluate_every=3)
-    expected = [path for round in (3, 4) for path in artefacts.updates(evaluated.line, round, 0)]
+    expected = [path for round in (3, 4) for path in updates(evaluated.line, round, 0)]
     assert kept_updates(evaluated) == expected
 
 
@@ -419,9 +432,9 @@ def test_updates_that_a_bayesian_ensemble_is_drawn_from_are_kept():
 def test_updates_that_are_averaged_anew_at_the_first_distillation_are_kept(name, fork):
     one = run(name, 6)
     found = set(kept_updates(one))
-    assert set(artefacts.updates(one.line, fork, 0)) <= found
-    assert not found & {*artefacts.updates(one.line, fork + 1, 0)}
-    assert fork == 1 or not found & {*artefacts.updates(one.line, fork - 1, 0)}
+    assert set(updates(one.line, fork, 0)) <= found
+    assert not found & {*updates(one.line, fork + 1, 0)}
+    assert fork == 1 or not found & {*updates(one.line, fork - 1, 0)}
 
 
 def test_where_the_worst_are_left_out_the_first_distillation_reads_updates_of_others():
@@ -429,9 +442,9 @@ def test_where_the_worst_are_left_out_the_first_distillation_reads_updates_of_ot
     (part, *_) = [part for part in segments.plan([one], 4)[0] if part.line == one.line]
     assert (part.first, part.groups) == (3, (0,))
     reads = segment_files.segment_inputs(part)
-    assert set(artefacts.updates(one.line, 3, 0)) <= set(reads)
+    assert set(updates(one.line, 3, 0)) <= set(reads)
     assert set(artefacts.drop_worst_logits(one.line, 3)) <= set(reads)
-    assert not set(artefacts.updates(one.line, 4, 0)) & set(reads)
+    assert not set(updates(one.line, 4, 0)) & set(reads)
 
 
 def test_runs_without_federation_have_no_segments():
@@ -446,19 +459,19 @@ def test_groups_that_take_the_servers_head_share_a_job_from_the_first_round_on()
     """What trains in round 1 has no head of the server's yet, and is the undistilled line's."""
     one = run("fedet", 6)
     trained, logits = segments.plan([one], 4)
-    base = undistilled(one.line)
+    base = owners(one.line)[1]
     assert places(trained, base) == [((1,), 1, 1), ((2,), 1, 1)]
     assert places(trained, one.line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 6)]
     assert {(part.line, part.rounds) for part in logits} == {(base, (1,))}
     (first,) = [part for part in trained if (part.line, part.first) == (one.line, 1)]
-    assert set(artefacts.updates(base, 1, 2)) <= set(segment_files.segment_inputs(first))
+    assert set(updates(base, 1, 2)) <= set(segment_files.segment_inputs(first))
 
 
 def test_clients_that_exchange_logits_are_one_job_which_says_them_itself():
     one = run("dsfl", 6)
     trained, logits = segments.plan([one], 4)
     assert logits == []
-    base = undistilled(one.line)
+    base = owners(one.line)[1]
     assert places(trained, base) == [((1, 2), 1, 4), ((1, 2), 5, 6)]
     assert places(trained, one.line) == [((0,), 1, 4), ((0,), 5, 6)]
     said = set(artefacts.said_before(base, 5))
@@ -488,11 +501,11 @@ def test_clients_that_exchange_features_are_one_job_with_the_servers_model(lengt
     last = trained[0].last
     read = segment_files.inputs(later)
     made = segment_files.segment_outputs(trained[0], everything(trained[0]))
-    needed = [artefacts.global_model(one.line, last, 0)]
-    needed += [artefacts.round_state(one.line, last, group) for group in (1, 2)]
+    needed = [global_model(one.line, last, 0)]
+    needed += [AGGREGATION(one.line, last, group, output="new_state") for group in (1, 2)]
     assert set(needed) <= set(read) & set(made)
     # Written after the updates that it was trained on.
-    assert made.index(needed[0]) > made.index(artefacts.updates(one.line, last, 2)[-1])
+    assert made.index(needed[0]) > made.index(updates(one.line, last, 2)[-1])
 
 
 def test_extractors_that_are_scored_with_the_servers_model_are_kept_with_it():
@@ -517,22 +530,24 @@ def test_a_segment_of_stale_participants_names_all_that_its_stages_read(name, le
         for round in range(part.first, part.last + 1):
             own = segment_files.trained_by(part, round)
             steps = [
-                edges.local_training(line, round, group, slot)
+                LOCAL_TRAINING.job(line, round, group, slot).inputs
                 for group in own
                 for slot in segment_files.own_slots(line, round, group)
             ]
-            steps += [edges.aggregation(line, round, group) for group in own]
-            known.update(artefacts.round_state(line, round, group) for group in own)
+            steps += [AGGREGATION.job(line, round, group).inputs for group in own]
+            known.update(AGGREGATION(line, round, group, output="new_state") for group in own)
             taught = [group for group in part.groups if is_distilled(line, round, group)]
-            steps += [edges.distillation(line, round, group) for group in taught]
-            known.update(generator_file(line, round, group) for group in taught)
+            steps += [DISTILLATION.job(line, round, group).inputs for group in taught]
+            known.update(
+                DISTILLATION(line, round, group, output="new_generator") for group in taught
+            )
             known.update(
                 path
                 for path in segment_files.segment_outputs(part, everything(part))
                 if f"/round_{round:04d}/" in path
             )
             paths = {
-                path for step in steps for some in edges.as_lists(step).values() for path in some
+                path for step in steps for some in edges.lists_of(step).values() for path in some
             }
             read = {path for path in paths if "/round_" in path or "/initial_models/" in path}
             assert read <= known, sorted(read - known)

@@ -12,35 +12,27 @@ from fedstage.plan.identity import (
     data_id,
     initial_id,
     is_stateful_name,
-    line_id,
     local_id,
     participation_id,
     partition_id,
 )
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import binding
-from fedstage.plan.sharing import (
-    clients_keep_state,
-    exchanges_logits,
-    first_distillation,
-    first_taught,
-    is_distilled,
-    is_taught,
-    keeps_state,
-    keeps_statistics,
-    normalised,
-    owner,
-    speaks,
-    students,
-    takes_features,
-    takes_head,
-    taught_together,
-    trained_together,
-    undistilled,
-    weights_travel,
-)
+from fedstage.plan.taught import first_distillation, is_distilled, takes_features, takes_head
+from fedstage.plan.training import AGGREGATION
+from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
+from fedstage.settings.equivalences import simplest
+from fedstage.settings.exchange import (
+    clients_keep_state,
+    exchanges_logits,
+    keeps_state,
+    keeps_statistics,
+    students,
+    teaches_public,
+    weights_travel,
+)
 from fedstage.settings.groups import group_slots, model_of
 from fedstage.settings.lines import Line, LocalLine
 
@@ -136,8 +128,8 @@ def test_owner_is_undistilled_exactly_where_no_distillation_is_an_ancestor(
     settings = combination(groups, trainer, ensemble, control)
     reached = reached_by_distillation(groups, trainer, ensemble, control)
     for t, k in product(ROUNDS, range(groups)):
-        expected = settings if reached(("aggregated", t, k)) else undistilled(settings)
-        assert owner(settings, t, k) == normalised(expected), (t, k)
+        expected = settings if reached(("aggregated", t, k)) else owners(settings)[1]
+        assert AGGREGATION.job(settings, t, k).config == simplest(expected), (t, k)
         # A stateful trainer's round state, and the updates, stand in the same folder.
         assert reached(("aggregated", t, k)) == reached(("state", t, k)), (t, k)
         assert reached(("aggregated", t, k)) == reached(("update", t, k)), (t, k)
@@ -175,14 +167,14 @@ def test_first_distillation_follows_the_warm_up():
 
 def test_undistilled_line_has_nothing_of_the_distillation_and_keeps_all_else():
     changed = distilled_line(global_models=2, public="cifar10", local="scaffold")
-    assert undistilled(changed) == line(global_models=2, local="scaffold")
-    assert undistilled(undistilled(changed)) == undistilled(changed)
+    assert owners(changed)[1] == line(global_models=2, local="scaffold")
+    assert owners(undistilled(changed))[1] == owners(changed)[1]
 
 
 def test_normalised_keeps_a_distilled_line_and_clears_what_an_undistilled_one_does_not_read():
-    assert normalised(distilled_line(public="svhn")) == distilled_line(public="svhn")
+    assert simplest(distilled_line(public="svhn")) == distilled_line(public="svhn")
     unread = {"ensemble": "clients", "server": SERVER, "public": "svhn"}
-    assert normalised(line(**unread)) == line()
+    assert simplest(line(**unread)) == line()
 
 
 # --- slots ----------------------------------------------------------------------------------------
@@ -232,7 +224,7 @@ def test_defaults_written_out_or_left_out_are_the_same_line():
         full = Line.model_validate(written_out(settings))
         assert full == settings
         assert full.model_fields_set != settings.model_fields_set
-        assert line_id(full) == line_id(settings)
+        assert training_id(full) == training_id(settings)
         assert partition_id(full) == partition_id(settings)
         assert data_id(full.data) == data_id(settings.data)
         assert initial_id(full.data, full.model, 0) == initial_id(settings.data, settings.model, 0)
@@ -257,7 +249,7 @@ def test_defaults_written_out_or_left_out_are_the_same_line():
 def test_one_equals_one_point_zero(whole, real):
     # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
     assert as_json(canonical(line(**whole))) == as_json(canonical(line(**real)))
-    assert line_id(line(**whole)) == line_id(line(**real))
+    assert training_id(line(**whole)) == training_id(line(**real))
     assert partition_id(line(**whole)) == partition_id(line(**real))
 
 
@@ -277,11 +269,13 @@ def test_short_and_full_form_of_a_choice_are_the_same_line():
         model={"cnn_small": None},
         local={"name": "fedavg"},
     )
-    assert line_id(full) == line_id(line())
+    assert training_id(full) == training_id(line())
 
 
 def test_settings_that_nothing_reads_are_not_in_the_id():
-    assert line_id(line(ensemble="clients", server=SERVER, public="svhn")) == line_id(line())
+    assert training_id(line(ensemble="clients", server=SERVER, public="svhn")) == training_id(
+        line()
+    )
 
 
 def test_canonical_settings_can_be_read_back():
@@ -303,8 +297,8 @@ IDS = {
     "partition": partition_id,
     "participation": participation_id,
     "initial": lambda line: initial_id(line.data, line.model, line.seed),
-    "line": line_id,
-    "undistilled": lambda line: line_id(undistilled(line)),
+    "line": training_id,
+    "undistilled": lambda line: training_id(owners(line)[1]),
     "alone": lambda line: local_id(alone(line, 3, pooled=False)),
     "pooled": lambda line: local_id(alone(line, 3, pooled=True)),
 }
@@ -377,7 +371,7 @@ PER_ARCHITECTURE = {"global": {"designated": {"main": "per_architecture"}}}
 def test_architectures_of_groups_change_the_lines_that_have_them():
     before, after = distilled_line(global_models=4), distilled_line(**MIXED)
     assert {name for name, of in IDS.items() if of(before) != of(after)} == TRAINED
-    assert "-cnn_small_and_others-" in line_id(after)
+    assert "-cnn_small_and_others-" in training_id(after)
     assert [model_of(after, group).name for group in range(3)] == [
         "cnn_small", "logistic_regression", "cnn_small",
     ]  # fmt: skip
@@ -387,8 +381,8 @@ def test_architectures_of_groups_change_the_lines_that_have_them():
 def test_architectures_that_are_all_the_model_are_no_others():
     same = distilled_line(global_models=2, architectures=["cnn_small"] * 2, **PER_ARCHITECTURE)
     plain = distilled_line(global_models=2, **{"global": "designated"})
-    assert normalised(same) == plain
-    assert line_id(same) == line_id(plain)
+    assert simplest(same) == plain
+    assert training_id(same) == training_id(plain)
     assert students(same) == (0,)
 
 
@@ -440,7 +434,12 @@ def shared_rounds(one, other, groups=(1, 2)):
     """Return the rounds in which both lines train the same participants' files."""
     pairs = line(**one), line(**other)
     return [
-        t for t in ROUNDS if all(owner(pairs[0], t, k) == owner(pairs[1], t, k) for k in groups)
+        t
+        for t in ROUNDS
+        if all(
+            AGGREGATION.job(pairs[0], t, k).config == AGGREGATION.job(pairs[1], t, k).config
+            for k in groups
+        )
     ]
 
 
@@ -475,9 +474,9 @@ def test_fed_et_shares_its_first_round_with_all_that_train_the_same_models():
 def test_heads_and_students_of_all_groups_reach_every_client_from_round_2_on(settings):
     settings = line(**settings)
     for t, k in product(ROUNDS, (1, 2)):
-        expected = undistilled(settings) if t == 1 else normalised(settings)
-        assert owner(settings, t, k) == expected
-    assert undistilled(settings).head_transfer is False
+        expected = owners(settings)[1] if t == 1 else simplest(settings)
+        assert AGGREGATION.job(settings, t, k).config == expected
+    assert owners(settings)[1].head_transfer is False
 
 
 def test_clients_that_exchange_logits_share_what_precedes_training_only():
@@ -531,25 +530,25 @@ def test_a_binding_reaches_participants_and_what_they_train_but_nothing_of_local
     ids=" ".join,
 )
 def test_a_binding_has_one_form(parts):
-    assert normalised(bound(*parts)) == bound("5c", "2l")
-    assert line_id(bound(*parts)) == line_id(bound("5c", "2l"))
-    assert line_id(bound("5c", "1-", "2l")) != line_id(bound("5c", "2l"))
+    assert simplest(bound(*parts)) == bound("5c", "2l")
+    assert training_id(bound(*parts)) == training_id(bound("5c", "2l"))
+    assert training_id(bound("5c", "1-", "2l")) != training_id(bound("5c", "2l"))
 
 
 @pytest.mark.parametrize("changes", [{}, TWO | {"architectures": ["cnn_small"] * 2}], ids=str)
 def test_clients_bound_to_the_only_architecture_are_bound_to_nothing(changes):
     runs = [{"model": "cnn_small", "clients": 4}, {"clients": 2}]
     one = line(**changes, client_architectures=runs)
-    assert line_id(one) == line_id(line(**changes))
+    assert training_id(one) == training_id(line(**changes))
     assert participation_id(one) == "8_of_10-seed0"
-    assert line_id(bound("3-")) == line_id(line(**TWO))
+    assert training_id(bound("3-")) == training_id(line(**TWO))
 
 
 def test_plans_are_shared_where_slots_and_clients_go_together():
     plan = participation_id(bound("3c", "3l"))
     method = {"local": "scaffold", "client": {**CLIENT, "epochs": 7}, **DISTILLED}
     assert participation_id(bound("3c", "3l", **method)) == plan
-    assert participation_id(undistilled(bound("3c", "3l", **method))) == plan
+    assert participation_id(owners(bound("3c", "3l", **method))[1]) == plan
     more = {"global_models": 4, "architectures": ["cnn_small"] * 2 + ["logistic_regression"] * 2}
     assert participation_id(bound("3c", "3l", **more)) == plan
     others = ["resnet8", "cnn_small"]
@@ -602,11 +601,11 @@ SHARED = {"local": {"scaffold": {"control": "shared"}}}
 )
 def test_settings_count_where_they_can_reach_anything(settings, changed, reaches):
     one, other = line(**settings), line(**settings | changed)
-    assert (line_id(one) != line_id(other)) == reaches
+    assert (training_id(one) != training_id(other)) == reaches
     distilled = [settings | DISTILLED, settings | changed | DISTILLED]
-    ids = {line_id(line(**changes)) for changes in distilled}
+    ids = {training_id(line(**changes)) for changes in distilled}
     assert (len(ids) == 2) == (reaches or "public" in changed)
-    bases = {undistilled(line(**changes)) for changes in distilled}
+    bases = {owners(line(**changes))[1] for changes in distilled}
     assert (len(bases) == 2) == reaches
 
 
@@ -1065,7 +1064,7 @@ def test_every_field_of_every_part_is_in_the_table_above():
 )
 def test_choices_without_settings_differ_by_name(field, one, other):
     public = {"public": "svhn"}
-    ids = {line_id(distilled_line(**public | {field: name})) for name in (one, other)}
+    ids = {training_id(distilled_line(**public | {field: name})) for name in (one, other)}
     assert len(ids) == 2
 
 
@@ -1546,8 +1545,8 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
         partition_id(full),
         participation_id(full),
         initial_id(full.data, full.model, full.seed),
-        line_id(line()),
-        line_id(full),
+        training_id(line()),
+        training_id(full),
         local_id(alone(full, 8, pooled=False)),
         local_id(alone(full, 8, pooled=True)),
     ] == PINNED_IDS, "an id changed: results that are there would be made anew under other names"
@@ -1558,8 +1557,8 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
 
 def test_names_are_readable():
     full = distilled_line(global_models=4, **{"global": "designated"}, seed=3)
-    assert line_id(full).startswith("digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-")
-    assert line_id(line(local="scaffold", partition="iid")).startswith(
+    assert training_id(full).startswith("digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-")
+    assert training_id(line(local="scaffold", partition="iid")).startswith(
         "digits-iid-cnn_small-scaffold-seed0-"
     )
     assert partition_id(full).startswith("digits-dirichlet0.1-seed3-")
@@ -1570,7 +1569,7 @@ def test_names_are_readable():
 @pytest.mark.parametrize("folder", ["a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"])
 def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard(folder):
     settings = line(data={"parquet": {"folder": folder}})
-    for name in (data_id(settings.data), partition_id(settings), line_id(settings)):
+    for name in (data_id(settings.data), partition_id(settings), training_id(settings)):
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
 
 
@@ -1582,7 +1581,7 @@ def test_data_of_different_folders_have_different_names_even_if_they_read_the_sa
 @pytest.mark.parametrize("extra", [{}, DISTILLED, {"global_models": 3}], ids=str)
 @pytest.mark.parametrize("trainer", ["fedavg", "fedprox", "scaffold"])
 def test_pattern_of_stateful_lines_fits_their_ids_only(extra, trainer):
-    fits = re.fullmatch(is_stateful_name(), line_id(line(**extra, local=trainer)))
+    fits = re.fullmatch(is_stateful_name(), training_id(line(**extra, local=trainer)))
     assert bool(fits) == (trainer == "scaffold")
 
 
@@ -1595,9 +1594,9 @@ def test_lines_with_statistics_of_their_clients_are_named_as_stateful(trainer, n
     )
     own = (norm, kind) == ("batch", "local")
     assert (keeps_statistics(settings), keeps_state(settings)) == (own, own or trainer != "fedavg")
-    assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == keeps_state(settings)
+    assert bool(re.fullmatch(is_stateful_name(), training_id(settings))) == keeps_state(settings)
     name = f"digits-dirichlet0.1-cnn_small-{trainer}{'-local_bn' if own else ''}-seed0-"
-    assert line_id(settings).startswith(name)
+    assert training_id(settings).startswith(name)
 
 
 MOMENTS = [{"aggregation": {"server_optimizer": name}} for name in ("momentum", "adam", "yogi")]
@@ -1623,14 +1622,14 @@ def test_lines_whose_server_or_compression_remembers_are_named_as_stateful(
 ):
     settings = line(**changes)
     assert (clients_keep_state(settings), keeps_state(settings)) == (of_clients, of_server)
-    assert bool(re.fullmatch(is_stateful_name(), line_id(settings))) == of_server
+    assert bool(re.fullmatch(is_stateful_name(), training_id(settings))) == of_server
     name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
-    assert line_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-")
+    assert training_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-")
 
 
 def test_pattern_of_stateful_lines_is_not_misled_by_the_name_of_a_data_folder():
     settings = line(data={"parquet": {"folder": "images-scaffold-new"}}, local="fedavg")
-    assert not re.fullmatch(is_stateful_name(), line_id(settings))
+    assert not re.fullmatch(is_stateful_name(), training_id(settings))
 
 
 # --- unfederated counterparts ---------------------------------------------------------------------
@@ -1657,7 +1656,7 @@ def test_alone_has_no_rounds_that_batches_go_on_from():
     settings = [
         line(client=client | {"batches": how}, participants=10) for how in ("anew", "continued")
     ]
-    assert line_id(settings[0]) != line_id(settings[1])
+    assert training_id(settings[0]) != training_id(settings[1])
     assert len({local_id(alone(one, 4, pooled=False)) for one in settings}) == 1
 
 
@@ -1744,41 +1743,43 @@ def test_clients_bound_to_the_only_architecture_of_clients_are_bound_to_nothing(
 def test_control_variates_of_the_only_group_of_clients_are_shared_with_nobody():
     shared = {"scaffold": {"control": "shared"}}
     one, two = (line(global_models=k, server_model=True, local=shared) for k in (2, 3))
-    assert normalised(one).local.control == "per_model"
-    assert normalised(two).local.control == "shared"
+    assert simplest(one).local.control == "per_model"
+    assert simplest(two).local.control == "shared"
 
 
 def test_heads_reach_all_groups_from_the_second_round_on():
     one = line(**HEADED_GROUPS)
     for group in (1, 2, 3):
-        assert owner(one, 1, group) == undistilled(one)
-        assert owner(one, 2, group) == normalised(one)
+        assert AGGREGATION.job(one, 1, group).config == owners(one)[1]
+        assert AGGREGATION.job(one, 2, group).config == simplest(one)
         assert takes_head(one, group)
         assert is_taught(one, 1, group)
         assert not is_distilled(one, 1, group)
     assert not takes_head(one, 0)
     assert (first_taught(one), first_distillation(one)) == (1, 0)
     assert taught_together(one) == (0, 1, 2, 3)
-    assert not undistilled(one).head_transfer
+    assert not owners(one)[1].head_transfer
 
 
 def test_a_servers_model_that_is_distilled_alone_reaches_no_group():
     one = distilled_line(**SERVER_MODEL, **{"global": {"designated": {"warm_up": 2}}})
-    assert all(owner(one, t, k) == undistilled(one) for t in ROUNDS for k in (1, 2, 3))
+    assert all(
+        AGGREGATION.job(one, t, k).config == owners(one)[1] for t in ROUNDS for k in (1, 2, 3)
+    )
     assert (first_taught(one), taught_together(one)) == (3, (0,))
     assert students(one) == (0,)
 
 
 def test_clients_that_exchange_logits_need_the_ensemble_without_a_distillation():
     one = line(**EXCHANGE, global_models=2)
-    assert speaks(one)
+    assert teaches_public(one)
     assert exchanges_logits(one)
     assert trained_together(one)
-    kept = normalised(one)
+    kept = simplest(one)
     assert (kept.ensemble.name, kept.server.steps) == ("clients", 20)
     others = (line(), distilled_line(), line(local={"scaffold": {"control": "shared"}}))
     assert [exchanges_logits(other) for other in others] == [False] * 3
-    assert [speaks(other) for other in others] == [False, True, False]
+    assert [teaches_public(other) for other in others] == [False, True, False]
     # Of a single global model the control variates are shared with nobody.
     assert [trained_together(other) for other in others] == [False, False, False]
 
@@ -1786,16 +1787,16 @@ def test_clients_that_exchange_logits_need_the_ensemble_without_a_distillation()
 def test_what_clients_learn_from_one_another_is_in_the_id_of_their_line():
     base = line(**EXCHANGE, global_models=2)
     changed = [{"distillation": "l1"}, {"server": SERVER | {"samples_a_round": 5}}]
-    ids = {line_id(line(**EXCHANGE | change, global_models=2)) for change in changed}
-    assert len(ids | {line_id(base)}) == 3
+    ids = {training_id(line(**EXCHANGE | change, global_models=2)) for change in changed}
+    assert len(ids | {training_id(base)}) == 3
     # Without an exchange or a student nothing reads them.
     idle = [line(**{"server": SERVER, **change}) for change in changed]
-    assert {line_id(one) for one in idle} == {line_id(line())}
+    assert {training_id(one) for one in idle} == {training_id(line())}
 
 
 def test_names_of_lines_say_that_heads_are_transferred():
-    assert "-K4-heads-" in line_id(line(**HEADED_GROUPS))
-    assert "-heads" not in line_id(line(**SERVER_MODEL))
+    assert "-K4-heads-" in training_id(line(**HEADED_GROUPS))
+    assert "-heads" not in training_id(line(**SERVER_MODEL))
 
 
 # --- features that travel -------------------------------------------------------------------------
@@ -1809,12 +1810,12 @@ GKT = {
 
 def test_a_servers_model_that_learns_from_features_is_with_all_groups_in_the_line_of_its_own():
     one = line(**GKT)
-    assert undistilled(one) == normalised(one)
-    assert {owner(one, t, k) for t in ROUNDS for k in range(3)} == {normalised(one)}
+    assert owners(one)[1] == simplest(one)
+    assert {AGGREGATION.job(one, t, k).config for t in ROUNDS for k in range(3)} == {simplest(one)}
     assert [takes_features(one, k) for k in range(3)] == [True, False, False]
     assert [is_taught(one, 1, k) for k in range(3)] == [True, False, False]
     assert (first_taught(one), taught_together(one), students(one)) == (1, (0, 1, 2), ())
-    assert not speaks(one)
+    assert not teaches_public(one)
     assert not weights_travel(one)
     assert weights_travel(line())
     assert not weights_travel(line(**EXCHANGE, global_models=2))
@@ -1823,11 +1824,11 @@ def test_a_servers_model_that_learns_from_features_is_with_all_groups_in_the_lin
 
 def test_of_the_servers_settings_those_of_an_ensembles_predictions_do_not_count_for_features():
     ids = {
-        line_id(line(**GKT | {"server": SERVER | change}))
+        training_id(line(**GKT | {"server": SERVER | change}))
         for change in ({}, {"temperature": 2.0}, {"tau_squared": False}, {"sharpening": 2.0})
     }
-    assert ids == {line_id(line(**GKT))}
+    assert ids == {training_id(line(**GKT))}
     others = [{"server": SERVER | {"steps": 7}}, {"local": {"gkt": {"alpha": 0.5}}}]
-    assert len({line_id(line(**GKT | change)) for change in others} | ids) == 3
+    assert len({training_id(line(**GKT | change)) for change in others} | ids) == 3
     unread = {"ensemble": "clients", "distillation": "l1", "public": "svhn"}
-    assert line_id(line(**GKT | unread)) in ids
+    assert training_id(line(**GKT | unread)) in ids

@@ -5,21 +5,23 @@ from itertools import product
 
 import pytest
 
-from fedstage.plan import artefacts, data_files, edges
-from fedstage.plan.identity import line_id, participation_id
+from fedstage.plan import data_files
+from fedstage.plan.identity import participation_id
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.participants import cohorts, delays, is_stale
-from fedstage.plan.sharing import (
-    first_distillation,
-    is_distilled,
-    logits_owner,
-    normalised,
-    owner,
-    undistilled,
-    update_owner,
-    was_taught,
-)
+from fedstage.plan.participants import cohorts, delays
 from fedstage.plan.staleness import base_round, first_active, is_idle, is_withdrawn
+from fedstage.plan.taught import first_distillation, is_distilled, was_taught
+from fedstage.plan.teaching import LOGITS
+from fedstage.plan.training import (
+    AGGREGATION,
+    LOCAL_TRAINING,
+    aggregated_model,
+    global_model,
+    updates,
+)
+from fedstage.plan.training_folder import owners, training_id
+from fedstage.settings.equivalences import simplest
+from fedstage.settings.exchange import is_stale
 from fedstage.settings.lines import Line
 
 SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
@@ -102,8 +104,8 @@ def test_a_plan_without_delay_is_the_synchronised_one(staleness):
     late = line(
         staleness, withdraw_stale=True, aggregation={"discount": "hinge", "stale": "changes"}
     )
-    assert normalised(late) == line()
-    assert line_id(late) == line_id(line())
+    assert simplest(late) == line()
+    assert training_id(late) == training_id(line())
     assert participation_id(late) == "2_of_6-seed0"
     assert delays(late) is None
     assert not is_stale(late)
@@ -119,7 +121,7 @@ def test_a_plan_without_delay_is_the_synchronised_one(staleness):
     ids=str,
 )
 def test_a_staleness_has_one_form(long, short):
-    assert normalised(line(long)) == line(short)
+    assert simplest(line(long)) == line(short)
     assert bases(long, range(1, 40)) == bases(short, range(1, 40))
 
 
@@ -127,10 +129,10 @@ def test_fedbuff_of_all_participants_without_delay_is_fedavg_of_equal_shares():
     fedbuff = {"weights": "uniform", "discount": "polynomial", "stale": "changes"}
     everyone = {"participants": 6, "aggregation": fedbuff}
     plain = line(participants=6, aggregation={"weights": "uniform"})
-    assert line_id(line(**everyone)) == line_id(plain)
+    assert training_id(line(**everyone)) == training_id(plain)
     # Neither does the discount count where those who are late stay away.
     away = line(STRAGGLERS, withdraw_stale=True, **everyone)
-    assert normalised(away).aggregation == plain.aggregation
+    assert simplest(away).aggregation == plain.aggregation
 
 
 def test_names_of_plans_say_who_is_late():
@@ -194,13 +196,15 @@ def test_files_are_undistilled_exactly_where_no_distillation_is_an_ancestor(
     one = line(staleness, withdraw_stale=withdraw, **method | trainer)
     for t, k in product(ROUNDS, range(one.global_models)):
         slots = [k] if one.global_models == 2 else range(2)
-        owners = {("average", t, k): owner(one, t, k)}
-        owners |= {("update", t, k, slot): update_owner(one, t, k, slot) for slot in slots}
+        owners = {("average", t, k): AGGREGATION.job(one, t, k).config}
+        owners |= {
+            ("update", t, k, slot): LOCAL_TRAINING.job(one, t, k, slot).config for slot in slots
+        }
         for node, found in owners.items():
-            expected = normalised(one) if reached(one, node) else undistilled(one)
+            expected = simplest(one) if reached(one, node) else owners(one)[1]
             assert found == expected, node
         if not reached(one, ("logits", t, k)):
-            assert logits_owner(one, t, k, "clients") == undistilled(one)
+            assert LOGITS.job(one, t, k, "clients", "test").config == owners(one)[1]
         assert was_taught(one, t, k) == reached(one, ("global", t, k))
 
 
@@ -208,18 +212,18 @@ def test_who_is_never_synchronised_is_the_same_whatever_the_server_does():
     methods = [FEDDF, FEDDF | {"server": SERVER | {"temperature": 2.0}}, {}]
     lines = [line("never", **method) for method in methods]
     for round in ROUNDS:
-        assert len({tuple(artefacts.updates(one, round, 0)) for one in lines}) == 1
-        said = {artefacts.logits_file(one, round, 0, "clients", "held_out") for one in lines}
+        assert len({tuple(updates(one, round, 0)) for one in lines}) == 1
+        said = {LOGITS(one, round, 0, "clients", "held_out") for one in lines}
         assert len(said) == 1
-    averages = {artefacts.aggregated_model(one, 2, 0) for one in lines}
+    averages = {aggregated_model(one, 2, 0) for one in lines}
     assert len(averages) == 3
 
 
 def test_a_stragglers_second_round_starts_from_nothing_distilled():
     one = line(STRAGGLERS, **FEDDF)
-    owned = [update_owner(one, t, 0, 0) == undistilled(one) for t in ROUNDS]
+    owned = [LOCAL_TRAINING.job(one, t, 0, 0).config == owners(one)[1] for t in ROUNDS]
     assert owned == [True, True, False, False, False, False]
-    assert owner(one, 2, 0) == normalised(one)
+    assert AGGREGATION.job(one, 2, 0).config == simplest(one)
 
 
 def test_a_model_that_was_taught_stays_so_in_rounds_in_which_nobody_comes():
@@ -227,16 +231,20 @@ def test_a_model_that_was_taught_stays_so_in_rounds_in_which_nobody_comes():
     one = line(STRAGGLERS, withdraw_stale=True, **FEDDF)
     assert [is_idle(one, t) for t in ROUNDS] == [False, True, False, True, False, True]
     assert [is_distilled(one, t, 0) for t in ROUNDS] == [True, False, True, False, True, False]
-    assert [owner(one, t, 0) == undistilled(one) for t in (1, 2, 3)] == [True, False, False]
-    assert artefacts.global_model(one, 2, 0) == artefacts.aggregated_model(one, 2, 0)
+    assert [AGGREGATION.job(one, t, 0).config == owners(one)[1] for t in (1, 2, 3)] == [
+        True,
+        False,
+        False,
+    ]
+    assert global_model(one, 2, 0) == aggregated_model(one, 2, 0)
 
 
 def test_a_servers_model_is_the_last_distilled_one():
     served = {"global_models": 2, "server_model": True, "global": "designated"}
     one = line(STRAGGLERS, withdraw_stale=True, **FEDDF | served)
-    assert artefacts.global_model(one, 2, 0) == artefacts.global_model(one, 1, 0)
-    assert artefacts.aggregated_model(one, 3, 0) == artefacts.global_model(one, 1, 0)
-    assert "round_0003" in artefacts.global_model(one, 3, 0)
+    assert global_model(one, 2, 0) == global_model(one, 1, 0)
+    assert aggregated_model(one, 3, 0) == global_model(one, 1, 0)
+    assert "round_0003" in global_model(one, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +262,7 @@ def test_the_first_distillation_is_in_a_round_to_which_somebody_comes(staleness,
     assert first_distillation(line(staleness, **FEDDF | late)) == 2
     assert first_active(one, 1) == 1
     if not first:
-        assert {owner(one, t, 0) for t in range(1, 40)} == {undistilled(one)}
+        assert {AGGREGATION.job(one, t, 0).config for t in range(1, 40)} == {owners(one)[1]}
 
 
 # --- edges and jobs -------------------------------------------------------------------------------
@@ -262,9 +270,9 @@ def test_the_first_distillation_is_in_a_round_to_which_somebody_comes(staleness,
 
 def test_participants_read_what_was_there_after_their_base_round():
     one = line(STRAGGLERS, **FEDDF)
-    starts = [edges.local_training(one, t, 0, 1)["start"] for t in ROUNDS]
-    assert starts == [artefacts.global_model(one, base, 0) for base in (0, 0, 2, 2, 4, 4)]
-    plan = edges.local_training(one, 2, 0, 1)["participation"]
+    starts = [LOCAL_TRAINING.job(one, t, 0, 1).inputs["start"] for t in ROUNDS]
+    assert starts == [global_model(one, base, 0) for base in (0, 0, 2, 2, 4, 4)]
+    plan = LOCAL_TRAINING.job(one, 2, 0, 1).inputs["participation"]
     assert plan == data_files.participation_table(one, 2)
 
 
@@ -272,10 +280,10 @@ def test_changes_are_since_the_models_that_an_aggregation_reads():
     settings = {"participants": 3, "aggregation": {"stale": "changes"}}
     one = line(RANDOM, **settings)
     for round in ROUNDS:
-        expected = [artefacts.global_model(one, base_round(one, round, s), 0) for s in range(3)]
-        assert edges.aggregation(one, round, 0)["bases"] == expected
-    assert edges.aggregation(line(RANDOM), 2, 0)["bases"] == []
-    assert edges.aggregation(line(**settings), 2, 0)["bases"] == []
+        expected = [global_model(one, base_round(one, round, s), 0) for s in range(3)]
+        assert AGGREGATION.job(one, round, 0).inputs["bases"] == expected
+    assert AGGREGATION.job(line(RANDOM), 2, 0).inputs["bases"] == []
+    assert AGGREGATION.job(line(**settings), 2, 0).inputs["bases"] == []
 
 
 def trainings(one, rounds=6):

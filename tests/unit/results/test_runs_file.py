@@ -5,7 +5,7 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.plan.identity import line_id
+from fedstage.plan.training_folder import training_id
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.lines import Line
 from fedstage.storage.files import save_json
@@ -67,7 +67,7 @@ def test_a_runs_file_is_read_as_it_was_written(written):
     assert found.simulation == experiment.simulation
     assert [run.line for run in found.runs] == [run.line for run in runs]
     assert [run.length for run in found.runs] == [run.length for run in runs]
-    assert [line_id(run.line) for run in found.runs] == [line_id(run.line) for run in runs]
+    assert [training_id(run.line) for run in found.runs] == [training_id(run.line) for run in runs]
     assert all(isinstance(run.line, Line) for run in found.runs)
 
 

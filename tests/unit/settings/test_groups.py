@@ -3,7 +3,7 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.plan.sharing import normalised
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import client_groups, group_slots, model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShotLine
@@ -88,18 +88,18 @@ def test_a_group_has_its_architecture_and_group_0_the_main_model():
 
 def test_a_single_group_that_clients_train_is_not_drawn():
     one = line(global_models=2, server_model=True, client_groups="drawn")
-    assert normalised(one).client_groups == "slots"
-    assert normalised(line(**SERVED, client_groups="drawn")).client_groups == "drawn"
+    assert simplest(one).client_groups == "slots"
+    assert simplest(line(**SERVED, client_groups="drawn")).client_groups == "drawn"
 
 
 def test_a_remainder_that_no_slot_depends_on_is_none():
     drawn = line(**SERVED, client_groups="drawn", participants=7, remainder="main")
-    assert normalised(drawn).remainder == "spread"
+    assert simplest(drawn).remainder == "spread"
     # Of 8 participants three groups of clients have two left over, and two have none.
-    assert normalised(line(global_models=4, server_model=True, remainder="main")).remainder == (
+    assert simplest(line(global_models=4, server_model=True, remainder="main")).remainder == (
         "main"
     )
-    assert normalised(line(**SERVED, remainder="main")).remainder == "spread"
+    assert simplest(line(**SERVED, remainder="main")).remainder == "spread"
 
 
 # --- faults of groups -----------------------------------------------------------------------------

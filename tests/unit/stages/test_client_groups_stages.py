@@ -17,12 +17,25 @@ from fedstage.data.client_groups import draw_groups
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.models.heads import HEAD
-from fedstage.plan import artefacts, data_files, edges
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.participants import groups_drawn
-from fedstage.plan.sharing import is_distilled, keeps_state, owner, takes_head
+from fedstage.plan.scores import EVALUATION
+from fedstage.plan.taught import is_distilled, takes_head
+from fedstage.plan.teaching import DISTILLATION, LOGITS, member_logits
+from fedstage.plan.training import (
+    AGGREGATION,
+    HEAD_TRANSFER,
+    LOCAL_TRAINING,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.plan.training_folder import public_id, training_folder
 from fedstage.settings.ensembles import EachClient
+from fedstage.settings.exchange import keeps_state
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import call
@@ -90,55 +103,66 @@ def prepare(line, rounds=2):
     )  # fmt: skip
     for group, model in enumerate(line.architectures):
         drawn = as_json({"model": canonical(model), "seed": line.seed})
-        files = {"info": info, "output": artefacts.global_model(line, 0, group)}
+        files = {"info": info, "output": global_model(line, 0, group)}
         call("initial_model", files, settings=drawn, group=group)
 
 
 def run(line, rounds=2):
     """Make the files of all rounds, in the order of the DAG."""
     prepare(line, rounds)
-    owners = [owner(line, t, group) for t in range(1, rounds + 1) for group in client_groups(line)]
+    owners = [
+        AGGREGATION.job(line, t, group).config
+        for t in range(1, rounds + 1)
+        for group in client_groups(line)
+    ]
     for one in dict.fromkeys([line, *owners]):
-        call("line", {"output": artefacts.line_file(one)}, settings=as_json(canonical(one)))
+        call(
+            "line",
+            {"output": f"{training_folder(one)}/line.yaml"},
+            settings=as_json(canonical(one)),
+        )
     for round in range(1, rounds + 1):
         for group in client_groups(line):
             train(line, round, group)
         if line.head_transfer:
-            transfer(line, round, 0, artefacts.aggregated_model(line, round, 0))
+            transfer(line, round, 0, aggregated_model(line, round, 0))
         for group in client_groups(line):
-            speak(line, round, group, artefacts.public_id(line))
+            speak(line, round, group, public_id(line))
         if is_distilled(line, round, 0):
-            output = {"output": artefacts.global_model(line, round, 0)}
-            call("distillation", edges.distillation(line, round, 0) | output, round=round, group=0)
+            output = {"output": global_model(line, round, 0)}
+            call(
+                "distillation",
+                DISTILLATION.job(line, round, 0).inputs | output,
+                round=round,
+                group=0,
+            )
         for group in client_groups(line):
             if takes_head(line, group):
-                transfer(line, round, group, artefacts.global_model(line, round, group))
+                transfer(line, round, group, global_model(line, round, group))
 
 
 def train(line, round, group):
-    at = owner(line, round, group), round, group
-    files = edges.local_training(*at, group_slots(line, group)[0]) | {
-        "outputs": artefacts.updates(*at)
-    }
+    at = AGGREGATION.job(line, round, group).config, round, group
+    files = LOCAL_TRAINING.job(*at, group_slots(line, group)[0]).inputs | {"outputs": updates(*at)}
     slots = list(group_slots(line, group))
     call("local_training", files, round=round, group=group, slots=slots)
     outputs = {
-        "output": artefacts.aggregated_model(*at),
-        "participants": artefacts.participants_table(*at),
+        "output": aggregated_model(*at),
+        "participants": participants_table(*at),
     }
     if keeps_state(line):
-        outputs["new_state"] = artefacts.round_state(*at)
-    call("aggregation", edges.aggregation(*at) | outputs)
+        outputs["new_state"] = AGGREGATION(*at, output="new_state")
+    call("aggregation", AGGREGATION.job(*at).inputs | outputs)
 
 
 def transfer(line, round, group, output):
-    files = edges.head_transfer(line, round, group) | {"output": output}
+    files = HEAD_TRANSFER.job(line, round, group).inputs | {"output": output}
     call("head_transfer", files, round=round, group=group)
 
 
 def speak(line, round, group, images):
-    at = owner(line, round, group), round, group, "clients", images
-    files = edges.logits(*at) | {"output": artefacts.logits_file(*at)}
+    at = AGGREGATION.job(line, round, group).config, round, group, "clients", images
+    files = LOGITS.job(*at).inputs | {"output": LOGITS(*at)}
     call("logits", files, members="clients")
 
 
@@ -194,7 +218,7 @@ def said_by(line, round):
     """Return the updates of a round that are not empty, by slot."""
     found = {}
     for group in client_groups(line):
-        paths = artefacts.updates(owner(line, round, group), round, group)
+        paths = updates(AGGREGATION.job(line, round, group).config, round, group)
         found |= {update.metadata["slot"]: update for update in read_updates(paths)}
     return found
 
@@ -217,7 +241,7 @@ def test_an_empty_slot_writes_an_update_without_tensors(at_fedet):
     for round in (1, 2):
         there = plan(line, round)
         for group in (1, 2):
-            paths = artefacts.updates(owner(line, round, group), round, group)
+            paths = updates(AGGREGATION.job(line, round, group).config, round, group)
             for slot, path in zip(group_slots(line, group), paths, strict=True):
                 place = {"round": round, "group": group, "slot": slot}
                 if slot in there:
@@ -229,26 +253,26 @@ def test_an_empty_slot_writes_an_update_without_tensors(at_fedet):
 
 def test_empty_slots_are_no_updates_but_know_their_place(at_fedet):
     assert list(said_by(at_fedet, 2)) == sorted(plan(at_fedet, 2))
-    paths = artefacts.updates(owner(at_fedet, 1, 2), 1, 2)
+    paths = updates(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2)
     assert read_updates(paths) == []
     assert place_of(paths[0]) == {"round": 1, "group": 2}
 
 
 def test_a_group_of_nobody_keeps_its_model(at_fedet):
-    line = owner(at_fedet, 1, 2)
-    path = artefacts.aggregated_model(line, 1, 2)
-    start = tensors(artefacts.global_model(line, 0, 2))
+    line = AGGREGATION.job(at_fedet, 1, 2).config
+    path = aggregated_model(line, 1, 2)
+    start = tensors(global_model(line, 0, 2))
     assert all(torch.equal(value, start[name]) for name, value in tensors(path).items())
     assert notes(path) == {"round": 1, "group": 2, "samples": 0}
-    moved = tensors(artefacts.aggregated_model(line, 1, 1))
-    begun = tensors(artefacts.global_model(line, 0, 1))
+    moved = tensors(aggregated_model(line, 1, 1))
+    begun = tensors(global_model(line, 0, 1))
     assert not any(torch.equal(value, begun[name]) for name, value in moved.items())
 
 
 def test_tables_of_participants_have_no_rows_for_empty_slots(at_fedet):
     line, rows = at_fedet, []
     for group in (1, 2):
-        table = load_table(artefacts.participants_table(owner(line, 1, group), 1, group))
+        table = load_table(participants_table(AGGREGATION.job(line, 1, group).config, 1, group))
         assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
         rows += table.to_pylist()
     assert {row["slot"]: row["client"] for row in rows} == plan(line, 1)
@@ -256,14 +280,14 @@ def test_tables_of_participants_have_no_rows_for_empty_slots(at_fedet):
 
 
 def test_a_group_of_nobody_says_nothing(at_fedet):
-    path = artefacts.logits_file(owner(at_fedet, 1, 2), 1, 2, "clients", "held_out")
+    path = LOGITS(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2, "clients", "held_out")
     assert tensors(path)["logits"].shape == (0, 40, 10)
     said = {"samples": [], "clients": [], "members": "clients"}
     assert notes(path) == {"round": 1, "group": 2} | said
 
 
 def test_a_slot_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
-    files = edges.local_training(owner(at_fedet, 1, 1), 1, 1, 0) | {
+    files = LOCAL_TRAINING.job(AGGREGATION.job(at_fedet, 1, 1).config, 1, 1, 0).inputs | {
         "outputs": [str(tmp_path / "u")]
     }
     with pytest.raises(FedstageError, match="has no slot 8 in round 1"):
@@ -274,12 +298,12 @@ def test_a_client_travels_with_a_small_model_and_nobody_with_the_servers(at_fede
     """Bytes are those of the group's model: the server's is sent to nobody."""
     for round in (1, 2):
         for group in (1, 2):
-            one = owner(at_fedet, round, group)
-            model = tensors(artefacts.global_model(at_fedet, 0, group))
+            one = AGGREGATION.job(at_fedet, round, group).config
+            model = tensors(global_model(at_fedet, 0, group))
             size = sum(value.numel() * 4 for value in model.values())
-            rows = load_table(artefacts.participants_table(one, round, group)).to_pylist()
+            rows = load_table(participants_table(one, round, group)).to_pylist()
             assert {(row["bytes_up"], row["bytes_down"]) for row in rows} <= {(size, size)}
-    sizes = [sum(v.numel() for v in tensors(artefacts.global_model(at_fedet, 0, k)).values())
+    sizes = [sum(v.numel() for v in tensors(global_model(at_fedet, 0, k)).values())
              for k in (1, 2)]  # fmt: skip
     assert sizes[0] < sizes[1]
 
@@ -304,7 +328,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("round", [1, 2])
 def test_the_servers_model_takes_the_plain_mean_of_participants_heads(at_fedet, round):
-    up = artefacts.aggregated_model(at_fedet, round, 0)
+    up = aggregated_model(at_fedet, round, 0)
     head, body = split(tensors(up))
     updates = said_by(at_fedet, round).values()
     assert len(updates) == PARTICIPANTS
@@ -312,28 +336,32 @@ def test_the_servers_model_takes_the_plain_mean_of_participants_heads(at_fedet, 
     for name, value in head.items():
         mean = torch.stack([update.weights[name].double() for update in updates]).mean(0)
         assert torch.allclose(value.double(), mean, atol=1e-7)
-    assert same(body, split(tensors(artefacts.global_model(at_fedet, round - 1, 0)))[1])
+    assert same(body, split(tensors(global_model(at_fedet, round - 1, 0)))[1])
     assert {key: notes(up)[key] for key in ("round", "group")} == {"round": round, "group": 0}
 
 
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize("round", [1, 2])
 def test_clients_models_take_the_head_of_the_distilled_one(at_fedet, round, group):
-    down = artefacts.global_model(at_fedet, round, group)
+    down = global_model(at_fedet, round, group)
     head, body = split(tensors(down))
-    assert same(head, split(tensors(artefacts.global_model(at_fedet, round, 0)))[0])
-    aggregated = artefacts.aggregated_model(owner(at_fedet, round, group), round, group)
+    assert same(head, split(tensors(global_model(at_fedet, round, 0)))[0])
+    aggregated = aggregated_model(AGGREGATION.job(at_fedet, round, group).config, round, group)
     assert same(body, split(tensors(aggregated))[1])
     assert not same(head, split(tensors(aggregated))[0])
     assert notes(down) == notes(aggregated)
 
 
 def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
-    empty = artefacts.updates(owner(at_fedet, 1, 2), 1, 2)
-    model, output = artefacts.global_model(at_fedet, 0, 0), tmp_path / "with_head.safetensors"
+    empty = updates(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2)
+    model, output = global_model(at_fedet, 0, 0), tmp_path / "with_head.safetensors"
     dropped = tmp_path / "dropped.safetensors"
     save_tensors(dropped, {}, {"round": 1, "group": 2, "slot": 5, "client": 3, "diverged_at": 1})
-    files = {"line": artefacts.line_file(at_fedet), "model": model, "output": str(output)}
+    files = {
+        "line": f"{training_folder(at_fedet)}/line.yaml",
+        "model": model,
+        "output": str(output),
+    }
     call("head_transfer", files | {"heads": [*empty, str(dropped)]}, round=1, group=0)
     assert same(tensors(output), tensors(model))
     assert notes(output) == notes(model) | {"round": 1, "group": 0}
@@ -341,18 +369,22 @@ def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
 
 def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
     line = at_fedet
-    paths = [artefacts.global_model(line, 2, group) for group in (0, 1, 2)]
-    paths += [artefacts.participants_table(owner(line, 2, 1), 2, 1)]
+    paths = [global_model(line, 2, group) for group in (0, 1, 2)]
+    paths += [participants_table(AGGREGATION.job(line, 2, 1).config, 2, 1)]
     expected = [Path(path).read_bytes() for path in paths]
     monkeypatch.chdir(tmp_path)
     prepare(line)
-    base = owner(line, 1, 1)
+    base = AGGREGATION.job(line, 1, 1).config
     for one in (line, base):
-        call("line", {"output": artefacts.line_file(one)}, settings=as_json(canonical(one)))
+        call(
+            "line",
+            {"output": f"{training_folder(one)}/line.yaml"},
+            settings=as_json(canonical(one)),
+        )
     for group in (1, 2):
-        segment(line=Path(artefacts.line_file(base)), first=1, last=1, groups=[group])
+        segment(line=Path(f"{training_folder(base)}/line.yaml"), first=1, last=1, groups=[group])
         speak(line, 1, group, "held_out")
-    segment(line=Path(artefacts.line_file(line)), first=1, last=2, groups=[0, 1, 2])
+    segment(line=Path(f"{training_folder(line)}/line.yaml"), first=1, last=2, groups=[0, 1, 2])
     assert [Path(path).read_bytes() for path in paths] == expected
 
 
@@ -361,8 +393,8 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
 
 def test_where_logits_travel_no_model_is_averaged(at_dsfl):
     for round in (1, 2):
-        model = artefacts.aggregated_model(owner(at_dsfl, round, 1), round, 1)
-        assert same(tensors(model), tensors(artefacts.global_model(at_dsfl, 0, 1)))
+        model = aggregated_model(AGGREGATION.job(at_dsfl, round, 1).config, round, 1)
+        assert same(tensors(model), tensors(global_model(at_dsfl, 0, 1)))
         for update in said_by(at_dsfl, round).values():
             assert not same(update.weights, tensors(model))
 
@@ -373,14 +405,14 @@ def test_clients_send_and_hear_the_logits_of_a_rounds_public_samples(at_dsfl):
     for round, down in ((1, 0), (2, size)):
         rows = []
         for group in (1, 2):
-            one = owner(at_dsfl, round, group)
-            rows += load_table(artefacts.participants_table(one, round, group)).to_pylist()
+            one = AGGREGATION.job(at_dsfl, round, group).config
+            rows += load_table(participants_table(one, round, group)).to_pylist()
         assert [(row["bytes_up"], row["bytes_down"]) for row in rows] == [(size, down)] * 4
 
 
 def test_every_participants_model_is_kept_until_it_takes_part_again(at_dsfl):
     first, second = said_by(at_dsfl, 1), said_by(at_dsfl, 2)
-    state = tensors(artefacts.round_state(owner(at_dsfl, 2, 1), 2, 1))
+    state = tensors(AGGREGATION(AGGREGATION.job(at_dsfl, 2, 1).config, 2, 1, output="new_state"))
     last = {update.metadata["client"]: update for update in [*first.values(), *second.values()]}
     in_group_1 = {
         client: update for client, update in last.items() if update.metadata["group"] == 1
@@ -392,11 +424,11 @@ def test_every_participants_model_is_kept_until_it_takes_part_again(at_dsfl):
 
 
 def test_the_servers_model_goes_on_from_its_own(at_dsfl):
-    assert edges.distillation(at_dsfl, 2, 0)["start"] == artefacts.global_model(at_dsfl, 1, 0)
-    models = [tensors(artefacts.global_model(at_dsfl, round, 0)) for round in (0, 1, 2)]
+    assert DISTILLATION.job(at_dsfl, 2, 0).inputs["start"] == global_model(at_dsfl, 1, 0)
+    models = [tensors(global_model(at_dsfl, round, 0)) for round in (0, 1, 2)]
     assert not same(models[0], models[1])
     assert not same(models[1], models[2])
-    assert notes(artefacts.global_model(at_dsfl, 2, 0))["round"] == 2
+    assert notes(global_model(at_dsfl, 2, 0))["round"] == 2
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -407,7 +439,9 @@ def evaluated(line, what, tmp_path, **changes):
     for round in (1, 2):
         for group in (1, 2):
             speak(line, round, group, "test")
-    files = edges.evaluation(line, what, "test", 2, 1) | {"output": str(tmp_path / "m.parquet")}
+    files = EVALUATION.job(line, what, "test", 2, 1).inputs | {
+        "output": str(tmp_path / "m.parquet")
+    }
     call("evaluation", files | changes, evaluated=what, role="test", rounds=[1, 2])
     return load_table(files["output"]).to_pylist()
 
@@ -427,10 +461,10 @@ def scores_by_hand(line, round):
     y = tensors(data_files.data_file(line.data, "test"))["labels"].numpy()
     own, found = counted(line), {}
     for group in (1, 2):
-        one = owner(line, round, group)
+        one = AGGREGATION.job(line, round, group).config
         clients = [client for slot, client in sorted(plan(line, round).items())
                    if slot in group_slots(line, group)]  # fmt: skip
-        said = tensors(artefacts.logits_file(one, round, group, "clients", "test"))["logits"]
+        said = tensors(LOGITS(one, round, group, "clients", "test"))["logits"]
         for client, logits in zip(clients, said.double(), strict=True):
             right = (logits.argmax(1).numpy() == y).astype(float)
             loss = -logits.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
@@ -471,7 +505,7 @@ def test_own_accuracies_depend_on_whose_model_it_is(at_dsfl, tmp_path):
 
 
 def test_a_round_in_which_no_clients_model_is_left_is_named(at_dsfl, tmp_path):
-    paths = artefacts.member_logits(at_dsfl, 2, EachClient(name="each_client"), "test")
+    paths = member_logits(at_dsfl, 2, EachClient(name="each_client"), "test")
     evaluated(at_dsfl, "each_client", tmp_path)
     with pytest.raises(FedstageError, match="each_client, round 1: no client's model is left"):
         evaluated(at_dsfl, "each_client", tmp_path, models=paths)
@@ -479,7 +513,7 @@ def test_a_round_in_which_no_clients_model_is_left_is_named(at_dsfl, tmp_path):
 
 def test_the_servers_model_is_scored_with_the_participants_of_all_groups(at_fedet, tmp_path):
     rows = evaluated(at_fedet, "global_model", tmp_path)
-    sizes = [sum(4 * v.numel() for v in tensors(artefacts.global_model(at_fedet, 0, k)).values())
+    sizes = [sum(4 * v.numel() for v in tensors(global_model(at_fedet, 0, k)).values())
              for k in (1, 2)]  # fmt: skip
     assert [row["participants"] for row in rows] == [PARTICIPANTS, PARTICIPANTS]
     # The most that a participant moves: in round 1 all are in group 1.
@@ -494,7 +528,7 @@ def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
     rows = evaluated(at_fedet, name, tmp_path)
     y = tensors(data_files.data_file(at_fedet.data, "test"))["labels"].numpy()
     for row in rows:
-        files = [artefacts.logits_file(owner(at_fedet, row["round"], k), row["round"], k, "clients",
+        files = [LOGITS(AGGREGATION.job(at_fedet, row["round"], k).config, row["round"], k, "clients",
                                        "test") for k in (1, 2)]  # fmt: skip
         odds = torch.cat([tensors(path)["logits"] for path in files]).double().softmax(2).numpy()
         alpha = odds.var(2)

@@ -8,12 +8,14 @@ import torch
 
 from fedstage.data.client_groups import draw_groups
 from fedstage.models.heads import BODY, HEAD
-from fedstage.plan import artefacts, data_files, segments
+from fedstage.plan import data_files, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import normalised
+from fedstage.plan.training import aggregated_model, global_model, updates
+from fedstage.plan.training_folder import training_folder
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import client_groups, model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
@@ -127,7 +129,7 @@ def trained(tmp_path, monkeypatch):
     torch.set_num_threads(1)  # as stages do; more only cost time on tensors this small
 
     def train(number_of_initial=None, **changes):
-        line = normalised(Line.model_validate(BASE | changes))
+        line = simplest(Line.model_validate(BASE | changes))
         prepare(line, number_of_initial or (lambda group: group))
         run_all(line)
         return line
@@ -157,7 +159,7 @@ def prepare(line, number_of_initial):
         initial_model(
             settings=as_json({"model": canonical(model), "seed": line.seed}),
             group=number_of_initial(group), info=files["info"],
-            output=Path(artefacts.initial_model(line.data, model, line.seed, group)),
+            output=Path(data_files.initial_model(line.data, model, line.seed, group)),
         )  # fmt: skip
 
 
@@ -165,9 +167,11 @@ def run_all(line):
     """Call the segments of a line, one round each, as soon as their inputs are there."""
     trainings, logits = segments.plan([Run({}, line, RunLength(rounds=ROUNDS))], 1)
     for owner in {part.line for part in trainings}:
-        write_line(settings=as_json(canonical(owner)), output=Path(artefacts.line_file(owner)))
+        write_line(
+            settings=as_json(canonical(owner)), output=Path(f"{training_folder(owner)}/line.yaml")
+        )
     for part in sorted([*trainings, *logits], key=place):
-        file = Path(artefacts.line_file(part.line))
+        file = Path(f"{training_folder(part.line)}/line.yaml")
         if part.stage == "segment":
             segment(line=file, first=part.first, last=part.last, groups=list(part.groups))
         else:
@@ -198,7 +202,7 @@ def same(one, other):
 
 
 def models(line, round):
-    return [read(artefacts.global_model(line, round, group)) for group in range(line.global_models)]
+    return [read(global_model(line, round, group)) for group in range(line.global_models)]
 
 
 def test_after_every_round_all_models_have_the_servers_head_bit_for_bit(trained):
@@ -207,8 +211,8 @@ def test_after_every_round_all_models_have_the_servers_head_bit_for_bit(trained)
         server, *others = models(line, round)
         taught = parts(server, HEAD)
         assert all(same(parts(model, HEAD), taught) for model in others)
-        begun = read(artefacts.aggregated_model(line, round, 0))
-        sent = [read(path) for k in (1, 2) for path in artefacts.updates(line, round, k)]
+        begun = read(aggregated_model(line, round, 0))
+        sent = [read(path) for k in (1, 2) for path in updates(line, round, k)]
         for name, head in parts(begun, HEAD).items():
             mean = torch.stack([update[f"model/{name}"] for update in sent if update]).mean(0)
             assert torch.allclose(head, mean, atol=1e-6)  # of all participants, in either group

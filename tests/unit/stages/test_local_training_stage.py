@@ -7,10 +7,12 @@ import torch
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.sharing import normalised
+from fedstage.plan.training import global_model
+from fedstage.plan.training_folder import training_folder
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 from fedstage.stages import local_training
@@ -46,7 +48,7 @@ def prepare(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def make(**changes):
-        line = normalised(Line.model_validate(BASE | changes))
+        line = simplest(Line.model_validate(BASE | changes))
         data = {
             part: data_files.data_file(line.data, part) for part in ("train", "test", "held_out")
         }
@@ -61,9 +63,9 @@ def prepare(tmp_path, monkeypatch):
             output=data_files.participation_table(line, 1),
         )  # fmt: skip
         model = as_json({"model": canonical(line.model), "seed": 1})
-        output = artefacts.global_model(line, 0, 0)
+        output = global_model(line, 0, 0)
         call("initial_model", settings=model, group=0, info=info, output=output)
-        call("line", settings=as_json(canonical(line)), output=artefacts.line_file(line))
+        call("line", settings=as_json(canonical(line)), output=f"{training_folder(line)}/line.yaml")
         return line
 
     return make
@@ -71,14 +73,14 @@ def prepare(tmp_path, monkeypatch):
 
 def inputs(line, tmp_path):
     return {
-        "line": tmp_path / artefacts.line_file(line),
+        "line": tmp_path / f"{training_folder(line)}/line.yaml",
         "round": 1,
         "group": 0,
         "data": tmp_path / data_files.data_file(line.data, "train"),
         "info": tmp_path / data_files.data_file(line.data, "info"),
         "clients": tmp_path / data_files.clients_table(line),
         "participation": tmp_path / data_files.participation_table(line, 1),
-        "start": tmp_path / artefacts.global_model(line, 0, 0),
+        "start": tmp_path / global_model(line, 0, 0),
     }
 
 
@@ -144,8 +146,8 @@ def test_segments_train_side_by_side_with_the_same_bytes(prepare, tmp_path, monk
     made = []
     for at_a_time in (1, 3):
         monkeypatch.setattr(local_training, "at_a_time", lambda device, number=at_a_time: number)
-        call("segment", line=artefacts.line_file(line), first=1, last=2, groups=[0])
-        found = sorted((tmp_path / artefacts.line_folder(line)).rglob("round_000[12]/**/*.*"))
+        call("segment", line=f"{training_folder(line)}/line.yaml", first=1, last=2, groups=[0])
+        found = sorted((tmp_path / training_folder(line)).rglob("round_000[12]/**/*.*"))
         made.append({path.relative_to(tmp_path): path.read_bytes() for path in found})
     assert len(made[0]) > CLIENTS
     assert made[0] == made[1]

@@ -12,8 +12,8 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs, files_of_rounds, retention_of
-from fedstage.plan import artefacts
-from fedstage.plan.retention_files import retention_file, right_file
+from fedstage.plan.scores import RETENTION
+from fedstage.plan.training import global_model, participants_table
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.scores import RETAINED
 from fedstage.stages.retention_summary import retention_summary
@@ -62,7 +62,10 @@ def write(path, shift, rounds=3):
         rows.append(first | {"round": round, "samples": 20} | previous | counts)
     save_rows(path, rows, RETENTION_SCHEMA)
     end = torch.arange(10) < 5 + shift
-    save_tensors(right_file(path), {"start": torch.zeros(10, dtype=torch.bool), "end": end})
+    save_tensors(
+        str(Path(path).with_suffix(".safetensors")),
+        {"start": torch.zeros(10, dtype=torch.bool), "end": end},
+    )
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def made(tmp_path, monkeypatch):
     catalogue = load(tmp_path)
     numbers = count()
     for run in catalogue.runs["e", "default"]:
-        write(retention_file(run.line, 3), float(next(numbers) % 2 + 2 * (run.line.seed)))
+        write(RETENTION(run.line, 3), float(next(numbers) % 2 + 2 * (run.line.seed)))
     return make(catalogue)
 
 
@@ -138,7 +141,7 @@ def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch,
     base = EXPERIMENT["base"] | {"rounds": rounds}
     catalogue = load(tmp_path, grid=grid, table={}, base=base)
     (run,) = catalogue.runs["e", "default"]
-    write(retention_file(run.line, rounds), 0.0, rounds)
+    write(RETENTION(run.line, rounds), 0.0, rounds)
     outputs = make(catalogue)
     assert outputs["overlap"].read_text() == "method,other_method,overlap,overlap_std,seeds\n"
     assert "Overlap" not in outputs["markdown"].read_text()
@@ -151,16 +154,16 @@ def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch,
 def test_measures_and_all_main_models_are_read(tmp_path):
     catalogue = load(tmp_path)
     runs = catalogue.runs["e", "default"]
-    measures = [retention_file(run.line, 3) for run in runs]
+    measures = [RETENTION(run.line, 3) for run in runs]
     assert retention_of(catalogue, "e", "default") == [
-        path for file in measures for path in (file, right_file(file))
+        path for file in measures for path in (file, str(Path(file).with_suffix(".safetensors")))
     ]
     read = set(files_of_rounds(catalogue))
     for run in runs:
         for round in (0, 1, 2, 3):
-            assert artefacts.global_model(run.line, round, 0) in read
+            assert global_model(run.line, round, 0) in read
         for round in (1, 2, 3):
-            assert artefacts.participants_table(run.line, round, 0) in read
+            assert participants_table(run.line, round, 0) in read
     assert not set(files_of_rounds(load(tmp_path, results=["table"])))
 
 

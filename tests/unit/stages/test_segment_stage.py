@@ -6,11 +6,14 @@ import pytest
 import torch
 
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, data_files, segment_files, segment_rules, segments
+from fedstage.plan import data_files, segment_files, segment_rules, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.runs import Run
-from fedstage.plan.sharing import normalised, undistilled
+from fedstage.plan.teaching import cached_labels
+from fedstage.plan.training import AGGREGATION, global_model, participants_table, updates
+from fedstage.plan.training_folder import owners, training_folder
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 from fedstage.storage.tables import load_table
@@ -93,7 +96,7 @@ def prepare(tmp_path, monkeypatch):
         )  # fmt: skip
         model = as_json({"model": canonical(line.model), "seed": 0})
         for group in range(line.global_models):
-            output = artefacts.global_model(line, 0, group)
+            output = global_model(line, 0, group)
             call("initial_model", settings=model, group=group, info=info, output=output)
         return line
 
@@ -108,14 +111,14 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
         read = segment_files.files_read([run], map(segment_files.inputs, [*trained, *logits]))
     kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
     for part in trained:
-        settings = as_json(canonical(normalised(part.line)))
-        call("line", settings=settings, output=artefacts.line_file(part.line))
+        settings = as_json(canonical(simplest(part.line)))
+        call("line", settings=settings, output=f"{training_folder(part.line)}/line.yaml")
     waiting = [part for part in (*trained, *logits) if not skip(part)]
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
         words = segment_rules.options(part, kept.get(part)).split()
-        assert main([part.stage, "--line", artefacts.line_file(part.line), *words]) == 0
+        assert main([part.stage, "--line", f"{training_folder(part.line)}/line.yaml", *words]) == 0
     outputs = [path for part in trained for path in segment_files.segment_outputs(part, kept[part])]
     return outputs + [path for part in logits for path in segment_files.logits_outputs(part)]
 
@@ -147,7 +150,7 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
     outputs = run_all(line, 3, 2)
     assert len(outputs) > 8
     assert [path for path in outputs if not (tmp_path / path).exists()] == []
-    model, notes = load_tensors(artefacts.global_model(line, 3, 0))
+    model, notes = load_tensors(global_model(line, 3, 0))
     assert (notes["round"], notes["group"]) == (3, 0)
     assert all(torch.isfinite(value).all() for value in model.values())
 
@@ -158,11 +161,11 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
 def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, changes):
     line = prepare(**changes)
     run_all(line, 3, 3)
-    long = (tmp_path / artefacts.global_model(line, 3, 0)).read_bytes()
+    long = (tmp_path / global_model(line, 3, 0)).read_bytes()
     for path in (tmp_path / "results/training").rglob("*.safetensors"):
         path.unlink()
     run_all(line, 3, 1)
-    assert (tmp_path / artefacts.global_model(line, 3, 0)).read_bytes() == long
+    assert (tmp_path / global_model(line, 3, 0)).read_bytes() == long
 
 
 @pytest.mark.parametrize("checkpoints", [1, 2, 3])
@@ -195,9 +198,9 @@ EXCHANGING = {
 def test_kept_labels_pass_between_segments(exchanging, tmp_path, length):
     line = exchanging(cache={"duration": 3})
     run_all(line, 5, 1)
-    place = tmp_path / artefacts.global_model(line, 5, 0)
+    place = tmp_path / global_model(line, 5, 0)
     expected = place.read_bytes()
-    labels = [load_tensors(artefacts.cached_labels(line, t)[0]) for t in range(1, 6)]
+    labels = [load_tensors(cached_labels(line, t)[0]) for t in range(1, 6)]
     assert labels[0][1]["asked"] == 40 > labels[1][1]["asked"] > 0
     assert labels[0][0]["labels"].any(1).sum() == 40 < labels[4][0]["labels"].any(1).sum()
     for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
@@ -214,8 +217,8 @@ def test_labels_that_serve_one_round_are_those_of_dsfl(exchanging, duration, sam
     for cache in (None, {"duration": duration}):
         line = exchanging(cache=cache)
         run_all(line, 4, 4)
-        ends.append(load_tensors(artefacts.global_model(line, 4, 0))[0])
-        tables = [load_table(artefacts.participants_table(line, 4, group)) for group in (1, 2)]
+        ends.append(load_tensors(global_model(line, 4, 0))[0])
+        tables = [load_table(participants_table(line, 4, group)) for group in (1, 2)]
         rows = [row for table in tables for row in table.to_pylist()]
         sent.append([(row["client"], row["bytes_up"]) for row in rows])
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
@@ -257,7 +260,7 @@ REMEMBERING = {
 def check_that_needed_files_stay(line, tmp_path, length):
     """Run with all files, and again with those that are needed: the same end, and no others."""
     run_all(line, 6, 1)
-    place = tmp_path / artefacts.global_model(line, 6, 0)
+    place = tmp_path / global_model(line, 6, 0)
     expected = place.read_bytes()
     for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
         path.unlink()
@@ -282,7 +285,7 @@ def test_without_its_weight_and_in_the_first_round_fedgkd_is_fedavg(prepare, gam
     ends = []
     for line in lines:
         run_all(line, rounds, 3)
-        ends.append(load_tensors(artefacts.global_model(line, rounds, 0))[0])
+        ends.append(load_tensors(global_model(line, rounds, 0))[0])
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
 
 
@@ -300,20 +303,20 @@ def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tm
     taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
     first = prepare(**taught)
     run_all(first, 3, 3)
-    state = tmp_path / artefacts.round_state(undistilled(first), 1, 0)
+    state = tmp_path / AGGREGATION(owners(first)[1], 1, 0, output="new_state")
     before = state.read_bytes()
     server = BASE["server"] | {"temperature": 2.0}
     second = Line.model_validate(BASE | taught | {"server": server})
-    run_all(second, 3, 3, skip=lambda part: part.line == undistilled(second))
-    assert (tmp_path / artefacts.global_model(second, 3, 0)).exists()
+    run_all(second, 3, 3, skip=lambda part: part.line == owners(second)[1])
+    assert (tmp_path / global_model(second, 3, 0)).exists()
     assert state.read_bytes() == before
 
 
 def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
     line = prepare(local="scaffold")
-    kept = set(artefacts.updates(line, 2, 0))
+    kept = set(updates(line, 2, 0))
     run_all(line, 3, 3, "models", kept)
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("slot_*")}
     assert found == kept
     states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]
-    assert states == [artefacts.round_state(line, 3, 0)]
+    assert states == [AGGREGATION(line, 3, 0, output="new_state")]

@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, data_files, edges
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
+from fedstage.plan.teaching import DISTILLATION, LOGITS
+from fedstage.plan.training import (
+    AGGREGATION,
+    LOCAL_TRAINING,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.plan.training_folder import training_folder
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line
 
@@ -56,7 +66,7 @@ def make(line):
     stage("participation", "participation/p", **plan,
           output=data_files.participation_table(line, 1))  # fmt: skip
     for group in (0, 1):
-        output = artefacts.initial_model(data, line.model, line.seed, group)
+        output = data_files.initial_model(data, line.model, line.seed, group)
         settings = as_json({"model": canonical(line)["model"], "seed": line.seed})
         stage("initial_model", f"initial_model/{group}", settings=settings, group=group, info=info,
               output=output)  # fmt: skip
@@ -66,23 +76,23 @@ def make(line):
 def rounds(line):
     owner = artefacts.owner(line, 1, 0)
     for one in dict.fromkeys([line, owner]):
-        settings, output = as_json(canonical(one)), artefacts.line_file(one)
+        settings, output = as_json(canonical(one)), f"{training_folder(one)}/line.yaml"
         stage("line", f"line/{Path(output).parent.name}", settings=settings, output=output)
     for group in (0, 1):
         for slot in group_slots(owner, group):
-            update = artefacts.updates(owner, 1, group)[list(group_slots(owner, group)).index(slot)]
+            update = updates(owner, 1, group)[list(group_slots(owner, group)).index(slot)]
             stage("local_training", f"local_training/{group}-{slot}",
-                  **edges.local_training(owner, 1, group, slot), round=1, group=group,
+                  **LOCAL_TRAINING.job(owner, 1, group, slot).inputs, round=1, group=group,
                   slots=[slot], outputs=[update])  # fmt: skip
-        stage("aggregation", f"aggregation/{group}", **edges.aggregation(owner, 1, group),
-              output=artefacts.aggregated_model(owner, 1, group),
-              participants=artefacts.participants_table(owner, 1, group),
-              new_state=artefacts.round_state(owner, 1, group))  # fmt: skip
+        stage("aggregation", f"aggregation/{group}", **AGGREGATION.job(owner, 1, group).inputs,
+              output=aggregated_model(owner, 1, group),
+              participants=participants_table(owner, 1, group),
+              new_state=AGGREGATION(owner, 1, group, output="new_state"))  # fmt: skip
         stage("logits", f"logits/{group}",
-              **edges.logits(owner, 1, group, "aggregated", "held_out"), members="aggregated",
-              output=artefacts.logits_file(owner, 1, group, "aggregated", "held_out"))  # fmt: skip
-    stage("distillation", "distillation/0", **edges.distillation(line, 1, 0), round=1, group=0,
-          output=artefacts.global_model(line, 1, 0))  # fmt: skip
+              **LOGITS.job(owner, 1, group, "aggregated", "held_out").inputs, members="aggregated",
+              output=LOGITS(owner, 1, group, "aggregated", "held_out"))  # fmt: skip
+    stage("distillation", "distillation/0", **DISTILLATION.job(line, 1, 0).inputs, round=1, group=0,
+          output=global_model(line, 1, 0))  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import torch
 
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts
+from fedstage.plan.training import updates
 from fedstage.settings.lines import Line
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
@@ -74,7 +74,7 @@ def test_a_copy_from_another_round_line_or_data_set_is_refused(small):
 
 
 def test_an_average_does_not_take_one_update_twice(small, small_line):
-    one, other = map(Path, artefacts.updates(small_line, 1, 0)[:2])
+    one, other = map(Path, updates(small_line, 1, 0)[:2])
     shutil.copy(one, other)
     with pytest.raises(FedstageError, match=re.escape(f"{other}: is ")):
         read_updates([one, other])

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.plan import artefacts, data_files
+from fedstage.plan import data_files
+from fedstage.plan.training import (
+    AGGREGATION,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.storage.verification import faults
@@ -44,22 +51,22 @@ def test_a_flipped_bit_of_every_kind_of_file(files):
 
 
 def test_a_copy_and_what_was_made_from_the_file_in_its_place(files, small_line):
-    one, other = artefacts.updates(small_line, 1, 0)[:2]
+    one, other = updates(small_line, 1, 0)[:2]
     shutil.copy(one, other)
     wrong = found(files)
     assert wrong[other].endswith("a copy in its place")
-    average = artefacts.aggregated_model(small_line, 1, 0)
+    average = aggregated_model(small_line, 1, 0)
     assert wrong[average].startswith(f"was made from another {other}: ")
     assert set(wrong) == {
         other,
         average,
-        artefacts.participants_table(small_line, 1, 0),
-        artefacts.round_state(small_line, 1, 0),
+        participants_table(small_line, 1, 0),
+        AGGREGATION(small_line, 1, 0, output="new_state"),
     }
 
 
 def test_another_content_under_the_same_name(files, small_line):
-    path = artefacts.global_model(small_line, 1, 0)
+    path = global_model(small_line, 1, 0)
     weights, metadata = load_tensors(path)
     save_tensors(path, {name: torch.zeros_like(one) for name, one in weights.items()}, metadata)
     wrong = found(files)
@@ -69,7 +76,7 @@ def test_another_content_under_the_same_name(files, small_line):
 
 
 def test_files_that_are_gone_are_no_other_files(files, small_line):
-    gone = artefacts.updates(small_line, 1, 0)[0]
+    gone = updates(small_line, 1, 0)[0]
     Path(gone).unlink()
     assert found([name for name in files if name != gone]) == {}
 
@@ -77,7 +84,7 @@ def test_files_that_are_gone_are_no_other_files(files, small_line):
 def test_a_damaged_record_is_told_and_the_others_count(files, small_line):
     record = Path("results/logs/aggregation/1.record.json")
     record.write_text(record.read_text().replace("aggregation", "aggregatioN", 1))
-    average = artefacts.aggregated_model(small_line, 1, 0)
+    average = aggregated_model(small_line, 1, 0)
     Path(average).write_bytes(b"")
     wrong = found(files)
     assert "altered" in wrong[str(record)]
@@ -85,7 +92,7 @@ def test_a_damaged_record_is_told_and_the_others_count(files, small_line):
 
 
 def test_a_later_segment_may_have_made_it_anew(files, small_line):
-    path = artefacts.updates(artefacts.owner(small_line, 1, 1), 1, 1)[0]
+    path = updates(artefacts.owner(small_line, 1, 1), 1, 1)[0]
     tensors, metadata = load_tensors(path)
     save_tensors(path, tensors, metadata | {"loss": 0.0})
     assert path in found(files)

@@ -12,24 +12,31 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from tests.shared.graph import lists_of
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.plan import artefacts, data_files, one_shot_artefacts
+from fedstage.plan import data_files, one_shot_artefacts
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.edges import find_origin, read_by
 from fedstage.plan.identity import (
     data_id,
     initial_id,
-    line_id,
     local_id,
     participation_id,
     partition_id,
     partition_settings,
 )
-from fedstage.plan.retention_files import right_file
-from fedstage.plan.sharing import undistilled
+from fedstage.plan.scores import EVALUATION
 from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.plan.teaching import LOGITS, member_logits, teacher_logits
+from fedstage.plan.training import (
+    AGGREGATION,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.plan.training_folder import owners, public_file, training_folder, training_id
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.groups import group_slots
 from fedstage.settings.lines import Line, LocalLine
@@ -58,7 +65,7 @@ LINE = Line.model_validate(
         "seed": 5,
     }
 )
-BASE = undistilled(LINE)
+BASE = owners(LINE)[1]
 ALONE = LocalLine(
     **{name: getattr(LINE, name) for name in LocalLine.model_fields if name in Line.model_fields}
 )
@@ -66,7 +73,7 @@ INFO = data_files.data_file(LINE.data, "info")
 
 
 def public_logits(round, group):
-    return artefacts.logits_file(LINE, round, group, "aggregated", "held_out")
+    return LOGITS(LINE, round, group, "aggregated", "held_out")
 
 
 def call(stage, log, source, **options):
@@ -102,22 +109,22 @@ def prepare():
         call(
             "initial_model", f"initial_model/{initial}/group_{group}",
             source_of(drawn, "initial_model"), settings=settings, group=group, info=INFO,
-            output=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, group),
+            output=data_files.initial_model(LINE.data, LINE.model, LINE.seed, group),
         )  # fmt: skip
     source = stage_fingerprint("line")
     for line in (LINE, BASE):
-        settings, output = as_json(canonical(line)), artefacts.line_file(line)
-        call("line", f"line/training/{line_id(line)}", source, settings=settings, output=output)
+        settings, output = as_json(canonical(line)), f"{training_folder(line)}/line.yaml"
+        call("line", f"line/training/{training_id(line)}", source, settings=settings, output=output)
 
 
 def train(line, round, group):
     """A group's round, a job for each participant and one for the aggregation."""
-    about = {"line": artefacts.line_file(line), "info": INFO}
-    begun = {"start": artefacts.global_model(line, round - 1, group)}
+    about = {"line": f"{training_folder(line)}/line.yaml", "info": INFO}
+    begun = {"start": global_model(line, round - 1, group)}
     if round > 1:
-        begun["state"] = artefacts.round_state(line, round - 1, group)
-    place = f"{line_id(line)}/round_{round:04d}/group_{group}"
-    updates = artefacts.updates(line, round, group)
+        begun["state"] = AGGREGATION(line, round - 1, group, output="new_state")
+    place = f"{training_id(line)}/round_{round:04d}/group_{group}"
+    updates = updates(line, round, group)
     for slot, update in zip(group_slots(line, group), updates, strict=True):
         call(
             "local_training", f"local_training/{place}/slot_{slot}",
@@ -128,53 +135,53 @@ def train(line, round, group):
         )  # fmt: skip
     call(
         "aggregation", f"aggregation/{place}", source_of(line, "aggregation"), **about, **begun,
-        updates=updates, output=artefacts.aggregated_model(line, round, group),
-        participants=artefacts.participants_table(line, round, group),
-        new_state=artefacts.round_state(line, round, group),
+        updates=updates, output=aggregated_model(line, round, group),
+        participants=participants_table(line, round, group),
+        new_state=AGGREGATION(line, round, group, output="new_state"),
     )  # fmt: skip
 
 
 def speak(line, round, group):
     call(
-        "logits", f"logits/{line_id(line)}/round_{round:04d}/group_{group}/aggregated-held_out",
-        source_of(line, "logits", members="aggregated"), line=artefacts.line_file(line),
+        "logits", f"logits/{training_id(line)}/round_{round:04d}/group_{group}/aggregated-held_out",
+        source_of(line, "logits", members="aggregated"), line=f"{training_folder(line)}/line.yaml",
         info=INFO, members="aggregated",
-        models=artefacts.aggregated_model(line, round, group), data=artefacts.public_file(LINE),
+        models=aggregated_model(line, round, group), data=public_file(LINE),
         output=public_logits(round, group),
     )  # fmt: skip
 
 
 def teach(round):
     call(
-        "distillation", f"distillation/{line_id(LINE)}/round_{round:04d}/group_0",
-        source_of(LINE, "distillation"), line=artefacts.line_file(LINE), info=INFO,
-        round=round, group=0, start=artefacts.aggregated_model(LINE, round, 0),
-        logits=artefacts.teacher_logits(LINE, round),
-        public=artefacts.public_file(LINE), output=artefacts.global_model(LINE, round, 0),
+        "distillation", f"distillation/{training_id(LINE)}/round_{round:04d}/group_0",
+        source_of(LINE, "distillation"), line=f"{training_folder(LINE)}/line.yaml", info=INFO,
+        round=round, group=0, start=aggregated_model(LINE, round, 0),
+        logits=teacher_logits(LINE, round),
+        public=public_file(LINE), output=global_model(LINE, round, 0),
     )  # fmt: skip
 
 
-METRICS = artefacts.metrics_file(LINE, "aggregated_2", "test", 1, 1)
+METRICS = EVALUATION(LINE, "aggregated_2", "test", 1, 1)
 
 
 def evaluate():
     """Score the ensemble that taught in round 1, here on the public images' logits of its own."""
-    members = artefacts.member_logits(LINE, 1, LINE.ensemble, "test")
+    members = member_logits(LINE, 1, LINE.ensemble, "test")
     for group, output in enumerate(members):
         call(
-            "logits", f"logits/{line_id(BASE)}/round_0001/group_{group}/aggregated-test",
-            source_of(BASE, "logits", members="aggregated"), line=artefacts.line_file(BASE),
+            "logits", f"logits/{training_id(BASE)}/round_0001/group_{group}/aggregated-test",
+            source_of(BASE, "logits", members="aggregated"), line=f"{training_folder(BASE)}/line.yaml",
             info=INFO, members="aggregated",
-            models=artefacts.aggregated_model(BASE, 1, group),
+            models=aggregated_model(BASE, 1, group),
             data=data_files.data_file(LINE.data, "test"), output=output,
         )  # fmt: skip
     call(
-        "evaluation", f"evaluation/{line_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
-        source_of(LINE, "evaluation", "aggregated_2"), line=artefacts.line_file(LINE), info=INFO,
+        "evaluation", f"evaluation/{training_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
+        source_of(LINE, "evaluation", "aggregated_2"), line=f"{training_folder(LINE)}/line.yaml", info=INFO,
         evaluated="aggregated_2", role="test", rounds=1, models=members,
         data=data_files.data_file(LINE.data, "test"), clients=data_files.clients_table(LINE),
         histogram=data_files.label_histogram(LINE),
-        participants=[artefacts.participants_table(LINE, 1, group) for group in (0, 1)],
+        participants=[participants_table(LINE, 1, group) for group in (0, 1)],
         output=METRICS,
     )  # fmt: skip
 
@@ -191,7 +198,7 @@ def train_alone():
         "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
         line=line, client=1, data=data_files.data_file(LINE.data, "train"), info=INFO,
         clients=data_files.clients_table(LINE),
-        start=artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 0),
+        start=data_files.initial_model(LINE.data, LINE.model, LINE.seed, 0),
         output=one_shot_artefacts.local_models(ALONE)[1],
     )  # fmt: skip
 
@@ -209,17 +216,17 @@ def by_single_jobs():
 
 def by_segments():
     def segment(line, first, last, groups):
-        name = f"segment_{first:04d}_{last:04d}_groups_{groups[0]}_{line_id(line)}"
-        source, settings = source_of(line, "segment"), artefacts.line_file(line)
+        name = f"segment_{first:04d}_{last:04d}_groups_{groups[0]}_{training_id(line)}"
+        source, settings = source_of(line, "segment"), f"{training_folder(line)}/line.yaml"
         place = {"first": first, "last": last, "groups": groups}
         call("segment", f"segment/{name}", source, line=settings, **place)
 
     def logits(group, rounds):
-        name = f"logits_{rounds[0]:04d}_group_{group}_aggregated_held_out_{line_id(BASE)}"
+        name = f"logits_{rounds[0]:04d}_group_{group}_aggregated_held_out_{training_id(BASE)}"
         call(
             "logits_segment", f"logits_segment/{name}",
             source_of(BASE, "logits_segment", members="aggregated"),
-            line=artefacts.line_file(BASE), rounds=rounds, group=group, members="aggregated",
+            line=f"{training_folder(BASE)}/line.yaml", rounds=rounds, group=group, members="aggregated",
             images="held_out",
         )  # fmt: skip
 
@@ -301,8 +308,8 @@ def shown(path):
     return Shown(why(Path(path)))
 
 
-DISTILLED = artefacts.global_model(LINE, 2, 0)
-AGGREGATED = artefacts.aggregated_model(LINE, 2, 0)
+DISTILLED = global_model(LINE, 2, 0)
+AGGREGATED = aggregated_model(LINE, 2, 0)
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -321,17 +328,17 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     assert told.text.startswith(f"{DISTILLED}\n")
     assert re.fullmatch(r"\S+\+00:00 by stage distillation", told.facts["made"])
     assert re.fullmatch(r"[\d.]+ s, [\d.]+ s start-up, \d+ MB", told.facts["took"])
-    assert told.facts["line"] == artefacts.line_folder(LINE)
+    assert told.facts["line"] == training_folder(LINE)
     assert told.facts["source"] == f"{source_of(LINE, 'segment')}, the same now"
     assert told.facts["content"] == f"{content_digest(Path(DISTILLED))}, unchanged"
     assert told.facts["versions"].startswith("fedstage ")
     assert told.settings == canonical(LINE)
     assert told.options == {"round": 2, "group": 0}
     assert {option: set(files) for option, files in told.inputs.items()} == {
-        "line": {artefacts.line_file(LINE)},
+        "line": {f"{training_folder(LINE)}/line.yaml"},
         "start": {AGGREGATED},
-        "logits": set(artefacts.teacher_logits(LINE, 2)),
-        "public": {artefacts.public_file(LINE)},
+        "logits": set(teacher_logits(LINE, 2)),
+        "public": {public_file(LINE)},
         "info": {INFO},
     }
     said = {text for files in told.inputs.values() for text in files.values()}
@@ -348,16 +355,16 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
             {"clients": 3, "participants": 2, "seed": 5, "first": 1, "last": 100},
         ),
         (
-            artefacts.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
+            data_files.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
             {"model": canonical(LINE.model), "seed": 5}, {"group": 1},
         ),
-        (artefacts.line_file(LINE), "line", canonical(LINE), None),
+        (f"{training_folder(LINE)}/line.yaml", "line", canonical(LINE), None),
         (
-            artefacts.updates(BASE, 1, 1)[0], "local_training", canonical(BASE),
+            updates(BASE, 1, 1)[0], "local_training", canonical(BASE),
             {"round": 1, "group": 1, "slots": [1]},
         ),
-        (artefacts.participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
-        (artefacts.round_state(LINE, 2, 0), "aggregation", canonical(LINE), None),
+        (participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
+        (AGGREGATION(LINE, 2, 0, output="new_state"), "aggregation", canonical(LINE), None),
         (
             public_logits(2, 0), "logits", canonical(LINE), {"members": "aggregated"},
         ),
@@ -409,7 +416,7 @@ def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
     row = dict.fromkeys(RETENTION_SCHEMA.names) | {"round": 1, "top1_accuracy": 10.0}
     save_rows(measures, [row], RETENTION_SCHEMA)
     none = torch.zeros(2, dtype=torch.bool)
-    save_tensors(right_file(measures), {"start": none, "end": ~none})
+    save_tensors(str(Path(measures).with_suffix(".safetensors")), {"start": none, "end": ~none})
     part = {"length": {"rounds": 1}, "federated": canonical(LINE)}
     run = {"settings": {"method": "a", "seed": 0}, "metrics": METRICS, "partition": "p"}
     run |= {"candidates": [{"parts": [part]}], "retention": [measures]}
@@ -442,11 +449,11 @@ def test_it_needs_no_torch(jobs):
 
 def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
     expected = why(Path(DISTILLED))
-    monkeypatch.chdir(jobs / artefacts.line_folder(LINE))
-    relative = Path(DISTILLED).relative_to(artefacts.line_folder(LINE))
+    monkeypatch.chdir(jobs / training_folder(LINE))
+    relative = Path(DISTILLED).relative_to(training_folder(LINE))
     monkeypatch.chdir(jobs.parent)
     assert why(jobs / DISTILLED) == expected
-    monkeypatch.chdir(jobs / artefacts.line_folder(LINE))
+    monkeypatch.chdir(jobs / training_folder(LINE))
     assert why(relative) == expected
 
 
@@ -454,10 +461,10 @@ def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
 
 
 def test_inputs_that_have_changed_or_gone_are_told(jobs):
-    gone, other = artefacts.teacher_logits(LINE, 2)[:2]
+    gone, other = teacher_logits(LINE, 2)[:2]
     then = {path: content_digest(Path(path)) for path in (gone, other)}
     Path(gone).unlink()
-    shutil.copyfile(artefacts.teacher_logits(LINE, 2)[-1], other)
+    shutil.copyfile(teacher_logits(LINE, 2)[-1], other)
     logits = shown(DISTILLED).inputs["logits"]
     assert logits[gone] == f"gone, was {then[gone]}"
     assert logits[other] == f"{content_digest(Path(other))}, was {then[other]}"
@@ -483,7 +490,7 @@ def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
 
 
 def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
-    path = Path(artefacts.line_file(LINE))
+    path = Path(f"{training_folder(LINE)}/line.yaml")
     content = yaml.safe_load(path.read_text())
     content["settings"]["clients"] = 0
     path.write_text(yaml.safe_dump(content))
@@ -491,15 +498,15 @@ def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
     assert "then; now unknown" in told.facts["source"]
     assert "clients = 0" in told.facts["source"]
     assert told.settings["clients"] == 0
-    assert ", was " in told.inputs["line"][artefacts.line_file(LINE)]
+    assert ", was " in told.inputs["line"][f"{training_folder(LINE)}/line.yaml"]
 
 
 def test_settings_that_are_gone_are_told(jobs):
-    Path(artefacts.line_file(LINE)).unlink()
+    Path(f"{training_folder(LINE)}/line.yaml").unlink()
     told = shown(DISTILLED)
     assert "now unknown" in told.facts["source"]
     assert told.settings is None
-    assert told.inputs["line"][artefacts.line_file(LINE)].startswith("gone, was ")
+    assert told.inputs["line"][f"{training_folder(LINE)}/line.yaml"].startswith("gone, was ")
 
 
 def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
@@ -532,18 +539,18 @@ def test_files_of_segments_have_a_record(segments):
     assert len(files) >= 15
     for path in files:
         told = shown(path)
-        line = LINE if Path(path).parts[2] == line_id(LINE) else BASE
+        line = LINE if Path(path).parts[2] == training_id(LINE) else BASE
         equation = find_origin(path).stage
         assert re.search(rf" by stage (logits_)?segment, for {equation}$", told.facts["made"])
         assert told.facts["source"].endswith(", the same now")
-        assert told.facts["line"] == artefacts.line_folder(line)
+        assert told.facts["line"] == training_folder(line)
 
 
 def test_a_segment_is_told_with_its_rounds(segments):
     told = shown(DISTILLED)
     assert told.facts["made"].endswith(" by stage segment, for distillation")
     assert told.options == {"first": 1, "last": 2, "groups": [0]}
-    assert line_id(LINE) in told.facts["record"]
+    assert training_id(LINE) in told.facts["record"]
 
 
 def test_a_segment_of_logits_is_told_with_its_rounds(segments):
@@ -562,22 +569,22 @@ def test_what_a_file_of_a_segment_read_is_what_its_own_job_reads(folders, monkey
     compared = 0
     for path in round_files():
         job = {option: list(files) for option, files in shown(path).inputs.items()}
-        line = LINE if Path(path).parts[2] == line_id(LINE) else BASE
-        assert read_by(line, find_origin(path)) == job, path
+        line = LINE if Path(path).parts[2] == training_id(LINE) else BASE
+        assert lists_of(path.job.inputs) == job, path
         compared += 1
     assert compared >= 20
 
 
 def test_a_record_of_another_segment_is_not_taken(segments):
-    for record in Path("results/logs/segment").glob(f"*_0002_*{line_id(BASE)}*.json"):
+    for record in Path("results/logs/segment").glob(f"*_0002_*{training_id(BASE)}*.json"):
         record.unlink()
-    assert "by stage segment" in why(Path(artefacts.aggregated_model(BASE, 1, 0)))
+    assert "by stage segment" in why(Path(aggregated_model(BASE, 1, 0)))
     with pytest.raises(FedstageError, match="no record"):
-        why(Path(artefacts.aggregated_model(BASE, 1, 1)))  # of another group
+        why(Path(aggregated_model(BASE, 1, 1)))  # of another group
 
 
 def test_a_record_of_other_rounds_is_not_taken(segments):
-    model, logits = artefacts.aggregated_model(BASE, 1, 0), public_logits(1, 1)
+    model, logits = aggregated_model(BASE, 1, 0), public_logits(1, 1)
     for earlier, round in ((model, 2), (logits, 3)):
         later = Path(earlier.replace("round_0001", f"round_{round:04d}"))
         later.parent.mkdir(parents=True, exist_ok=True)
@@ -600,8 +607,8 @@ def test_a_segment_with_students_makes_logits_of_public_images_only(segments):
 
 
 def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
-    name = f"results/logs/segment/segment_0001_0002_groups_0_{line_id(LINE)}"
-    source, line = source_of(LINE, "segment"), artefacts.line_file(LINE)
+    name = f"results/logs/segment/segment_0001_0002_groups_0_{training_id(LINE)}"
+    source, line = source_of(LINE, "segment"), f"{training_folder(LINE)}/line.yaml"
     kept = content_digest(Path(DISTILLED))
     call("segment", name[13:], source, line=line, first=1, last=2, groups=[0])
     assert content_digest(Path(DISTILLED)) == kept
@@ -644,7 +651,7 @@ def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
     ids=str,
 )
 def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys):
-    table = artefacts.participants_table(LINE, 1, 1)
+    table = participants_table(LINE, 1, 1)
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0.record.json")
     told = why(jobs / table)
     record = json.loads(other.read_text())
@@ -655,7 +662,7 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys
     assert head.rstrip("\n") == told
     assert damaged.startswith(f"  {other}: ")
     assert len(damaged.splitlines()) == 1
-    assert main(["why", str(jobs / artefacts.participants_table(LINE, 1, 0))]) == 1
+    assert main(["why", str(jobs / participants_table(LINE, 1, 0))]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert str(other) in line
 
@@ -663,14 +670,14 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys
 def test_a_stage_that_there_is_not_any_more_leaves_the_rest_told(jobs):
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_1.record.json")
     save_json(other, load_json(other) | {"stage": "cohort"})
-    told = why(jobs / artefacts.participants_table(LINE, 1, 1))
+    told = why(jobs / participants_table(LINE, 1, 1))
     assert "now unknown: stage = 'cohort': this version has none" in told
 
 
 def test_a_damaged_record_of_a_data_set_is_named(jobs):
     (record,) = (jobs / "results/logs/dataset").glob("*.record.json")
     record.write_text("{")
-    told = why(jobs / artefacts.participants_table(LINE, 1, 1))
+    told = why(jobs / participants_table(LINE, 1, 1))
     clients = why(jobs / data_files.clients_table(LINE))
     assert "made" in told
     assert f"its record is damaged, left out  {record}: " in clients
@@ -679,9 +686,9 @@ def test_a_damaged_record_of_a_data_set_is_named(jobs):
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()
-    arguments = ["--line", artefacts.line_file(LINE), "--round", "2", "--group", "0"]
+    arguments = ["--line", f"{training_folder(LINE)}/line.yaml", "--round", "2", "--group", "0"]
     arguments += ["--start", AGGREGATED, "--logits", "none"]
-    arguments += ["--public", artefacts.public_file(LINE), "--info", INFO, "--output", DISTILLED]
+    arguments += ["--public", public_file(LINE), "--info", INFO, "--output", DISTILLED]
     log = str(record).replace(".record.json", ".log")
     assert main(["distillation", "--log", log, *arguments]) == 1
     assert not record.exists()
@@ -709,8 +716,8 @@ def transferred(group, output, model, heads):
         tensors = {f"{prefix}head.classifier.bias": torch.full((2,), float(number))}
         save_tensors(Path(path), tensors, {"round": 2, "group": group})
     call(
-        "head_transfer", f"head_transfer/{line_id(HEADED)}/round_0002/group_{group}",
-        source_of(HEADED, "head_transfer"), line=artefacts.line_file(HEADED), round=2, group=group,
+        "head_transfer", f"head_transfer/{training_id(HEADED)}/round_0002/group_{group}",
+        source_of(HEADED, "head_transfer"), line=f"{training_folder(HEADED)}/line.yaml", round=2, group=group,
         model=model, heads=heads, output=output,
     )  # fmt: skip
 
@@ -720,14 +727,14 @@ def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     path = artefacts.model_with_head(HEADED, 2, group)
     if group:
-        model = artefacts.aggregated_model(HEADED, 2, 2)
-        heads = [artefacts.global_model(HEADED, 2, 0)]
+        model = aggregated_model(HEADED, 2, 2)
+        heads = [global_model(HEADED, 2, 0)]
     else:
-        model = artefacts.global_model(HEADED, 1, 0)
-        heads = [one for k in (1, 2) for one in artefacts.updates(HEADED, 2, k)]
-    settings, output = as_json(canonical(HEADED)), artefacts.line_file(HEADED)
+        model = global_model(HEADED, 1, 0)
+        heads = [one for k in (1, 2) for one in updates(HEADED, 2, k)]
+    settings, output = as_json(canonical(HEADED)), f"{training_folder(HEADED)}/line.yaml"
     source = stage_fingerprint("line")
-    call("line", f"line/training/{line_id(HEADED)}", source, settings=settings, output=output)
+    call("line", f"line/training/{training_id(HEADED)}", source, settings=settings, output=output)
     transferred(group, path, model, heads)
     told = shown(path)
     assert re.fullmatch(r"\S+\+00:00 by stage head_transfer", told.facts["made"])
@@ -735,7 +742,7 @@ def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypat
     assert told.settings == canonical(HEADED)
     assert told.options == {"round": 2, "group": group}
     assert {option: set(files) for option, files in told.inputs.items()} == {
-        "line": {artefacts.line_file(HEADED)},
+        "line": {f"{training_folder(HEADED)}/line.yaml"},
         "model": {model},
         "heads": set(heads),
     }

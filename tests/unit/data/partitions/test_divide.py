@@ -29,7 +29,7 @@ def divided(scheme, seed=0):
     return divide(scheme, LABELS, CLIENTS, np.random.default_rng(seed), NATURAL)
 
 
-def as_lists(assigned):
+def lists_of(assigned):
     return [samples.tolist() for samples in assigned]
 
 
@@ -43,12 +43,12 @@ def test_every_sample_goes_to_exactly_one_client(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
 def test_same_generator_same_partition(scheme):
-    assert as_lists(divided(scheme, seed=3)) == as_lists(divided(scheme, seed=3))
+    assert lists_of(divided(scheme, seed=3)) == lists_of(divided(scheme, seed=3))
 
 
 @pytest.mark.parametrize("scheme", DRAWN, ids=repr)
 def test_other_generator_other_partition(scheme):
-    assert as_lists(divided(scheme, seed=3)) != as_lists(divided(scheme, seed=4))
+    assert lists_of(divided(scheme, seed=3)) != lists_of(divided(scheme, seed=4))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
@@ -58,7 +58,7 @@ def test_global_generators_are_neither_used_nor_changed(scheme):
         np.random.seed(global_seed)  # noqa: NPY002 - it must not matter
         torch.manual_seed(global_seed)
         before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
-        results.append(as_lists(divided(scheme)))
+        results.append(lists_of(divided(scheme)))
         after = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
         states.append((before, after))
     assert results[0] == results[1]

@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from fedstage.plan import artefacts, one_shot_artefacts
 from fedstage.plan import one_shot as shot
+from fedstage.plan import one_shot_artefacts
 from fedstage.plan.one_shot_sharing import alone, local_line, quantised_line
+from fedstage.plan.training import aggregated_model, global_model, participants_table
 from fedstage.results.communication.files import (
     client_models,
     held_files,
@@ -40,9 +41,9 @@ def held(evaluate, rounds=3):
 
 def test_a_federated_run_is_read_round_by_round_and_group_by_group():
     files = traffic_files(GROUPS, 3)
-    assert files == [artefacts.participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
+    assert files == [participants_table(GROUPS, t, k) for t in (1, 2, 3) for k in (0, 1)]
     assert client_models(GROUPS, RunLength(rounds=3)) == [
-        artefacts.aggregated_model(GROUPS, 3, k) for k in (0, 1)
+        aggregated_model(GROUPS, 3, k) for k in (0, 1)
     ]
 
 
@@ -63,9 +64,7 @@ def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
 )
 def test_an_ensemble_is_all_of_its_members(evaluate, of_group, rounds):
     expected = {
-        artefacts.aggregated_model(GROUPS, t, k): count
-        for t in rounds
-        for k, count in enumerate(of_group)
+        aggregated_model(GROUPS, t, k): count for t in rounds for k, count in enumerate(of_group)
     }
     assert held(evaluate) == expected
 
@@ -83,14 +82,14 @@ SERVED = Line.model_validate(
 def test_what_travels_is_of_the_groups_that_clients_train():
     """The server's model stays where it is: it has no participants, and no client's size."""
     files = traffic_files(SERVED, 2)
-    assert files == [artefacts.participants_table(SERVED, t, k) for t in (1, 2) for k in (1, 2)]
+    assert files == [participants_table(SERVED, t, k) for t in (1, 2) for k in (1, 2)]
     models = client_models(SERVED, RunLength(rounds=2))
-    assert models == [artefacts.aggregated_model(SERVED, 2, k) for k in (1, 2)]
+    assert models == [aggregated_model(SERVED, 2, k) for k in (1, 2)]
     assert not any("group_0" in path for path in [*files, *models])
 
 
 def test_predicting_with_the_servers_model_holds_it_and_nothing_else():
-    assert held_files(SERVED, RunLength(rounds=2)) == [artefacts.global_model(SERVED, 2, 0)]
+    assert held_files(SERVED, RunLength(rounds=2)) == [global_model(SERVED, 2, 0)]
 
 
 def test_the_first_rounds_of_a_temporal_ensemble_have_fewer_members():
@@ -98,7 +97,7 @@ def test_the_first_rounds_of_a_temporal_ensemble_have_fewer_members():
 
 
 def test_a_global_model_is_one_model():
-    assert held("global_model") == {artefacts.global_model(GROUPS, 3, 0): 1}
+    assert held("global_model") == {global_model(GROUPS, 3, 0): 1}
 
 
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():

@@ -7,9 +7,10 @@ import torch
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.plan import artefacts, discriminators, one_shot_artefacts
+from fedstage.plan import discriminators, one_shot_artefacts
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
     Phase,
@@ -174,9 +175,9 @@ def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
     for group, (clients, size) in {1: (3, 5), 2: (1, 7)}.items():
         columns = {name: [0] * clients for name in PARTICIPANTS_SCHEMA.names}
         columns |= {"round": [1] * clients, "dropped": [False] * clients}
-        save_table(artefacts.participants_table(line, 1, group), columns, PARTICIPANTS_SCHEMA)
+        save_table(participants_table(line, 1, group), columns, PARTICIPANTS_SCHEMA)
         model = {"w": torch.zeros(size)}
-        save_tensors(artefacts.aggregated_model(line, 1, group), model)
+        save_tensors(aggregated_model(line, 1, group), model)
     part = Part(length=RunLength(rounds=1, evaluate=evaluate), federated=line)
     assert held_bytes(part) == held
     assert one_shot_bytes(part) == 2 * 28

@@ -3,7 +3,7 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.plan.artefacts import participants_table
+from fedstage.plan.training import participants_table
 from fedstage.results.at_hand.runs import last_part, read_target
 from fedstage.results.export.runs import exported, flat
 from fedstage.results.export.targets import files_of

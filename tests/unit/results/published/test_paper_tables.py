@@ -7,8 +7,8 @@ import pytest
 
 from fedstage.data.datasets.isic2019 import CLASSES
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.plan.identity import line_id
 from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.training_folder import training_id
 from fedstage.results.published.rows import load_rows
 from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShotLine
@@ -173,7 +173,7 @@ def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
     for number in (4, 10, 11):
         for run in catalogue.runs[f"fens_table{number}", "paper"]:
             if isinstance(run.line, Line) and run.line.data.name == "cifar10":
-                federated[run.axes["method"]].add(line_id(run.line))
+                federated[run.axes["method"]].add(training_id(run.line))
     assert {len(ids) for ids in federated.values()} == {9}  # three seeds, three partitions
 
 
@@ -235,7 +235,7 @@ def test_only_fens_sets_samples_of_the_clients_aside(catalogue):
 def test_parts_of_a_chain_train_as_they_do_by_themselves(catalogue, name):
     """FedKD of four rounds: three of FedAvg as FedAvg has them, and FedKD as FedKD."""
     known = {
-        line_id(run.line)
+        training_id(run.line)
         for run in catalogue.runs["fens_table10", "paper"]
         if isinstance(run.line, Line)
     }
@@ -251,7 +251,7 @@ def test_parts_of_a_chain_train_as_they_do_by_themselves(catalogue, name):
         assert (taught.line.client.epochs, taught.line.client.schedule.name) == (epochs, "cosine")
         assert taught.line.server.steps == 19532
         if rounds is run.before:
-            assert line_id(rounds.line) in known
+            assert training_id(rounds.line) in known
 
 
 #: FENS's Table 8: rule, hidden units, eta_l, eta_s, batch, local steps and rounds; epochs of 4.2.

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.plan.identity import line_id
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.sharing import undistilled
+from fedstage.plan.training_folder import owners, training_id
 from fedstage.results.round_times.seconds import (
     Spread,
     per_participant,
@@ -78,7 +77,7 @@ def test_every_job_has_the_seconds_of_its_record(root):
 
 def test_files_of_the_line_without_distillation_are_looked_for_there(root):
     owners = {Path(job.file).parts[2] for job in jobs_of(LINE, ROUNDS)}
-    assert owners == {line_id(LINE), line_id(undistilled(LINE))}
+    assert owners == {training_id(LINE), training_id(owners(LINE)[1])}
 
 
 def test_a_run_of_fewer_rounds_takes_its_rounds_only(root):
@@ -117,7 +116,7 @@ def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
 def of_several(root, jobs, stage, seconds, **changes):
     """One record of several jobs, which tells the seconds of each."""
     parts = {job.file: one for job, one in zip(jobs, seconds, strict=True)}
-    name = f"later_{line_id(undistilled(LINE))}.record.json"
+    name = f"later_{training_id(owners(LINE)[1])}.record.json"
     path = root / "results/logs" / stage / name
     path.parent.mkdir(exist_ok=True)
     record = {"stage": stage, "made": "2027", "compute_s": 99.0, "outputs": {}, "options": {}}
@@ -165,7 +164,7 @@ def test_the_device_is_what_the_job_used(tmp_path, device, gpu, shown):
 
 
 def test_records_of_versions_without_machines_are_read(tmp_path):
-    line = undistilled(LINE)
+    line = owners(LINE)[1]
     for job in jobs_of(line, 1):
         path = write_record(tmp_path, job.file, job.stage, 1.0)
         record = load_json(path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.graph import teaching_logits
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
@@ -88,7 +89,7 @@ def run_round(line, round):
             last=round,
             groups=[group],
         )
-        for members, images, _ in artefacts.teaching_logits(line) if students else ():
+        for members, images in teaching_logits(line) if students else ():
             logits_segment(
                 line=written(line), rounds=[round], group=group, members=members, images=images
             )

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.shared.graph import teaching_logits
 
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
@@ -101,7 +102,7 @@ def run_round(line, round):
             last=round,
             groups=[group],
         )
-        for members, images, _ in artefacts.teaching_logits(line) if students else ():
+        for members, images in teaching_logits(line) if students else ():
             logits_segment(
                 line=written(line), rounds=[round], group=group, members=members, images=images
             )

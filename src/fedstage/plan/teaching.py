@@ -1,6 +1,6 @@
 """Teachers and students of a round: logits, the labels made of them, and distillations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fedstage.plan import data_files, discriminators
@@ -94,7 +94,13 @@ def teacher_logits(config: Line, round: int) -> list[File]:
 
 def _cached_labels(config: Line, round: int, group: int) -> Files:
     """Return what labels of public samples are made of: this round's logits, and those before."""
-    return {"logits": teacher_logits(config, round), "before": cached_labels(config, round - 1)}
+    before = _only(cached_labels(config, round - 1))
+    return {"logits": teacher_logits(config, round), "before": before}
+
+
+def _only(files: Sequence[str]) -> str | None:
+    """Return the only file, if there is one."""
+    return files[0] if files else None
 
 
 CACHED_LABELS = Stage(
@@ -138,7 +144,7 @@ def _distillation(config: Line, round: int, group: int) -> Files:
         "judged": _judging_logits(config, round) if worst else [],
         "updates": updates(config, round, group) if worst else [],
         "public": None if generated else public_file(config),
-        "odds": discriminators.odds_files(config),
+        "odds": _only(discriminators.odds_files(config)),
         "histogram": data_files.label_histogram(config) if generated else None,
         "generator": _last_generator(config, round - 1, group) if generated else None,
         "server_validation": validation if needs_validation(config.server) else None,
@@ -214,7 +220,7 @@ def _selected_labels(config: Line, round: int, group: int) -> Files:
         "start": student_start(config, round, group),
         "logits": teacher_logits(config, round),
         "public": public_file(config),
-        "before": selected_labels(config, round - 1),
+        "before": _only(selected_labels(config, round - 1)),
     }
 
 

@@ -23,7 +23,7 @@ from fedstage.plan import data_files
 from fedstage.plan.identity import data_id, initial_id, local_id, participation_id, partition_id
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
-from fedstage.plan.training import global_model
+from fedstage.plan.training import aggregated_model, global_model
 from fedstage.plan.training_folder import training_folder, training_id
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
@@ -142,7 +142,7 @@ def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
         assert training_folder(line) == f"results/training/{name}"
         for round in (1, 2, 3):
             for group in range(line.global_models):
-                assert artefacts.round_folder(line, round, group).split("/")[2] in lines
+                assert aggregated_model(line, round, group).split("/")[2] in lines
 
 
 def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):

@@ -108,8 +108,8 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
     run = Run({}, line, RunLength(rounds=rounds, evaluate_every=every))
     trained, logits = segments.plan([run], length)
     if read is None:
-        read = segment_files.files_read([run], map(segment_files.inputs, [*trained, *logits]))
-    kept = {part: segment_files.rounds_kept(part, keep, read) for part in trained}
+        read = segment_files.files_read([run], [*trained, *logits])
+    kept = {part: segment_files.rounds_kept(part, part.jobs(), keep, read) for part in trained}
     for part in trained:
         settings = as_json(canonical(simplest(part.line)))
         call("line", settings=settings, output=f"{training_folder(part.line)}/line.yaml")
@@ -119,14 +119,14 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
         waiting.remove(part)
         words = segment_rules.options(part, kept.get(part)).split()
         assert main([part.stage, "--line", f"{training_folder(part.line)}/line.yaml", *words]) == 0
-    outputs = [path for part in trained for path in segment_files.segment_outputs(part, kept[part])]
-    return outputs + [path for part in logits for path in segment_files.logits_outputs(part)]
+    parts = (*trained, *logits)
+    return [path for part in parts for path in segment_files.outputs(part.jobs(), kept.get(part))]
 
 
 def ready(part):
     from pathlib import Path
 
-    return all(Path(path).exists() for path in segment_files.inputs(part))
+    return all(Path(path).exists() for path in segment_files.inputs(part.jobs())[1])
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def make(line):
 
 
 def rounds(line):
-    owner = artefacts.owner(line, 1, 0)
+    owner = AGGREGATION.job(line, 1, 0).config
     for one in dict.fromkeys([line, owner]):
         settings, output = as_json(canonical(one)), f"{training_folder(one)}/line.yaml"
         stage("line", f"line/{Path(output).parent.name}", settings=settings, output=output)

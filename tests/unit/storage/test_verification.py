@@ -92,7 +92,7 @@ def test_a_damaged_record_is_told_and_the_others_count(files, small_line):
 
 
 def test_a_later_segment_may_have_made_it_anew(files, small_line):
-    path = updates(artefacts.owner(small_line, 1, 1), 1, 1)[0]
+    path = updates(AGGREGATION.job(small_line, 1, 1).config, 1, 1)[0]
     tensors, metadata = load_tensors(path)
     save_tensors(path, tensors, metadata | {"loss": 0.0})
     assert path in found(files)

@@ -31,6 +31,7 @@ from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.plan.teaching import LOGITS, member_logits, teacher_logits
 from fedstage.plan.training import (
     AGGREGATION,
+    HEAD_TRANSFER,
     aggregated_model,
     global_model,
     participants_table,
@@ -43,6 +44,7 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import content_digest
+from fedstage.storage.records import find_round_job
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
 from fedstage.storage.why import why
@@ -124,8 +126,8 @@ def train(line, round, group):
     if round > 1:
         begun["state"] = AGGREGATION(line, round - 1, group, output="new_state")
     place = f"{training_id(line)}/round_{round:04d}/group_{group}"
-    updates = updates(line, round, group)
-    for slot, update in zip(group_slots(line, group), updates, strict=True):
+    sent = updates(line, round, group)
+    for slot, update in zip(group_slots(line, group), sent, strict=True):
         call(
             "local_training", f"local_training/{place}/slot_{slot}",
             source_of(line, "local_training"), **about, **begun, round=round, group=group,
@@ -135,7 +137,7 @@ def train(line, round, group):
         )  # fmt: skip
     call(
         "aggregation", f"aggregation/{place}", source_of(line, "aggregation"), **about, **begun,
-        updates=updates, output=aggregated_model(line, round, group),
+        updates=sent, output=aggregated_model(line, round, group),
         participants=participants_table(line, round, group),
         new_state=AGGREGATION(line, round, group, output="new_state"),
     )  # fmt: skip
@@ -540,7 +542,7 @@ def test_files_of_segments_have_a_record(segments):
     for path in files:
         told = shown(path)
         line = LINE if Path(path).parts[2] == training_id(LINE) else BASE
-        equation = find_origin(path).stage
+        equation = find_round_job(Path(), path).stage.name
         assert re.search(rf" by stage (logits_)?segment, for {equation}$", told.facts["made"])
         assert told.facts["source"].endswith(", the same now")
         assert told.facts["line"] == training_folder(line)
@@ -569,8 +571,7 @@ def test_what_a_file_of_a_segment_read_is_what_its_own_job_reads(folders, monkey
     compared = 0
     for path in round_files():
         job = {option: list(files) for option, files in shown(path).inputs.items()}
-        line = LINE if Path(path).parts[2] == training_id(LINE) else BASE
-        assert lists_of(path.job.inputs) == job, path
+        assert lists_of(find_round_job(Path(), path).inputs) == job, path
         compared += 1
     assert compared >= 20
 
@@ -725,7 +726,7 @@ def transferred(group, output, model, heads):
 @pytest.mark.parametrize("group", [0, 2])
 def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = artefacts.model_with_head(HEADED, 2, group)
+    path = HEAD_TRANSFER(HEADED, 2, group)
     if group:
         model = aggregated_model(HEADED, 2, 2)
         heads = [global_model(HEADED, 2, 0)]

@@ -23,9 +23,10 @@ from fedstage.plan.jobs import of_rounds, walk
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.teaching import LOGITS
-from fedstage.plan.training import global_model
+from fedstage.plan.training import AGGREGATION, global_model
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.equivalences import simplest
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 
 
@@ -53,13 +54,13 @@ class Segment:
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
-        models = (global_model(self.line, _ahead(self.line, self.last), k) for k in self.groups)
+        files = _made(self.line, self.groups, self.first, self.last)
         folder = graph.folder_of(FOLDER, self.line)
 
         def is_own(job: graph.Job) -> bool:
             return job.folder == folder and job.at["round"] >= self.first
 
-        found = (job for job in walk(models, is_own) if job.at["round"] <= self.last)
+        found = (job for job in walk(files, is_own) if job.at["round"] <= self.last)
         own = (job for job in found if job.at["group"] in self.groups)
         return sorted(own, key=lambda job: int(job.at["round"]))
 
@@ -92,9 +93,17 @@ class LogitsSegment:
         return [LOGITS.job(self.line, round, *what) for round in self.rounds]
 
 
-def _ahead(config: Line, last: int) -> int:
-    """Return the last round whose jobs may read logits of round `last`, or a state of it."""
-    return last + (checkpoints(config.ensemble) if config.ensemble else 1)
+def _made(config: Line, groups: Iterable[int], first: int, last: int) -> Iterator[str]:
+    """Yield the files from which all that rounds `first` to `last` make can be found.
+
+    They are of later rounds, too, as far as their jobs may read logits or a state of round `last`.
+    Where a student starts from its previous model, no global model is behind an aggregation.
+    """
+    end = last + (checkpoints(config.ensemble) if config.ensemble else 1)
+    for group in groups:
+        yield global_model(config, end, group)
+        if group in client_groups(config):
+            yield from (AGGREGATION(config, round, group) for round in range(first, end + 1))
 
 
 @dataclass
@@ -131,11 +140,8 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
 
 def _add(folders: dict[str, _Folder], config: Line, lasts: list[int]) -> None:
     """Add the rounds that runs of a configuration train, in the folders that own them."""
-    models = (
-        global_model(config, _ahead(config, lasts[-1]), group)
-        for group in range(config.global_models)
-    )
-    jobs = walk(models, lambda job: True)
+    files = _made(config, range(config.global_models), 1, lasts[-1])
+    jobs = walk(files, lambda job: True)
     inner = {before for job in jobs for before in of_rounds(job) if before.folder == job.folder}
     needed = {before for job in jobs if job.at["round"] <= lasts[-1] for before in of_rounds(job)}
     own: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))

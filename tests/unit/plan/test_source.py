@@ -578,6 +578,14 @@ def test_a_discount_reaches_what_it_discounts_only():
     assert not any(module.startswith(room) for module in plain)
 
 
+def test_stale_updates_reach_what_asks_for_their_discounts():
+    module = "fedstage.algorithm.aggregation.asynchronous"
+    late = a_line(staleness={"cyclic": {"delays": [0, 1]}})
+    assert module in reachable("aggregation", *reach(late, "aggregation"))
+    in_time = reach(LINES["fedavg"], "aggregation")
+    assert module not in reachable("aggregation", *in_time)
+
+
 def test_a_scheme_reaches_its_own_partitions_only(changed):
     changes = changed("data/partitions/iid.py", "def assign", "SHARES = 1\n\n\ndef assign")
     assert changes == {("partition", "iid")}

@@ -11,20 +11,30 @@ pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture
-def edited(copy, tmp_path, monkeypatch):
-    """A function that edits a copy of the package, from which the finished run is then planned."""
+def edit(tmp_path, monkeypatch):
+    """A function that edits a copy of the package, which snakemake then runs."""
     package = tmp_path / "src" / "fedstage"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, package, ignore=ignored)
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
 
-    def edit(file, old, new):
+    def change(file, old, new):
         text = (package / file).read_text()
         assert old in text
         (package / file).write_text(text.replace(old, new))
+
+    return change
+
+
+@pytest.fixture
+def edited(copy, edit):
+    """A function that edits a copy of the package, from which the finished run is then planned."""
+
+    def change(*file_old_new):
+        edit(*file_old_new)
         return copy
 
-    return edit
+    return change
 
 
 def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
@@ -63,6 +73,22 @@ def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
     assert set(plan.trained()) == {(t, slot, line) for t in (1, 2) for slot in (0, 1)}
     assert plan.jobs["evaluation"] == 1
     assert plan.jobs["partition"] == plan.jobs["dataset"] == plan.jobs["distillation"] == 0
+
+
+def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project, edit):
+    project.configure(methods=["fedavg", "feddf_buffered"]).make()
+    what = "Return the settings of a round: those without the buffer"
+    edit("settings/server.py", what, "Return settings without the buffer")
+    assert project.plan().jobs == {}
+    edit("settings/server.py", "round > server.buffer.after", "round >= server.buffer.after")
+    plan = project.plan()
+    taught = project.line(method="fedavg-basic").name
+    # Round 1 trains from initial models, and so belongs to the line that is not taught.
+    assert plan.trained() == [(2, 0, taught), (2, 1, taught)]
+    assert plan.jobs == {
+        "distillation": 2, "local_training": 2, "aggregation": 1, "logits": 1, "evaluation": 1,
+        "tables": 1, "figures": 1, "all": 1,
+    }  # fmt: skip
 
 
 def test_tables_make_no_training_anew(edited):

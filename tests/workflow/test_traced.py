@@ -1,19 +1,23 @@
 """Every function of the package that runs in a job is covered by the fingerprint of that job.
 
-Jobs that differ in what they compute are made, and then run once more here, by the commands in
-their logs, with a profile function that notes what is called while the stage runs.
+Jobs of every stage that runs an algorithm are made, and those that differ in what they compute are
+run once more here, by the commands in their logs, with a profile function that notes what is called
+while the stage runs.
 """
 
 import shlex
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fedstage.execution.cli import stage_parser
 from fedstage.plan.definitions import is_check
-from fedstage.plan.source import definitions, reachable, reached_by
+from fedstage.plan.source import definitions, reachable, reached_by, source_of, stage_fingerprint
+from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import modules
 from fedstage.stages import find_stage
 from fedstage.storage.provenance import SUFFIX
@@ -22,18 +26,58 @@ from fedstage.storage.why import settings_behind
 
 pytestmark = pytest.mark.workflow
 
-#: Methods whose rounds call most of what rounds can call.
-METHODS = [
-    "fedsdd",
-    "scaffold",
-    "fedgkd",
-    "asked_averages",
-    "fedet",
-    "scarlet",
-    "fedgems",
-    "fedgkt",
-]
-METHODS += ["server_of_everything", "bound_clients", "fedgo"]
+#: Methods of rounds, which together call most of what rounds can call.
+ROUNDS = {
+    **dict.fromkeys(("fedsdd", "scaffold", "fedgkd", "fedgo", "fedgems", "fedgkt", "scarlet")),
+    **dict.fromkeys(("asked_averages", "fedet", "server_of_everything", "bound_clients")),
+    **dict.fromkeys(("fedftg", "new_statistics", "shared_variates", "moon")),
+    "late": {"local": "fedavg", "staleness": {"cyclic": {"delays": [0, 1]}}},
+    "late_changes": {"like": "fedbuff", "staleness": "never"},
+    "buffered": {"like": "feddf_buffered", "server": {"buffer": {"after": 1}}},
+    "judged": {"like": "feddf_improved", "server": {"early_stopping": {"every": 2}}},
+    "drawn": {"like": "fedbe_gaussian", "server": {"swa": {"every": 2}}},
+    "voted": {"local": {"fedgkd": {"models": 2, "teacher": "vote"}}},
+    "median": {"local": "fedavg", "aggregation": {"rule": "median"}},
+    "normalised": {"like": "fednova", "aggregation": {"server_optimizer": "average"}},
+    "scored": {"local": "fedavg", "evaluate": "clients"},
+    "chosen": {"local": "fedavg", "rounds": 1, "choose": {"among": {"client.epochs": [1, 2]}}},
+}
+TAUGHT = {"steps": 2, "epochs": None, "batch_size": 16, "learning_rate": 0.05}
+BESIDE = {"server": TAUGHT | {"steps": None, "epochs": 2}}
+TRAINED = {"rounds": 2, "batch_size": 8}
+FEW = {"latent": 2, "width": 2, "epochs": 1}
+NORMED = {"model": {"resnet8": {"norm": "batch"}}}
+ADVERSARY = {"latent": 2, "width": 2, "steps": 2, "batch_size": 8}
+#: Methods of one shot, and what they are compared with: each stage, by most of its modules.
+ONE_SHOT = {
+    **dict.fromkeys(("local_only", "centralised", "fedens", "fedov", "guha_random", "ghofl_nb")),
+    "on_core": {"training": "core", "rounds": 1, "core": {"classes": "some"}},
+    "fens": {"aggregator_training": {"federated": TRAINED}},
+    "fens_int8": {"aggregator_training": {"federated": TRAINED}},
+    "fens_distilled": {"aggregator_training": {"federated": TRAINED}, "server": TAUGHT},
+    "by_proxy": {
+        "like": "fens",
+        "aggregator": "linear",
+        "aggregator_training": {"proxy": {"steps": 2, "early_stopping": {"every": 1}}},
+    },
+    "voting": {"like": "fens", "aggregator": "voting", "forget": [3]},
+    "fedboost": {"aggregator_training": {"mirror_descent": {"rounds": 2, "predictors": 2}}},
+    "guha_data": {"members": {"largest": {"count": 2}}},
+    "guha_distilled": {"members": {"best": {"count": 2}}, "server": TAUGHT},
+    "fafi": NORMED,
+    "fedkd": {"server": TAUGHT | {"buffer": {"refresh": "epoch"}}},
+    "fedet_os": {"server": TAUGHT},
+    "fedcvae_ens": BESIDE | {"generator": {"cvae": FEW | {"samples": 20}}},
+    "fedcvae_kd": BESIDE
+    | {"generator": {"cvae": FEW | {"samples": 20, "distilled": {"samples": 20, "epochs": 1}}}},
+    "dense": BESIDE | NORMED | {"generator": {"dense": ADVERSARY}},
+    "coboosting": BESIDE | {"generator": {"coboosting": ADVERSARY}},
+    "ghofl": NORMED,
+}
+if not find_spec("torchao"):  # of the extra `int8`
+    del ONE_SHOT["fens_int8"]
+#: The stages that run an algorithm: all but those that write settings or show results.
+RUNNING = {name for name, stage in STAGES.items() if not stage.presents} - {"line"}
 #: A file of each module of the package.
 FILES = {str(path): name for name, path in modules().items()}
 #: While these run, settings are read, which the plan has read and checked before.
@@ -94,21 +138,64 @@ def uncovered(called, settings, stage, options):
             yield f"{module}:{function}"
 
 
+def write(project):
+    """Make experiments of rounds and of one shot, and one that looks closer at some rounds."""
+    project.configure(execution={"granularity": "segment"}, validation=0.2)
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    tiny = config["experiments"].pop("tiny")
+    closer = {"fedsdd": None}
+    one_shot = {"aggregator_fraction": 0.2, "local_fraction": None}
+    for name, rows, base, results in (
+        ("rounds", ROUNDS, {}, ["table"]),
+        ("one_shot", ONE_SHOT, one_shot, ["table"]),
+        ("closer", closer, {}, ["retention", "clients"]),
+    ):
+        own = {method: settings for method, settings in rows.items() if settings}
+        config["experiments"][name] = tiny | {
+            "title": name,
+            "base": tiny["base"] | base,
+            "methods": own if rows is ONE_SHOT else tiny["methods"] | own,
+            "grid": {"method": list(rows)},
+            "results": results,
+        }
+    config["targets"] = list(config["experiments"])
+    path.write_text(yaml.safe_dump(config))
+    return project
+
+
+def carried(settings, stage, options):
+    """Return the fingerprint that the rule of a job carries."""
+    if settings is None:
+        return stage_fingerprint(stage)
+    return source_of(settings, stage, options.get("evaluated"), options.get("members"))
+
+
+def alike(job, settings):
+    """Return what jobs have in common that differ in the client, its numbers and files only."""
+    options = {key: value for key, value in job["options"].items() if key not in ("client", "seed")}
+    inputs = {key: len(names) > 0 for key, names in job["inputs"].items()}
+    return job["stage"], settings, repr(sorted(options.items())), repr(sorted(inputs.items()))
+
+
 def test_what_runs_in_a_job_is_in_its_fingerprint(project, monkeypatch):
-    project.configure(methods=METHODS, execution={"granularity": "segment"})
-    project.make()
+    write(project).make()
     monkeypatch.chdir(project.path)
-    stages, missing = set(), {}
+    traced_stages, missing, seen = set(), {}, set()
     for record in sorted(Path("results/logs").rglob(f"*{SUFFIX}")):
         job = load_record(record)
-        if job["stage"] in ("line", "tables", "figures"):
+        stage, options = job["stage"], job["options"]
+        if stage not in RUNNING:
             continue
-        command = Path(str(record).removesuffix(SUFFIX) + ".log").read_text().splitlines()[0]
         settings = settings_behind(Path(), job)
+        assert job["source"] == carried(settings, stage, options)
+        if alike(job, settings) in seen:
+            continue
+        seen.add(alike(job, settings))
+        command = Path(str(record).removesuffix(SUFFIX) + ".log").read_text().splitlines()[0]
         called = traced(command)
-        assert called, command
-        for name in uncovered(called, settings, job["stage"], job["options"]):
-            missing.setdefault(name, set()).add(job["stage"])
-        stages.add(job["stage"])
-    assert {"segment", "evaluation", "dataset", "partition", "client_odds"} <= stages
+        traced_stages |= {name for name in STAGES if (f"fedstage.stages.{name}", name) in called}
+        for name in uncovered(called, settings, stage, options):
+            missing.setdefault(name, set()).add(stage)
     assert missing == {}
+    assert traced_stages == RUNNING

@@ -7,7 +7,7 @@ named. Fields of settings and their defaults do not count, because settings reac
 values; nor does what checks settings, which the plan has done before any job.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -19,10 +19,10 @@ _CHECKING = ("fedstage.settings.validation", "fedstage.settings.suggestions")
 
 
 class Reached:
-    """The definitions that code reaches, and the modules beyond that these use."""
+    """The definitions of declaring modules that code reaches, and the modules beyond."""
 
-    def __init__(self, declares: Callable[[str], bool], package: Path = PACKAGE) -> None:
-        self.declares, self.package = declares, package
+    def __init__(self, declaring: frozenset[str], package: Path = PACKAGE) -> None:
+        self.declaring, self.package = declaring, package
         self.definitions: dict[str, str] = {}
         self.modules: set[str] = set()
         self._names: set[str] = set()
@@ -31,7 +31,7 @@ class Reached:
 
     def copy(self) -> "Reached":
         """Return what is reached so far, to go on from."""
-        other = Reached(self.declares, self.package)
+        other = Reached(self.declaring, self.package)
         other.definitions, other.modules = dict(self.definitions), set(self.modules)
         other._names, other._attributes = set(self._names), set(self._attributes)
         other._classes = set(self._classes)
@@ -57,7 +57,7 @@ class Reached:
     def _named(self, name: str) -> Code | None:
         """Return the definition of a full name, if it counts by itself and is new."""
         module, found = _defined(name, self.package)
-        if not self.declares(module):
+        if module not in self.declaring:
             self.modules.add(module)
             return None
         code = source(module, self.package).definitions.get(found)

@@ -23,7 +23,7 @@ from typing import Any
 from fedstage.plan.definitions import Reached
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.stages import STAGES
-from fedstage.plan.syntax import PACKAGE, imports, module_digest, parents, source
+from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known, whoever asks for a fingerprint.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
@@ -217,24 +217,35 @@ def _reached(
     stage: str, chosen: frozenset[str], calls: tuple[str, ...], package: Path
 ) -> tuple[frozenset[str], Reached]:
     """Return the modules that count as a whole, and the definitions of others that count."""
-    about_plan = stage in STAGES and STAGES[stage].about_plan
-    declaring = tuple(name for name in DECLARING if not (about_plan and name == "fedstage.plan"))
+    declaring = _declaring(stage in STAGES and STAGES[stage].about_plan, package)
+    unchosen = optional_modules() - chosen
     waiting = {f"fedstage.stages.{name}" for name in (stage, *calls)}
-    waiting |= parents(waiting) - {"fedstage"} - set(declaring)
+    waiting |= parents(waiting) - declaring
     found: set[str] = set()
-    declared = Reached(lambda name: _declares(name, declaring), package)
+    declared = Reached(declaring, package)
     while waiting:
-        module = waiting.pop()
-        found.add(module)
-        edges = set(imports(module, package))
-        declared.add([source(module, package).code])
-        if module not in optional_modules():
-            edges -= optional_modules() - chosen
-        if module in choice_rooms():
-            edges |= {name for name in chosen if name.rpartition(".")[0] == module}
-        edges |= declared.modules - optional_modules()
-        waiting |= {name for name in edges if not _declares(name, declaring)} - found
+        # All that imports reach first, for then few passes look at what all code uses.
+        new = set()
+        while waiting:
+            module = waiting.pop()
+            new.add(module)
+            edges = imports(module, package)
+            if module not in optional_modules():
+                edges -= unchosen
+            if module in choice_rooms():
+                edges |= {name for name in chosen if name.rpartition(".")[0] == module}
+            waiting |= edges - declaring - found - new
+        found |= new
+        declared.add([source(module, package).code for module in new])
+        waiting = declared.modules - optional_modules() - found
     return frozenset(found), declared
+
+
+@cache
+def _declaring(about_plan: bool, package: Path) -> frozenset[str]:
+    """Return the modules in declaring rooms, for stages about the plan or for others."""
+    rooms = tuple(name for name in DECLARING if not (about_plan and name == "fedstage.plan"))
+    return frozenset(name for name in modules(package) if _declares(name, rooms))
 
 
 def _declares(module: str, declaring: tuple[str, ...]) -> bool:

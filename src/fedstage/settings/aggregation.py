@@ -110,11 +110,7 @@ class Aggregation(Settings):
     they started from, as FedBuff does.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {
-        "rule": "algorithm.aggregation.rules",
-        "discount": "algorithm.aggregation.asynchronous",
-        "stale": "algorithm.aggregation.asynchronous",
-    }
+    uses: ClassVar[Mapping[str, str]] = {"rule": "algorithm.aggregation.rules"}
     rule: ServerRule = WeightedAverage(name="average")
     weights: Literal["samples", "uniform"] = "samples"
     learning_rate: Rate = 1.0

@@ -51,7 +51,10 @@ class Line(Groups):
     probabilities, on public images or those that a `generator` makes.
     """
 
-    uses: ClassVar[Mapping[str, str]] = {"compression": "algorithm.exchange.compression"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "compression": "algorithm.exchange.compression",
+        "staleness": "algorithm.aggregation.asynchronous",
+    }
     data: Data
     partition: Partition
     validation: Fraction = 0.0

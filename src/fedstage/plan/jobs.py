@@ -77,7 +77,7 @@ def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[gra
     What is behind a job that does not belong is not looked for.
     """
     found: dict[graph.Job, None] = {}
-    waiting = [job for file in files if isinstance(file, File) and (job := file.job)]
+    waiting = [file.job for file in files if isinstance(file, File)][::-1]
     while waiting:
         job = waiting[-1]
         if job in found or job.stage not in _STAGES or not belongs(job):
@@ -85,7 +85,7 @@ def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[gra
             continue
         new = [one for one in of_rounds(job) if one not in found and belongs(one)]
         if new:
-            waiting.extend(new)
+            waiting.extend(reversed(new))
         else:
             found[waiting.pop()] = None
     return list(found)

@@ -4,7 +4,7 @@ The same stage functions are called in one process and write the same files. Wha
 is cut into segments
 
 - after every multiple of their length, so that they are the same however long a run is,
-- after the last round of every run that uses a group, and
+- after the last round of every run that uses a group, and that another folder goes on from, and
 - by groups, unless these read one another's files.
 
 So the groups of FedAvg have their own segments, which run ahead, and students, which read what all
@@ -145,11 +145,15 @@ def _add(folders: dict[str, _Folder], config: Line, lasts: list[int]) -> None:
     inner = {before for job in jobs for before in of_rounds(job) if before.folder == job.folder}
     needed = {before for job in jobs if job.at["round"] <= lasts[-1] for before in of_rounds(job)}
     own: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    ends: dict[tuple[str, int], set[int]] = defaultdict(set)
     for job in jobs:
         folder = folders.setdefault(job.folder, _Folder(job.config))
         round, group = job.at["round"], job.at["group"]
         for before in of_rounds(job):
-            if before.folder == job.folder and before.at["group"] != group:
+            if before.folder != job.folder and before.stage is job.stage is AGGREGATION:
+                # Another folder goes on from here, perhaps from state, of which the last stays.
+                ends[before.folder, before.at["group"]].add(before.at["round"])
+            elif before.folder == job.folder and before.at["group"] != group:
                 folder.read.add((group, before.at["group"], round - before.at["round"]))
         if round > lasts[-1]:
             continue
@@ -162,8 +166,9 @@ def _add(folders: dict[str, _Folder], config: Line, lasts: list[int]) -> None:
         for group, rounds in groups.items():
             ordered = sorted(rounds)
             folders[path].rounds[group] |= rounds
-            ends = (bisect_right(ordered, last) for last in lasts)
-            folders[path].stops[group] |= {ordered[end - 1] for end in ends if end}
+            found = (bisect_right(ordered, last) for last in lasts)
+            folders[path].stops[group] |= {ordered[end - 1] for end in found if end}
+            folders[path].stops[group] |= {end for end in ends[path, group] if end in rounds}
 
 
 def _segments(folder: _Folder, length: int) -> Iterator[Segment]:

@@ -38,9 +38,9 @@ def test_lines_that_make_the_same_files_share_a_rule():
     for rule in rules:
         for name, job in rule.jobs.items():
             assert training_id(job.part.line) == name
-            made = segment_files.segment_outputs(
-                job.part, segment_files.rounds_kept(job.part, "needed", ())
-            )
+            jobs = job.part.jobs()
+            kept = segment_files.rounds_kept(job.part, jobs, "needed", ())
+            made = segment_files.outputs(jobs, kept)
             assert [path.format(line=name) for path in rule.outputs if "/aggr" in path] == made
 
 
@@ -65,7 +65,7 @@ def test_what_stays_is_an_output(keep, files):
 def test_segments_of_the_same_rounds_and_other_files_have_other_names():
     line = Line.model_validate({**BASE, "seed": 0})
     other = Line.model_validate({**BASE, "seed": 1})
-    jobs = [SegmentJob(segments.Segment(one, (0,), 1, 4), (), "") for one in (line, other)]
+    jobs = [SegmentJob(segments.Segment(one, (0,), 1, 4), (), (), "") for one in (line, other)]
     folders = [f"results/training/{training_id(one)}" for one in (line, other)]
     made = [[f"{folders[0]}/a"], [f"{folders[1]}/a", f"{folders[1]}/b"]]
     rules = shared_rules(dict(zip(jobs, made, strict=True)))
@@ -77,7 +77,7 @@ def test_no_number_makes_the_name_of_a_segment_of_more_groups():
     lines = [Line.model_validate({**BASE, "seed": seed, "global_models": 3}) for seed in range(3)]
     groups = ((0, 1), (0, 1), (0, 1, 2))
     jobs = [
-        SegmentJob(segments.Segment(one, trained, 1, 4), (), "")
+        SegmentJob(segments.Segment(one, trained, 1, 4), (), (), "")
         for one, trained in zip(lines, groups, strict=True)
     ]
     made = [

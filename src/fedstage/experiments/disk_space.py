@@ -9,7 +9,7 @@ from fedstage.plan import one_shot, one_shot_artefacts
 from fedstage.plan.one_shot_sharing import client_model, quantised_line
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
-from fedstage.plan.segment_files import files_read
+from fedstage.plan.segment_files import files_read, inputs
 from fedstage.plan.segments import plan
 from fedstage.plan.training import aggregated_model, global_model, updates
 from fedstage.settings.config_file import Keep
@@ -28,7 +28,8 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     keep = catalogue.config.keep
     length = catalogue.config.execution.segment_rounds
     parts = [part for parts in plan(runs, length) for part in parts] if keep != "all" else []
-    read = files_read(runs, parts) | set(files_of_rounds(catalogue))
+    others = (inputs(part.jobs())[1] for part in parts)
+    read = files_read(runs, others) | set(files_of_rounds(catalogue))
     sizes = dict(file for run in runs for file in _files(run, keep, read))
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
     unknown = {run.line.data.name for run in runs if not _is_known(run.line.data)}

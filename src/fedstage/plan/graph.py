@@ -11,7 +11,7 @@ Two files lie in one place exactly if all that they are made from is the same.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -69,7 +69,7 @@ class Stage:
     made : callable, optional
         Which outputs there are; by default all.
     alike : callable, optional
-        From a configuration and place to a place whose files reach the same settings.
+        From a configuration and place to a place whose job reads the same files.
     """
 
     name: str
@@ -93,7 +93,6 @@ class Stage:
         if found is None:
             reached = reach(self, config, place)
             owner = restricted(_simple(config), reached)
-            _OWNED.add(owner)
             found = _JOBS.setdefault((self, owner, place), Job(self, owner, place, reached))
             _REACH.setdefault((self, owner, self.alike(owner, *place)), reached)
             _JOBS[key] = found
@@ -102,8 +101,8 @@ class Stage:
 
 _JOBS: dict[tuple[Stage, Any, Place], "Job"] = {}
 _REACH: dict[tuple[Stage, Any, Place], frozenset[str]] = {}
-#: Configurations that own files, which are in their simplest form.
-_OWNED: set[Any] = set()
+#: Configurations that own files, which are in their simplest form: of equal ones always the same.
+_OWNED: dict[Any, Any] = {}
 
 
 class Job:
@@ -129,6 +128,9 @@ class Job:
     @cached_property
     def inputs(self) -> dict[str, str | Sequence[str]]:
         """The files that the job reads, by option, an empty list where there are none."""
+        alike = self.stage.alike(self.config, *self.place)
+        if alike != self.place:
+            return self.stage.job(self.config, *alike).inputs
         read = self.stage.inputs(self.config, *self.place)
         line: dict[str, Any] = {"line": line_file(self.folder)} if self.stage.folder.line else {}
         return {name: files or [] for name, files in (line | dict(read)).items()}
@@ -138,10 +140,14 @@ class Job:
         """The values of the place by name."""
         return dict(zip(self.stage.place, self.place, strict=True))
 
-    def before(self) -> Iterator["Job"]:
-        """Yield the jobs whose files this one reads, each once."""
-        files = (file for files in self.inputs.values() for file in listed(files))
-        yield from dict.fromkeys(file.job for file in files if isinstance(file, File))
+    @cached_property
+    def before(self) -> tuple["Job", ...]:
+        """The jobs whose files this one reads, each once."""
+        alike = self.stage.alike(self.config, *self.place)
+        if alike != self.place:
+            return self.stage.job(self.config, *alike).before
+        read = (file for files in self.inputs.values() for file in listed(files))
+        return tuple(dict.fromkeys(file.job for file in read if isinstance(file, File)))
 
     def __repr__(self) -> str:
         return f"<{self.stage.name} {self.folder} {self.place}>"
@@ -167,18 +173,20 @@ def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
         folder = stage.folder
         fields = type(simple).model_fields
         own = fields if folder.reads is None else folder.reads(simple)
-        found = {*own, *stage.reads(simple, *place)}
-        for files in stage.inputs(simple, *place).values():
-            for file in listed(files):
-                if isinstance(file, File):
-                    found |= _passed_on(file.job.reached, frozenset(fields))
-        _REACH[key] = frozenset(found)
+        read = (file for files in stage.inputs(simple, *place).values() for file in listed(files))
+        behind = {file.job.reached for file in read if isinstance(file, File)}
+        own = frozenset((*own, *stage.reads(simple, *place)))
+        _REACH[key] = _united(own, frozenset(behind), frozenset(fields))
     return _REACH[key]
 
 
 @cache
-def _passed_on(reached: frozenset[str], fields: frozenset[str]) -> frozenset[str]:
-    return frozenset(name for name in reached if name.partition(".")[0] in fields)
+def _united(
+    own: frozenset[str], behind: frozenset[frozenset[str]], fields: frozenset[str]
+) -> frozenset[str]:
+    """Return a stage's own settings and those behind its inputs that its configuration has."""
+    passed = (name for names in behind for name in names)
+    return own.union(name for name in passed if name.partition(".")[0] in fields)
 
 
 @cache
@@ -195,7 +203,7 @@ def restricted(config: Any, names: frozenset[str]) -> Any:
     for field_name, read in parts.items():
         kept[field_name] = _with_defaults(getattr(config, field_name), read)
     found = type(config).model_construct(**kept)
-    return config if found == config else found
+    return _OWNED.setdefault(found, config if found == config else found)
 
 
 def _with_defaults(settings: Settings | None, read: set[str]) -> Settings | None:
@@ -246,7 +254,7 @@ def behind(*files: str) -> dict[str, Any]:
     while waiting:
         job = waiting.pop()
         found[job.folder] = job.config
-        new = set(job.before()) - seen
+        new = set(job.before) - seen
         seen |= new
         waiting.extend(new)
     return found

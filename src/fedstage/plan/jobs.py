@@ -93,7 +93,7 @@ def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[gra
 
 def of_rounds(job: graph.Job) -> Iterator[graph.Job]:
     """Yield the jobs of rounds whose files a job reads."""
-    return (before for before in job.before() if before.stage in _STAGES)
+    return (before for before in job.before if before.stage in _STAGES)
 
 
 def members(job: Job) -> int:

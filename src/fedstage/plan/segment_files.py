@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 
 from fedstage.plan.graph import File, Job, listed
 from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
-from fedstage.plan.segments import LogitsSegment, Segment
+from fedstage.plan.segments import Segment
 from fedstage.plan.teaching import member_models
 from fedstage.plan.training import global_model, participants_table
 from fedstage.settings.config_file import Keep
@@ -99,9 +99,9 @@ def rounds_kept(segment: Segment, jobs: Iterable[Job], keep: Keep, read: Collect
     return {kind: every if kind in whole else tuple(sorted(needed[kind])) for kind in kinds}
 
 
-def files_read(runs: Iterable[Run], parts: Iterable[Segment | LogitsSegment]) -> set[str]:
-    """Return the files of rounds that segments or evaluations of `runs` read."""
-    paths = {path for part in parts for path in inputs(part.jobs())[1]}
+def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]:
+    """Return the files of rounds that segments (their `inputs` by others) or evaluations read."""
+    paths = set(chain.from_iterable(others))
     for run in runs:
         if isinstance(run.line, Line):
             paths.update(_evaluated(run.line, run.length))

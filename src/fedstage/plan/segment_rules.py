@@ -62,7 +62,8 @@ def segment_rules(
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]
     jobs = {part: part.jobs() for part in parts}
-    read = segment_files.files_read(runs, jobs) | set(files)
+    inputs = {part: segment_files.inputs(own) for part, own in jobs.items()}
+    read = segment_files.files_read(runs, (others for _, others in inputs.values())) | set(files)
     kept = {part: segment_files.rounds_kept(part, jobs[part], keep, read) for part in trained}
     outputs: dict[Part, list[str]] = {
         part: [*segment_files.outputs(own, kept.get(part) if isinstance(part, Segment) else None)]
@@ -73,7 +74,7 @@ def segment_rules(
     first = segment_files.first_of_each(outputs.values())
     made = {}
     for part, paths in outputs.items():
-        common, others = segment_files.inputs(jobs[part])
+        common, others = inputs[part]
         waits_for = tuple(dict.fromkeys(first.get(path, path) for path in others))
         how = options(part, kept.get(part) if isinstance(part, Segment) else None)
         made[SegmentJob(part, tuple(common), waits_for, how)] = paths

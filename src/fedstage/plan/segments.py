@@ -24,8 +24,7 @@ from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.teaching import LOGITS
 from fedstage.plan.training import AGGREGATION, global_model
-from fedstage.plan.training_folder import FOLDER
-from fedstage.settings.equivalences import simplest
+from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 
@@ -125,7 +124,7 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
     lasts: dict[Line, set[int]] = defaultdict(set)
     for run in runs:
         if isinstance(run.line, Line):
-            lasts[simplest(run.line)].add(run.length.rounds)
+            lasts[owners(run.line)[0]].add(run.length.rounds)
     folders: dict[str, _Folder] = {}
     for config, rounds in lasts.items():
         _add(folders, config, sorted(rounds))

@@ -85,6 +85,7 @@ def shares_control(config: Line) -> bool:
     return shared and len(client_groups(config)) > 1
 
 
+@cache
 def is_stale(config: Line) -> bool:
     """Whether participants may start from models that are older than the last round's."""
     return shortest(config.staleness).name != "none"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -160,6 +161,7 @@ def client_groups(line: Groups) -> range:
     return range(int(line.server_model), line.global_models)
 
 
+@cache
 def group_slots(line: Groups, group: int) -> range:
     """Return the slots of a round that train a group; the server's group has none.
 

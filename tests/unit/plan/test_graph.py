@@ -110,7 +110,7 @@ def files_of(config):
     else:
         jobs = [one_shot.one_shot_metrics_file(config, "test").job]
     for job in jobs:
-        jobs += [other for other in job.before() if other not in jobs]
+        jobs += [other for other in job.before if other not in jobs]
     return {
         (job.stage.name, job.stage.folder.name, job.place, name): file
         for job in jobs
@@ -196,7 +196,7 @@ def test_a_job_has_its_inputs_by_option_and_the_outputs_that_are_made():
     assert plain.inputs["line"] == f"{plain.folder}/line.yaml"
     assert list(plain.files) == ["output"]
     assert list(BAKED.job(Cake(flour=2)).files) == ["output", "crumbs"]
-    assert [job.stage for job in plain.before()] == [BATTER, BATTER]
+    assert [job.stage for job in plain.before] == [BATTER, BATTER]
 
 
 def test_the_folders_behind_a_file_have_the_settings_that_they_are_named_after():

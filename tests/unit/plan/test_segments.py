@@ -168,7 +168,7 @@ def planned(runs, length, keep="all"):
     """Return the files that each segment declares."""
     trained, logits = segments.plan(runs, length)
     parts = [*trained, *logits]
-    read = segment_files.files_read(runs, parts)
+    read = segment_files.files_read(runs, map(others, parts))
     kept = {part: segment_files.rounds_kept(part, part.jobs(), keep, read) for part in trained}
     return {part: segment_files.outputs(part.jobs(), kept.get(part)) for part in parts}
 
@@ -261,7 +261,7 @@ def test_what_is_read_stays_and_is_made(name):
             runs = [run(name, 7, evaluate={"name": evaluate}, evaluate_every=3)]
             parts = planned(runs, length, "needed")
             made = {path for files in parts.values() for path in files}
-            read = segment_files.files_read(runs, parts)
+            read = segment_files.files_read(runs, map(others, parts))
             assert {path for path in read if of_a_round(path)} <= made
             assert made <= {path for files in planned(runs, length).values() for path in files}
             for round in (3, 6, 7):
@@ -374,7 +374,7 @@ def test_only_updates_that_are_read_stay():
     (part,) = parts
     found = [path for path in parts[part] if "/slot_" in path]
     assert found == [path for round in (2, 4) for path in updates(one.line, round, 0)]
-    read = segment_files.files_read([one], parts)
+    read = segment_files.files_read([one], map(others, parts))
     kept = segment_files.rounds_kept(part, part.jobs(), "models", read)
     assert segment_rules.options(part, kept) == (
         "--first 1 --last 4 --groups 0"

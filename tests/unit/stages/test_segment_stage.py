@@ -108,7 +108,9 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
     run = Run({}, line, RunLength(rounds=rounds, evaluate_every=every))
     trained, logits = segments.plan([run], length)
     if read is None:
-        read = segment_files.files_read([run], [*trained, *logits])
+        read = segment_files.files_read(
+            [run], [segment_files.inputs(part.jobs())[1] for part in (*trained, *logits)]
+        )
     kept = {part: segment_files.rounds_kept(part, part.jobs(), keep, read) for part in trained}
     for part in trained:
         settings = as_json(canonical(simplest(part.line)))

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.plan.graph import listed
+from fedstage.plan.graph import Job, listed
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.plan.stages import STAGES, LineKind
 from fedstage.settings.base import Settings
@@ -98,8 +98,8 @@ def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
 def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
     """Yield what the record says of the job, and what has changed since: names and texts."""
     job = artefact.job
-    own = find_round_job(artefact.root, artefact.name)
-    within = f", for {own.stage.name}" if own and own.stage.name != job["stage"] else ""
+    own = _job_of_segment(artefact)
+    within = f", for {own.stage.name}" if own else ""
     yield "made", f"{job['made']} by stage {job['stage']}{within}"
     seconds = f"{job['compute_s']} s, {job['startup_s']} s start-up"
     on_gpu = f", {job['peak_gpu_memory_mb']} MB on the GPU" if "peak_gpu_memory_mb" in job else ""
@@ -176,11 +176,16 @@ def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
     """Return the job's inputs by option; in a segment, those of the stage that made the file."""
     inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
-    own = find_round_job(artefact.root, artefact.name)
-    if own is not None and artefact.job["stage"] in ("segment", "logits_segment"):
+    if own := _job_of_segment(artefact):
         return {option: listed(files) for option, files in own.inputs.items() if files}
-    listed = (artefact.root / runs for runs in inputs.get("runs", ()))
-    return inputs | listed_files(artefact.job["stage"], listed)
+    runs = (artefact.root / file for file in inputs.get("runs", ()))
+    return inputs | listed_files(artefact.job["stage"], runs)
+
+
+def _job_of_segment(artefact: Artefact) -> Job | None:
+    """Return the job of a round that a segment ran to make a file, None if no segment made it."""
+    in_segment = artefact.job["stage"] in ("segment", "logits_segment")
+    return find_round_job(artefact.root, artefact.name) if in_segment else None
 
 
 def _section(title: str, content: Mapping[str, Any]) -> list[str]:

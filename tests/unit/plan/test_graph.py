@@ -2,15 +2,34 @@
 
 import hashlib
 import random
-from itertools import combinations
+from collections import Counter
+from functools import cache
 
 import pytest
 
-from fedstage.plan import discriminators, one_shot
+from fedstage.plan import one_shot
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import File, Folder, Stage, behind, listed, restricted
+from fedstage.plan.jobs import OF_ROUNDS
+from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
+from fedstage.plan.staleness import is_idle
+from fedstage.plan.taught import first_distillation
+from fedstage.plan.teaching import LOGITS
+from fedstage.plan.training import global_model
 from fedstage.settings.base import Settings
 from fedstage.settings.equivalences import simplest
+from fedstage.settings.exchange import (
+    caches_labels,
+    exchanges_features,
+    exchanges_logits,
+    generates,
+    is_stale,
+    learns,
+    shares_control,
+    students,
+    teaches_live,
+)
+from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShotLine
 
@@ -45,36 +64,85 @@ ONE_SHOT = {
     "numerics": [{}, {"threads": 2}, {"logits": "fp16"}],
     "seed": [0, 1],
 }
-ODDS = {
+
+SMALL = {"cnn_small": {"width": 4, "head": {"hidden": 6, "width": 4}}}
+HEADED = {"cnn_small": {"width": 3, "head": {"hidden": 6, "width": 4}}}
+UPPER, LOWER = {"resnet_upper": {"blocks": 1}}, {"resnet_lower": {"blocks": 1}}
+SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn"}
+TAUGHT = {"ensemble": "clients", "global": "basic"}
+SERVER_ONLY = SERVED | {"ensemble": "clients", "global": "designated"}
+#: Methods of rounds, to each of which some of the settings below are changed.
+METHODS = [
+    {},
+    {"ensemble": "clients", "public": "cifar100"},
+    {"local": {"scaffold": {"control": "shared"}}},
+    {"aggregation": {"batch_norm": "local"}, "model": "resnet8"},
+    {"aggregation": {"batch_norm": "re_estimate"}, "model": "resnet8"},
+    TAUGHT,
+    TAUGHT | {"local": {"fedgkd": {"models": 2}}},
+    TAUGHT | {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True},
+    TAUGHT | {"server": SERVER | {"drop_worst": "as_published"}},
+    TAUGHT | {"server": SERVER | {"buffer": {}}},
+    TAUGHT | {"server": SERVER | {"augmentation": "flip", "teacher_images": "augmented"}},
+    TAUGHT | {"server": {"steps": 3} | {k: SERVER[k] for k in ("batch_size", "learning_rate")},
+              "generator": "fedftg", "public": "generated"},
+    TAUGHT | {"ensemble": {"odds": {"average": "probabilities"}}},
+    {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": {"designated": {"warm_up": 1}}},
+    {"ensemble": {"bayesian": {"variant": "as_released"}}, "global": "designated"},
+    {"ensemble": "clients", "global": {"designated": {"main": "per_architecture"}},
+     "global_models": 3, "architectures": ["cnn_small", "resnet8", "cnn_small"]},
+    SERVER_ONLY | {"head_transfer": True, "model": SMALL,
+                   "architectures": [SMALL, HEADED, HEADED]},
+    SERVER_ONLY | {"staleness": {"random": {"probabilities": [0.5, 0.5]}}},
+    SERVED | {"local": "digest", "ensemble": "clients"},
+    SERVER_ONLY | {"local": "digest"},
+    SERVER_ONLY | {"local": {"digest": {"cache": {}}}},
+    SERVER_ONLY | {"local": {"digest": {"teacher": "server"}}, "distillation": "fedgems",
+                   "public": "core", "core": {}},
+    SERVED | {"local": "gkt", "model": UPPER, "architectures": [UPPER, LOWER, LOWER]},
+]  # fmt: skip
+ROUNDS = {
     "data": ONE_SHOT["data"],
-    "clients": [3, 4],
-    "participants": [2, 3],
+    "clients": [4, 5],
+    "participants": [4, 3],
     "partition": ONE_SHOT["partition"],
     "validation": [0.0, 0.2],
     "core": ONE_SHOT["core"],
     "model": ["cnn_small", "resnet8"],
     "client": ONE_SHOT["client"],
-    "local": ["fedavg", "fedprox"],
-    "ensemble": [
-        "odds",
-        {"odds": {"average": "probabilities"}},
-        {"odds": {"generator": {"steps": 5}}},
-        {"odds": {"discriminator": {"epochs": 5}}},
+    "local": ["fedavg", "fedprox", "scaffold", {"scaffold": {"control": "shared"}}, "fedgkd"],
+    "compression": ["none", "stc", {"stc": {"downstream": False}}],
+    "aggregation": [{}, {"weights": "uniform"}, {"server_optimizer": "adam"}, {"stale": "changes"}],
+    "staleness": ["none", "never", {"cyclic": {"delays": [0, 1]}}, {"cyclic": {"delays": [0, 0]}}],
+    "withdraw_stale": [False, True],
+    "global_models": [2, 1, 3],
+    "remainder": ["spread", "main"],
+    "server_model": [False, True],
+    "start": [None, START],
+    "start_of": ["all", "server"],
+    "ensemble": [None, "clients", "aggregated", "bayesian"],
+    "global": [
+        None,
+        "basic",
+        {"basic": {"starts_from": "previous"}},
+        {"designated": {"warm_up": 2}},
     ],
-    "global": ["basic", {"basic": {"warm_up": 1}}],
-    "server": ONE_SHOT["server"],
+    "distillation": ["kl", "l1"],
+    "server": [SERVER, {**SERVER, "temperature": 2.0}, {**SERVER, "momentum": 0.5}],
     "public": ["held_out", "core", "cifar100"],
-    "numerics": [*ONE_SHOT["numerics"], {"precision": "bf16"}],
+    "generator": [None, {"fedftg": {"diversity": 2.0}}],
+    "numerics": [{}, {"threads": 2}],
     "seed": [0, 1],
 }
 
 
-def drawn(kind, values, number, seed=0):
-    """Return valid configurations, each with a few settings that are not the most frequent ones."""
-    draw, found = random.Random(seed), []
+def drawn(kind, number, seed=0):
+    """Return valid configurations: of a method, with a few settings of others beside them."""
+    values, methods = (ONE_SHOT, [{}]) if kind is OneShotLine else (ROUNDS, METHODS)
+    draw, found, usual = random.Random(seed), [], {key: v[0] for key, v in values.items()}
     while len(found) < number:
-        changed = set(draw.sample(list(values), draw.randint(0, 5)))
-        raw = {key: draw.choice(v) if key in changed else v[0] for key, v in values.items()}
+        changed = draw.sample(list(values), draw.randint(0, 5 if len(methods) == 1 else 3))
+        raw = usual | draw.choice(methods) | {key: draw.choice(values[key]) for key in changed}
         try:
             found.append(kind.model_validate(raw))
         except ValueError:
@@ -82,35 +150,62 @@ def drawn(kind, values, number, seed=0):
     return found
 
 
-def derivation(file):
-    """Return the digest of all that a file is made from: stage, place, settings and inputs.
+@cache
+def derivation(stage, config, place):
+    """Return the digest of all that a stage makes its files from: settings and inputs.
 
     Of settings it counts those that the declaration of its folder or stage names, at their values
-    in the simplest form, or at none where the configuration has no such part.
+    in the simplest form of the whole configuration, or at none where there is no such part.
     """
+    simple = simplest(config)
+    named = {*stage.reads(simple, *place)}
+    if stage.folder.reads is not None:
+        named |= {*stage.folder.reads(simple)}
+        own = canonical(restricted(simple, frozenset(named)))
+    else:
+        own = canonical(simple)
+    inputs = {
+        option: [derived(file, config) for file in listed(files)]
+        for option, files in stage.inputs(simple, *place).items()
+    }
+    content = [stage.name, list(place), own, inputs]
+    return hashlib.sha256(as_json(content).encode()).hexdigest()
+
+
+def derived(file, config):
+    """Return the derivation of a file as part of a whole configuration, or of what has it."""
     if not isinstance(file, File):
         return file
     job = file.job
-    folder, config = job.stage.folder, job.config
-    named = {*folder.reads(config), *job.stage.reads(config, *job.place)}
-    own = canonical(restricted(config, frozenset(named)))
-    inputs = {
-        option: [derivation(other) for other in listed(files)]
-        for option, files in job.inputs.items()
-        if option != "line"
-    }
-    content = [job.stage.name, file.output, list(job.place), own, inputs]
-    return hashlib.sha256(as_json(content).encode()).hexdigest()
+    whole = config if isinstance(config, type(job.config)) else job.config
+    return [file.output, derivation(job.stage, whole, job.place)]
+
+
+def last_jobs(config):
+    """Yield jobs behind which all files of a configuration are, of rounds those of the first 4."""
+    if isinstance(config, OneShotLine):
+        yield one_shot.one_shot_metrics_file(config, "test").job
+        return
+    last, groups = 4, client_groups(config)
+    models = (global_model(config, last, group) for group in range(config.global_models))
+    yield from (file.job for file in models if isinstance(file, File))
+    kinds = ["clients", "aggregated", "gaussian_3_as_released"]
+    kinds += ["split"] if exchanges_features(config) else []
+    yield from (LOGITS.job(config, last, group, k, "test") for group in groups for k in kinds)
+    yield EVALUATION.job(config, "global_model", "test", last, 2)
+    yield EVALUATION.job(config, "aggregated_2", "validation", last, 1)
+    yield RETENTION.job(config, last)
+    yield CLIENT_ACCURACY.job(config, last)
 
 
 def files_of(config):
     """Return every file of a configuration, by what makes it and which output it is."""
-    if isinstance(config, Line):
-        jobs = [discriminators.CLIENT_ODDS.job(config)]
-    else:
-        jobs = [one_shot.one_shot_metrics_file(config, "test").job]
-    for job in jobs:
-        jobs += [other for other in job.before if other not in jobs]
+    jobs = dict.fromkeys(last_jobs(config))
+    waiting = list(jobs)
+    while waiting:
+        new = [job for job in waiting.pop().before if job not in jobs]
+        jobs |= dict.fromkeys(new)
+        waiting += new
     return {
         (job.stage.name, job.stage.folder.name, job.place, name): file
         for job in jobs
@@ -118,36 +213,71 @@ def files_of(config):
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"), [(OneShotLine, ONE_SHOT), (Line, ODDS)], ids=["one shot", "odds"]
-)
-def test_two_files_have_one_path_exactly_if_their_derivations_are_the_same(kind, values):
-    known = [files_of(config) for config in drawn(kind, values, 150)]
-    digests = {file: derivation(file) for files in known for file in files.values()}
-    same = different = 0
-    for one, other in combinations(known, 2):
-        for key in one.keys() & other.keys():
-            equal = digests[one[key]] == digests[other[key]]
-            assert (one[key] == other[key]) == equal, (one[key], other[key])
-            same, different = same + equal, different + (not equal)
-    assert min(same, different) > 1000  # that the draws compare something
+@pytest.mark.parametrize("kind", [OneShotLine, Line])
+def test_two_files_have_one_path_exactly_if_their_derivations_are_the_same(kind):
+    """Derivations count what folders and stages declare, so that all of it is in the names."""
+    configs = drawn(kind, 300)
+    known = [files_of(config) for config in configs]
+    stands_for, lies_at, uses = {}, {}, Counter()
+    for config, files in zip(configs, known, strict=True):
+        for key, file in files.items():
+            found = as_json([key[0], derived(file, config)])
+            assert stands_for.setdefault(file, found) == found, file
+            assert lies_at.setdefault(found, file) == file, file
+            uses[file] += 1
+    assert len(uses) > 500  # that the draws compare something
+    assert sum(uses.values()) > 1.2 * len(uses)
+    if kind is Line:
+        check_variety(configs, known)
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"), [(OneShotLine, ONE_SHOT), (Line, ODDS)], ids=["one shot", "odds"]
-)
-def test_what_reaches_a_file_is_enough_to_find_it_and_its_inputs_again(kind, values):
-    for config in drawn(kind, values, 60, seed=1):
+def check_variety(configs, known):
+    """Check that among configurations of rounds each kind of file and of method is several times.
+
+    Files are also to be those of others, before a round in which something is taught and after.
+    """
+    made = Counter((stage, output) for files in known for stage, _, _, output in files)
+    outputs = {(stage.name, output) for stage in (*OF_ROUNDS, EVALUATION, RETENTION)
+               for output in stage.outputs}  # fmt: skip
+    outputs |= {("client_accuracy", "output"), ("client_odds", "output")}
+    assert min(made[output] for output in outputs) >= 5, made
+    kinds = {
+        "stale": is_stale,
+        "idle": lambda config: is_idle(config, 2),
+        "shared control": shares_control,
+        "history": lambda config: config.local.history,
+        "generated": generates,
+        "live teachers": lambda config: teaches_live(config) and not generates(config),
+        "buffer": lambda config: learns(config) and config.server.buffer,
+        "bayesian": lambda config: learns(config) and config.ensemble.name == "bayesian",
+        "warm-up": lambda config: first_distillation(config) > 1,
+        "one of several groups": lambda config: 0 < len(students(config)) < config.global_models,
+        "a server's model": lambda config: config.server_model,
+        "labels that are kept": caches_labels,
+        "logits alone": lambda config: exchanges_logits(config) and not students(config),
+        "a start": lambda config: config.start,
+        "in no simplest form": lambda config: simplest(config) != config,
+    }
+    found = {name: sum(bool(holds(config)) for config in configs) for name, holds in kinds.items()}
+    assert min(found.values()) >= 5, found
+    folders = [{file.job.folder for (_, folder, *_), file in files.items() if folder == "training"}
+               for files in known]  # fmt: skip
+    assert sum(len(each) == 2 for each in folders) >= 30
+
+
+@pytest.mark.parametrize("kind", [OneShotLine, Line])
+def test_what_reaches_a_file_is_enough_to_find_it_and_its_inputs_again(kind):
+    for config in drawn(kind, 60, seed=1):
         for file in files_of(config).values():
             job = file.job
-            again = job.stage.job(job.config, *job.place)
-            assert again is job
+            assert job.stage.job(job.config, *job.place) is job
             assert job.stage.job(config, *job.place) is job
             assert restricted(job.config, job.reached) == job.config
 
 
-def test_a_simplest_form_is_its_own():
-    for config in drawn(OneShotLine, ONE_SHOT, 200, seed=2):
+@pytest.mark.parametrize("kind", [OneShotLine, Line])
+def test_a_simplest_form_is_its_own(kind):
+    for config in drawn(kind, 200, seed=2):
         assert simplest(simplest(config)) == simplest(config)
 
 

@@ -3,11 +3,10 @@ from itertools import product
 import pytest
 
 from fedstage.plan import data_files
-from fedstage.plan.jobs import Job, job_of, jobs_behind, jobs_of, members
-from fedstage.plan.teaching import member_logits
+from fedstage.plan.jobs import Job, job_of, jobs_of, members
+from fedstage.plan.teaching import LOGITS
 from fedstage.plan.training import AGGREGATION, aggregated_model, global_model, participants_table
 from fedstage.plan.training_folder import training_folder
-from fedstage.settings.ensembles import Aggregated
 from fedstage.settings.lines import Line
 
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -123,16 +122,10 @@ def test_what_is_of_no_round_has_no_job():
     assert job_of(data_files.clients_table(method)) is None
 
 
-def test_members_are_the_models_that_logits_read():
-    (asked,) = (job for job in jobs_of(line(**FEDDF), 1) if job.stage == "logits")
-    assert members(line(**FEDDF), asked) == len(jobs_behind(line(**FEDDF), asked)) == 4
-    sdd = line(**FEDSDD)
-    files = member_logits(sdd, 3, Aggregated(name="aggregated", checkpoints=2), "test")
-    assert [members(sdd, job_of(file)) for file in files] == [1] * 4
-
-
-def test_of_drawn_members_the_number_stands_in_their_name():
-    method = line()
-    folder = artefacts.round_folder(method, 1, 0)
+def test_members_are_the_models_that_logits_read_or_draw():
+    for config, members_of in ((line(**FEDDF), 4), (line(**FEDSDD), 1)):
+        asked = [job for job in jobs_of(config, 2) if job.stage == "logits"]
+        assert [members(job) for job in asked] == [members_of] * len(asked)
+        assert asked
     for kind, number in (("gaussian_10", 10), ("dirichlet_3_0.5", 3)):
-        assert members(method, job_of(f"{folder}/logits/{kind}-held_out.safetensors")) == number
+        assert members(job_of(LOGITS(line(), 1, 0, kind, "held_out"))) == number

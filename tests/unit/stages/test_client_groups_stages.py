@@ -528,8 +528,7 @@ def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
     rows = evaluated(at_fedet, name, tmp_path)
     y = tensors(data_files.data_file(at_fedet.data, "test"))["labels"].numpy()
     for row in rows:
-        files = [LOGITS(AGGREGATION.job(at_fedet, row["round"], k).config, row["round"], k, "clients",
-                                       "test") for k in (1, 2)]  # fmt: skip
+        files = [LOGITS(at_fedet, row["round"], group, "clients", "test") for group in (1, 2)]
         odds = torch.cat([tensors(path)["logits"] for path in files]).double().softmax(2).numpy()
         alpha = odds.var(2)
         says = ((alpha / alpha.sum(0))[:, :, None] * odds).sum(0)

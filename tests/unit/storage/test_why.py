@@ -119,6 +119,10 @@ def prepare():
         call("line", f"line/training/{training_id(line)}", source, settings=settings, output=output)
 
 
+def line_file(line):
+    return f"{training_folder(line)}/line.yaml"
+
+
 def train(line, round, group):
     """A group's round, a job for each participant and one for the aggregation."""
     about = {"line": f"{training_folder(line)}/line.yaml", "info": INFO}
@@ -156,7 +160,7 @@ def speak(line, round, group):
 def teach(round):
     call(
         "distillation", f"distillation/{training_id(LINE)}/round_{round:04d}/group_0",
-        source_of(LINE, "distillation"), line=f"{training_folder(LINE)}/line.yaml", info=INFO,
+        source_of(LINE, "distillation"), line=line_file(LINE), info=INFO,
         round=round, group=0, start=aggregated_model(LINE, round, 0),
         logits=teacher_logits(LINE, round),
         public=public_file(LINE), output=global_model(LINE, round, 0),
@@ -172,14 +176,14 @@ def evaluate():
     for group, output in enumerate(members):
         call(
             "logits", f"logits/{training_id(BASE)}/round_0001/group_{group}/aggregated-test",
-            source_of(BASE, "logits", members="aggregated"), line=f"{training_folder(BASE)}/line.yaml",
+            source_of(BASE, "logits", members="aggregated"), line=line_file(BASE),
             info=INFO, members="aggregated",
             models=aggregated_model(BASE, 1, group),
             data=data_files.data_file(LINE.data, "test"), output=output,
         )  # fmt: skip
     call(
         "evaluation", f"evaluation/{training_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
-        source_of(LINE, "evaluation", "aggregated_2"), line=f"{training_folder(LINE)}/line.yaml", info=INFO,
+        source_of(LINE, "evaluation", "aggregated_2"), line=line_file(LINE), info=INFO,
         evaluated="aggregated_2", role="test", rounds=1, models=members,
         data=data_files.data_file(LINE.data, "test"), clients=data_files.clients_table(LINE),
         histogram=data_files.label_histogram(LINE),
@@ -228,7 +232,7 @@ def by_segments():
         call(
             "logits_segment", f"logits_segment/{name}",
             source_of(BASE, "logits_segment", members="aggregated"),
-            line=f"{training_folder(BASE)}/line.yaml", rounds=rounds, group=group, members="aggregated",
+            line=line_file(BASE), rounds=rounds, group=group, members="aggregated",
             images="held_out",
         )  # fmt: skip
 
@@ -718,7 +722,7 @@ def transferred(group, output, model, heads):
         save_tensors(Path(path), tensors, {"round": 2, "group": group})
     call(
         "head_transfer", f"head_transfer/{training_id(HEADED)}/round_0002/group_{group}",
-        source_of(HEADED, "head_transfer"), line=f"{training_folder(HEADED)}/line.yaml", round=2, group=group,
+        source_of(HEADED, "head_transfer"), line=line_file(HEADED), round=2, group=group,
         model=model, heads=heads, output=output,
     )  # fmt: skip
 

@@ -76,8 +76,8 @@ def test_every_job_has_the_seconds_of_its_record(root):
 
 
 def test_files_of_the_line_without_distillation_are_looked_for_there(root):
-    owners = {Path(job.file).parts[2] for job in jobs_of(LINE, ROUNDS)}
-    assert owners == {training_id(LINE), training_id(owners(LINE)[1])}
+    folders = {Path(job.file).parts[2] for job in jobs_of(LINE, ROUNDS)}
+    assert folders == {training_id(LINE), training_id(owners(LINE)[1])}
 
 
 def test_a_run_of_fewer_rounds_takes_its_rounds_only(root):

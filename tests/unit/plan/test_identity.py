@@ -1,0 +1,416 @@
+"""Names and digests: what they depend on, and that they stay what they are."""
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from fedstage import settings as package
+from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical, digest
+from fedstage.plan.identity import (
+    data_id,
+    initial_id,
+    is_stateful_name,
+    local_id,
+    participation_id,
+    partition_id,
+)
+from fedstage.plan.one_shot_sharing import alone
+from fedstage.plan.participants import binding
+from fedstage.plan.training_folder import owners, training_id
+from fedstage.settings.base import Settings, subclasses
+from fedstage.settings.data import Digits, ParquetData
+from fedstage.settings.exchange import clients_keep_state, keeps_state
+from fedstage.settings.lines import Line, LocalLine
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits", "clients": 10, "partition": {"dirichlet": {"alpha": 0.1}}, "participants": 8,
+    "model": "cnn_small", "client": CLIENT, "seed": 0,
+}  # fmt: skip
+DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
+START = "results/distilled_models/a/model.safetensors"
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def distilled_line(**changes):
+    return line(**{**DISTILLED, **changes})
+
+
+# --- which setting of a run reaches which name ----------------------------------------------------
+
+IDS = {
+    "data": lambda line: data_id(line.data),
+    "partition": partition_id,
+    "participation": participation_id,
+    "initial": lambda line: initial_id(line.data, line.model, line.seed),
+    "taught": training_id,
+    "untaught": lambda line: training_id(owners(line)[1]),
+    "alone": lambda line: local_id(alone(line, 3, pooled=False)),
+    "pooled": lambda line: local_id(alone(line, 3, pooled=True)),
+}
+LOCAL = {"alone", "pooled"}
+ROUNDS = {"taught", "untaught"}
+SERVED = {"global_models": 3, "server_model": True}
+#: Each field of a run, a changed value, and the ids that must change with it; no other may. Some
+#: need settings beside them.
+REACH = {
+    "data": ({"digits": {"test": 300}}, {"data", "partition", "initial", *ROUNDS, *LOCAL}),
+    "clients": (20, {"partition", "participation", *ROUNDS, *LOCAL}),
+    "partition": ("iid", {"partition", *ROUNDS, *LOCAL}),
+    "validation": (0.1, {"partition", *ROUNDS, *LOCAL}),
+    "core": ({"samples": "share"}, {"partition", *ROUNDS, *LOCAL}),
+    "participants": (7, {"participation", *ROUNDS}),
+    "participation": ("by_samples", {"participation", *ROUNDS}),
+    "staleness": ({"cyclic": {"delays": [0, 1]}}, {"participation", *ROUNDS}),
+    "withdraw_stale": (True, {"participation", *ROUNDS}, {"staleness": "never"}),
+    "model": ("logistic_regression", {"initial", *ROUNDS, *LOCAL}),
+    "start": (START, {*ROUNDS, *LOCAL}),
+    "start_of": ("server", ROUNDS, SERVED | {"start": START}),
+    "global_models": (2, ROUNDS),
+    "architectures": (["cnn_small", "resnet8"], ROUNDS, {"global_models": 2}),
+    "client_architectures": (
+        [{"model": "resnet8", "clients": 5}],
+        {"participation", *ROUNDS},
+        {"global_models": 2, "architectures": ["cnn_small", "resnet8"]},
+    ),
+    "client_groups": ("drawn", {"participation", *ROUNDS}, {"global_models": 2}),
+    "server_model": (True, ROUNDS, {"global_models": 2}),
+    "head_transfer": (True, {"taught"}, SERVED | {"model": {"cnn_small": {"head": {}}}}),
+    "remainder": ("main", ROUNDS, {"global_models": 3}),
+    "local": ("fedprox", ROUNDS),
+    "client": ({**CLIENT, "momentum": 0.5}, {*ROUNDS, *LOCAL}),
+    "compression": ({"stc": {"downstream": False}}, ROUNDS),
+    "aggregation": ({"weights": "uniform"}, ROUNDS),
+    "ensemble": ("aggregated", {"taught"}),
+    "global": ({"basic": {"warm_up": 1}}, {"taught"}),
+    "distillation": ("l1", {"taught"}),
+    "server": ({**SERVER, "temperature": 2.0}, {"taught"}),
+    "public": ("cifar10", {"taught"}),
+    "generator": (
+        {"fedftg": {"diversity": 2.0}},
+        {"taught"},
+        {"generator": "fedftg", "public": "generated"},
+    ),
+    "on_divergence": ("drop", ROUNDS),
+    "numerics": ({"threads": 2}, {*ROUNDS, *LOCAL}),
+    "seed": (1, {"partition", "participation", "initial", *ROUNDS, *LOCAL}),
+}
+
+
+def ids_that_differ(one, other):
+    return {name for name, of in IDS.items() if of(one) != of(other)}
+
+
+def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other():
+    assert set(REACH) == {field.alias or name for name, field in Line.model_fields.items()}
+    for field, (value, expected, *beside) in REACH.items():
+        base = beside[0] if beside else {}
+        before, after = distilled_line(**base), distilled_line(**base | {field: value})
+        assert ids_that_differ(before, after) == expected, field
+
+
+# --- digests --------------------------------------------------------------------------------------
+
+
+def reversed_keys(content):
+    if isinstance(content, dict):
+        return {key: reversed_keys(content[key]) for key in reversed(content)}
+    return content
+
+
+def test_settings_that_are_written_in_other_ways_have_the_same_ids():
+    settings = distilled_line(global_models=2)
+    written_out = settings.model_dump(mode="json", by_alias=True)
+    for raw in (written_out, reversed_keys(written_out), canonical(settings)):
+        other = Line.model_validate(raw)
+        assert other == settings
+        assert as_json(canonical(other)) == as_json(canonical(settings))
+        assert not ids_that_differ(settings, other)
+    full = line(data={"name": "digits"}, partition={"name": "dirichlet", "alpha": 0.1},
+                model={"cnn_small": None}, local={"name": "fedavg"})  # fmt: skip
+    assert not ids_that_differ(full, line())
+    local = alone(line(), 5, pooled=True)
+    assert LocalLine.model_validate(canonical(local)) == local
+
+
+def test_one_equals_one_point_zero():
+    def focal(one):
+        return {**CLIENT, "loss": {"focal": {"gamma": one, "class_weights": [one] * 10}}}
+
+    for setting in (
+        lambda one: {"partition": {"dirichlet": {"alpha": one}}},
+        lambda one: {"client": {**CLIENT, "learning_rate": one}},
+        lambda one: {"client": {**CLIENT, "clip_norm": one}},
+        lambda one: {"local": {"fedprox": {"mu": one}}},
+        lambda one: {"client": focal(one)},
+    ):
+        # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
+        texts = {as_json(canonical(line(**setting(one)))) for one in (1, 1.0)}
+        assert len(texts) == 1, texts
+
+
+def test_a_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(monkeypatch):
+    before = digest({"a": 1, "b": 2})
+    assert re.fullmatch("[0-9a-f]{10}", before)
+    assert digest({"b": 2, "a": 1}) == before
+    monkeypatch.setattr("fedstage.plan.digests.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    assert digest({"a": 1, "b": 2}) != before
+
+
+# --- what digests stand for -----------------------------------------------------------------------
+
+#: Settings that are in no digest: how often is scored, and what tables and figures show.
+ELSEWHERE = ("claims", "config_file", "experiments", "published", "runs", "scores", "simulation")
+
+
+def settings_classes():
+    """Return what configurations are made of."""
+    names = [found.name for found in iter_modules(package.__path__, f"{package.__name__}.")]
+    for name in names:
+        import_module(name)
+    kept = {name for name in names if name.rpartition(".")[2] not in ELSEWHERE}
+    return {kind.__name__: kind for kind in subclasses(Settings) if kind.__module__ in kept}
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_every_setting_of_every_part_is_in_the_digest():
+    classes = settings_classes()
+    assert len(classes) > 130
+    for kind in classes.values():
+        for name, field in kind.model_fields.items():
+            settings = kind.model_construct(**{name: "some other value"})
+            found = canonical(settings)
+            assert found[field.alias or name] == "some other value", (kind, name)
+
+
+#: Ids of the first experiments, and the defaults that they leave out, in `defaults.yaml`.
+PINNED_VERSION = 1
+PINNED_IDS = [
+    "digits-90d05e60fa",
+    "digits-dirichlet0.1-seed0-acaee309d9",
+    "8_of_10-seed0",
+    "digits-cnn_small-seed0-0d2049dc06",
+    "digits-dirichlet0.1-cnn_small-fedavg-seed0-d347dc9a63",
+    "digits-dirichlet0.1-cnn_small-fedavg-K2-designated-seed0-292807dac0",
+    "digits-dirichlet0.1-cnn_small-alone-seed0-ca854cf358",
+    "digits-dirichlet0.1-cnn_small-pooled-seed0-d176b20f0e",
+]
+
+
+def all_defaults():
+    """Return the defaults of each class that it defines or redefines."""
+    found = {}
+    for kind, settings in settings_classes().items():
+        for name, field in settings.model_fields.items():
+            default = field.default
+            inherited = settings.__base__.__dict__.get("__pydantic_fields__", {}).get(name)
+            if field.is_required() or (inherited is not None and inherited.default == default):
+                continue
+            content = default.model_dump() if isinstance(default, BaseModel) else default
+            found.setdefault(kind, {})[name] = json.loads(json.dumps(content))
+    return found
+
+
+def test_defaults_and_schema_version_are_pinned_together():
+    pinned = yaml.safe_load(Path(__file__).with_name("defaults.yaml").read_text("utf-8"))
+    assert (SCHEMA_VERSION, all_defaults()) == (PINNED_VERSION, pinned), (
+        "A default is left out of digests: with another default, files that are there already "
+        "would be taken for what they are not. Where a default changed or went, raise "
+        "SCHEMA_VERSION in plan/digests.py, then pin the new version here and the new defaults in "
+        "defaults.yaml. Only a new field, whose default is what was done before it, may be pinned "
+        "under the old version."
+    )
+
+
+def test_ids_do_not_change_between_versions_of_python_and_packages():
+    full = distilled_line(global_models=2, **{"global": "designated"})
+    assert SCHEMA_VERSION == PINNED_VERSION, "pin the ids of the new schema version above"
+    assert [
+        data_id(full.data),
+        partition_id(full),
+        participation_id(full),
+        initial_id(full.data, full.model, full.seed),
+        training_id(line()),
+        training_id(full),
+        local_id(alone(full, 8, pooled=False)),
+        local_id(alone(full, 8, pooled=True)),
+    ] == PINNED_IDS, "an id changed: results that are there would be made anew under other names"
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_names_are_readable():
+    full = distilled_line(global_models=4, **{"global": "designated"}, seed=3)
+    assert partition_id(full).startswith("digits-dirichlet0.1-seed3-")
+    assert data_id(ParquetData(name="parquet", folder="flowers")).startswith("flowers-")
+    generated = {"generator": "fedftg", "public": "generated"}
+    heads = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True}
+    mixed = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+    for settings, name in {
+        full: "digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-",
+        line(partition="iid"): "digits-iid-cnn_small-fedavg-seed0-",
+        line(**mixed): "digits-dirichlet0.1-cnn_small_and_others-fedavg-K2-seed0-",
+        line(**heads): "digits-dirichlet0.1-cnn_small-fedavg-K3-heads-seed0-",
+        distilled_line(**generated): "digits-dirichlet0.1-cnn_small-fedavg-basic-fedftg-seed0-",
+        line(aggregation={"rule": "median"}): "digits-dirichlet0.1-cnn_small-fedavg-median-seed0-",
+    }.items():
+        assert re.fullmatch(name + "[0-9a-f]{10}", training_id(settings))
+
+
+def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard():
+    for folder in ("a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"):
+        settings = line(data={"parquet": {"folder": folder}})
+        for name in (data_id(settings.data), partition_id(settings), training_id(settings)):
+            assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
+    one, other = (ParquetData(name="parquet", folder=folder) for folder in ("a/b", "a_b"))
+    assert data_id(one) != data_id(other)  # though their names read the same
+    assert data_id(Digits(name="digits", split_seed=1)) != data_id(line().data)
+
+
+BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
+OWN_STATISTICS = {"aggregation": {"batch_norm": "local"}}
+ADAM = {"aggregation": {"server_optimizer": "adam"}}
+#: Settings, what is beside the trainer in the name, and whether clients or the server remember.
+STATEFUL = [
+    ({}, "", False, False),
+    (DISTILLED, "basic", False, False),
+    ({"local": "fedprox"}, "", False, False),
+    ({"local": "fednova"}, "", False, False),
+    ({"local": "scaffold"}, "", True, True),
+    ({"local": "scaffold", **DISTILLED}, "basic", True, True),
+    ({"local": "moon", "model": {"cnn_small": {"head": {}}}}, "", True, True),
+    (BATCH_NORM, "", False, False),
+    (OWN_STATISTICS, "", False, False),
+    (BATCH_NORM | OWN_STATISTICS, "local_bn", True, True),
+    (BATCH_NORM | {"aggregation": {"batch_norm": "re_estimate"}}, "", False, False),
+    *(({"aggregation": {"server_optimizer": name}}, name, False, True)
+      for name in ("momentum", "adam", "yogi")),
+    (ADAM | {"local": "scaffold"}, "adam", True, True),
+    ({"compression": "stc"}, "stc", True, True),
+    ({"compression": "stc", **ADAM}, "stc-adam", True, True),
+    ({"compression": {"stc": {"downstream": False}}}, "stc", True, True),
+    ({"compression": {"stc": {"residuals": False}}}, "stc", False, True),
+    ({"compression": {"stc": {"residuals": False, "downstream": False}}}, "stc_memoryless",
+     False, False),
+]  # fmt: skip
+
+
+def test_runs_that_keep_state_are_named_so():
+    for changes, named, of_clients, of_server in STATEFUL:
+        settings = line(**changes)
+        found = clients_keep_state(settings), keeps_state(settings)
+        assert found == (of_clients, of_server), changes
+        name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
+        assert training_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-"), changes
+        assert bool(re.fullmatch(is_stateful_name(), training_id(settings))) == of_server, changes
+    misleading = line(data={"parquet": {"folder": "images-scaffold-new"}})
+    assert not re.fullmatch(is_stateful_name(), training_id(misleading))
+
+
+# --- plans of participants ------------------------------------------------------------------------
+
+
+def test_plans_are_named_after_all_that_determines_them():
+    drawn = {"global_models": 4, "client_groups": "drawn"}
+    stragglers = {"cyclic": {"delays": [0, 1]}}
+    for changes, name in (
+        ({}, "8_of_10-seed0"),
+        ({"seed": 3}, "8_of_10-seed3"),
+        (drawn, "8_of_10-4_groups-seed0"),
+        (drawn | {"server_model": True}, "8_of_10-3_groups-seed0"),
+        ({"client_groups": "drawn"}, "8_of_10-seed0"),  # from a single group nobody is drawn
+        (drawn | {"global_models": 2, "server_model": True}, "8_of_10-seed0"),
+        (drawn | {"participation": "by_samples"}, "8_of_10-4_groups-by_samples-seed0-DIGEST"),
+        ({"staleness": "never"}, "8_of_10-never-seed0-DIGEST"),
+        ({"staleness": stragglers}, "8_of_10-cyclic-seed0-DIGEST"),
+        ({"staleness": stragglers, "withdraw_stale": True},
+         "8_of_10-cyclic_withdrawn-seed0-DIGEST"),
+        ({"staleness": "never", "participation": "in_turn"}, "8_of_10-in_turn-never-seed0-DIGEST"),
+        ({"staleness": {"cyclic": {"delays": [0, 0]}}, "withdraw_stale": True}, "8_of_10-seed0"),
+    ):  # fmt: skip
+        found = participation_id(line(**changes))
+        assert re.fullmatch(name.replace("DIGEST", "[0-9a-f]{10}"), found), changes
+    by_samples = drawn | {"participation": "by_samples"}
+    for one, other in (
+        (by_samples, by_samples | {"partition": "iid"}),
+        ({"staleness": stragglers}, {"staleness": {"cyclic": {"delays": [0, 2]}}}),
+    ):
+        assert participation_id(line(**one)) != participation_id(line(**other))
+
+
+TWO = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}
+
+
+def bound(*parts, **changes):
+    """Return a run of two architectures, with clients bound to them: c, l, or - for any."""
+    models = {"c": "cnn_small", "l": "logistic_regression", "-": None}
+    runs = [{"model": models[part[-1]], "clients": int(part[:-1])} for part in parts]
+    return line(**TWO | {"client_architectures": runs} | changes)
+
+
+def test_a_binding_says_who_may_be_which_slot_of_the_groups_that_clients_train():
+    rule = binding(bound("3c", "2-", "3l"))
+    assert rule.slots == (0,) * 4 + (1,) * 4
+    assert rule.clients == (0,) * 3 + (None,) * 2 + (1,) * 3 + (None,) * 2
+    assert binding(line(**TWO)) is None
+    other = {"cnn_small": {"width": 4}}
+    for model, slots in ((other, (0, 0, 0, 0, 1, 1, 1, 1)), ("logistic_regression", None)):
+        models = [model, "logistic_regression"]
+        served = SERVED | {"architectures": ["cnn_small", *models]}
+        served["client_architectures"] = [{"model": "logistic_regression", "clients": 3}]
+        rule = binding(line(**served))
+        assert (rule and rule.slots) == slots
+
+
+def test_plans_are_shared_where_slots_and_clients_go_together():
+    plan = participation_id(bound("3c", "3l"))
+    assert re.fullmatch(r"8_of_10-bound-seed0-[0-9a-f]{10}", plan)
+    method = {"local": "scaffold", "client": {**CLIENT, "epochs": 7}, **DISTILLED}
+    more = {"global_models": 4, "architectures": ["cnn_small"] * 2 + ["logistic_regression"] * 2}
+    others = ["resnet8", "cnn_small"]
+    runs = [{"model": model, "clients": 3} for model in others]
+    same = {"model": "resnet8", "architectures": others, "client_architectures": runs}
+    for one in (bound("3c", "3l", **method), bound("3c", "3l", **more), line(**TWO | same)):
+        assert participation_id(one) == plan
+    turned = {"architectures": ["cnn_small", "logistic_regression"] * 2, "global_models": 4}
+    for one in (
+        bound("3c", "3l", **turned), bound("3c", "2l"), bound("3l", "3c"),
+        bound("3c", "3l", seed=1), bound("3c", "3l", participants=7),
+    ):  # fmt: skip
+        assert participation_id(one) != plan
+
+
+# --- the same without a federation ----------------------------------------------------------------
+
+
+def test_alone_a_client_trains_as_long_as_in_all_rounds_together():
+    client = {**CLIENT, "epochs": 3, "round_decay": 0.9, "momentum": 0.5, "schedule": "cosine"}
+    settings = line(client=client, validation=0.2, numerics={"logits": "fp16"}, seed=5)
+    local = alone(settings, 7, pooled=False)
+    assert (local.client.epochs, local.client.steps, local.pooled) == (21, None, False)
+    assert (local.client.momentum, local.client.schedule.name) == (0.5, "cosine")
+    for name in ("data", "clients", "partition", "validation", "model", "seed"):
+        assert getattr(local, name) == getattr(settings, name), name
+    assert partition_id(local) == partition_id(settings)
+    # There are no rounds in which anything decays or goes on, and no logits are stored.
+    assert (local.client.round_decay, local.numerics.logits) == (1.0, "fp32")
+    steps = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
+    long = [alone(line(client=steps | {"batches": how}, participants=10), 4, pooled=True)
+            for how in ("anew", "continued")]  # fmt: skip
+    assert long[0] == long[1]
+    assert (long[0].client.epochs, long[0].client.steps, long[0].pooled) == (None, 44, True)
+    twice = line(client={**CLIENT, "epochs": 2})
+    assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(line(), 6, pooled=False))
+    ids = {local_id(alone(line(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
+    assert len(ids) == 4

@@ -1,0 +1,191 @@
+"""Teachers and students of a round: what logits, labels and distillations are made from."""
+
+from tests.shared.graph import lists_of
+
+from fedstage.plan import data_files
+from fedstage.plan.teaching import (
+    DISTILLATION,
+    LOGITS,
+    cached_labels,
+    member_logits,
+    member_models,
+    teacher_logits,
+    teacher_models,
+)
+from fedstage.plan.training import aggregated_model, global_model, updates
+from fedstage.plan.training_folder import public_file, public_id
+from fedstage.settings.ensembles import Clients
+from fedstage.settings.lines import Line
+
+SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
+BASE = {
+    "data": {"digits": {"server_validation": 20}}, "clients": 6, "partition": "iid",
+    "participants": 4, "model": "cnn_small", "global_models": 2, "seed": 0,
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "ensemble": "clients",
+    "global": "basic", "server": SERVER,
+}  # fmt: skip
+SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn",
+          "global": "designated"}  # fmt: skip
+GENERATED = {"generator": "fedftg", "public": "generated"}
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def read(file):
+    """Return what the job of a file reads, without what all jobs read."""
+    found = lists_of(file.job.inputs)
+    return {option: files for option, files in found.items() if option not in {"line", "info"}}
+
+
+def all_updates(config, round, groups=(0, 1)):
+    return [path for group in groups for path in updates(config, round, group)]
+
+
+# --- logits ---------------------------------------------------------------------------------------
+
+
+def test_logits_read_the_models_of_members_and_samples():
+    one = line()
+    models, aggregated = updates(one, 3, 1), [aggregated_model(one, 3, 1)]
+    start = [global_model(one, 2, 1)]
+    drawn = {"models": models, "aggregated": aggregated}
+    for members, expected in (
+        ("clients", {"models": models}),
+        ("aggregated", {"models": aggregated}),
+        ("gaussian_3", drawn),
+        ("dirichlet_3_0.5", drawn),
+        ("gaussian_3_as_released", drawn | {"start": start}),
+    ):
+        for images in ("test", "test_own", "held_out", "server_validation", "validation"):
+            name = {"validation": "train"}.get(images, images)
+            samples = {"data": [data_files.data_file(one.data, name)]}
+            if images == "validation":
+                samples["clients"] = [data_files.clients_table(one)]
+            file = LOGITS(one, 3, 1, members, images)
+            assert read(file) == expected | samples
+            assert file.endswith(f"/round_0003/group_1/logits/{members}-{images}.safetensors")
+        found = list(member_models(one, 3, 1, members))
+        assert found == [path for files in expected.values() for path in files]
+
+
+def test_a_split_models_logits_are_of_updates_and_the_servers_model_behind_them():
+    parts = ["resnet_upper", "resnet_lower", "resnet_lower"]
+    features = {"local": "gkt", "model": parts[0], "architectures": parts, "global": None}
+    one = line(**SERVED | features)
+    found = read(LOGITS(one, 3, 1, "split", "test"))
+    assert found["models"] == updates(one, 3, 1)
+    assert found["server_model"] == [global_model(one, 3, 0)]
+    assert "server_model" not in read(LOGITS(one, 3, 1, "clients", "test"))
+
+
+def test_members_of_a_teacher():
+    bayesian = {"bayesian": {"distribution": "dirichlet", "samples": 3}}
+    for ensemble, kinds, round, rounds in (
+        ("clients", ["clients"], 3, [3]),
+        (bayesian, ["aggregated", "clients", "dirichlet_3"], 3, [3]),
+        ({"aggregated": {"checkpoints": 1}}, ["aggregated"], 5, [5]),
+        ({"aggregated": {"checkpoints": 3}}, ["aggregated"], 2, [1, 2]),
+        ({"aggregated": {"checkpoints": 3}}, ["aggregated"], 7, [5, 6, 7]),
+    ):
+        one = line(ensemble=ensemble)
+        assert teacher_logits(one, round) == [
+            LOGITS(one, past, group, kind, "held_out")
+            for past in rounds for group in (0, 1) for kind in kinds
+        ]  # fmt: skip
+    weighted = (Clients(name="clients", weights=weights) for weights in ("uniform", "samples"))
+    assert len({tuple(member_logits(line(), 2, one, "test")) for one in weighted}) == 1
+    assert teacher_logits(line(**SERVED), 3) == [
+        LOGITS(line(**SERVED), 3, group, "clients", "held_out") for group in (1, 2)
+    ]
+
+
+def test_public_images():
+    held_out, other = line(), line(public={"svhn": {"train_size": 100}})
+    core = line(core={}, public="core")
+    every = line(core={"samples": "all"}, public="core")
+    folder = data_files.clients_table(core).removesuffix("/clients.parquet")
+    for one, name, file in (
+        (held_out, "held_out", data_files.data_file(held_out.data, "held_out")),
+        (other, public_id(other), f"results/data/{public_id(other)}/train.safetensors"),
+        (core, "core", f"{folder}/core.safetensors"),
+        (every, "core", data_files.data_file(every.data, "train")),
+    ):
+        assert (public_id(one), public_file(one)) == (name, file)
+        assert read(LOGITS(one, 1, 0, "clients", name))["data"] == [file]
+    assert folder != data_files.clients_table(held_out).removesuffix("/clients.parquet")
+    assert data_files.clients_table(every) == data_files.clients_table(held_out)
+
+
+# --- students -------------------------------------------------------------------------------------
+
+OWN = data_files.data_file(line().data, "server_validation")
+AUGMENTED = {"augmentation": "flip", "teacher_images": "augmented"}
+
+
+def test_students_read_what_their_server_uses():
+    def judged(one):
+        images = [LOGITS(one, 3, group, "clients", "server_validation") for group in (0, 1)]
+        return {"judged": images, "updates": updates(one, 3, 1), "server_validation": [OWN]}
+
+    for changes, expected in (
+        ({}, lambda one: {}),
+        ({"server": {"early_stopping": {}}}, lambda one: {"server_validation": [OWN]}),
+        ({"server": {"drop_worst": "as_published"}}, judged),
+        ({"server": {"factor_transfer": {}}, "model": "resnet8"},
+         lambda one: {"members": all_updates(one, 3)}),
+        ({"server": {"factor_transfer": {"weight": 0.0}}, "model": "resnet8"}, lambda one: {}),
+        ({"server": AUGMENTED}, lambda one: {"members": all_updates(one, 3), "logits": None}),
+        ({"global": {"basic": {"starts_from": "previous"}}},
+         lambda one: {"start": [global_model(one, 2, 1)]}),
+    ):  # fmt: skip
+        one = line(**changes | {"server": SERVER | changes.get("server", {})})
+        usual = {
+            "start": [aggregated_model(one, 3, 1)],
+            "logits": teacher_logits(one, 3),
+            "public": [public_file(one)],
+        }
+        found = {option: files for option, files in (usual | expected(one)).items() if files}
+        assert read(global_model(one, 3, 1)) == found, changes
+        assert list(DISTILLATION.job(one, 3, 1).files) == ["output"]
+
+
+def test_who_learns_from_a_generator_goes_on_from_the_last_one_and_reads_no_images():
+    away = {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True}
+    one = line(**GENERATED, **away)  # round 2 is idle
+    generator = DISTILLATION(one, 1, 1, output="new_generator")
+    assert generator.endswith("/round_0001/group_1/generator.safetensors")
+    expected = {
+        "start": [aggregated_model(one, 3, 1)],
+        "members": all_updates(one, 3),
+        "histogram": [data_files.label_histogram(one)],
+        "generator": [generator],
+    }
+    assert read(global_model(one, 3, 1)) == expected
+    assert "generator" not in read(global_model(one, 1, 1))
+
+
+def test_averages_of_earlier_rounds_are_asked_too():
+    one = line(server=SERVER | AUGMENTED, ensemble={"aggregated": {"checkpoints": 2}})
+    expected = [aggregated_model(one, round, group) for round in (2, 3) for group in (0, 1)]
+    assert read(global_model(one, 3, 0))["members"] == expected
+    for changes in ({}, {"global": None}):
+        assert teacher_models(line(**changes), 3) == []
+
+
+def test_the_servers_model_starts_from_its_previous_one_in_any_case():
+    for start in ("aggregated", "previous"):
+        one = line(**SERVED | {"global": {"basic": {"starts_from": start}}})
+        assert read(global_model(one, 3, 0))["start"] == [global_model(one, 2, 0)]
+
+
+def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
+    one = line(**SERVED, local={"digest": {"cache": {}}})
+    (path,) = cached_labels(one, 3)
+    assert path.endswith("/round_0003/group_2/cached_labels.safetensors")
+    assert read(path) == {"logits": teacher_logits(one, 3), "before": cached_labels(one, 2)}
+    assert "before" not in read(cached_labels(one, 1)[0])
+    assert read(updates(one, 4, 1)[0])["said"] == [path]
+    assert read(global_model(one, 3, 0))["logits"] == [path]
+    assert cached_labels(line(**SERVED, local="digest"), 3) == []

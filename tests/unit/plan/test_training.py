@@ -1,0 +1,351 @@
+"""Files of a round of training: where they lie, and what each is made from."""
+
+import re
+from itertools import product
+
+from tests.shared.graph import lists_of
+
+from fedstage.plan import data_files
+from fedstage.plan.staleness import base_round
+from fedstage.plan.teaching import LOGITS, selected_labels, teacher_logits
+from fedstage.plan.training import (
+    AGGREGATION,
+    LOCAL_TRAINING,
+    aggregated_model,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.plan.training_folder import owners, public_file, training_folder
+from fedstage.settings.lines import Line
+
+SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
+BASE = {
+    "data": {"digits": {"server_validation": 20}}, "clients": 10, "partition": "iid",
+    "participants": 8, "model": "cnn_small", "global_models": 2, "seed": 0,
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+}  # fmt: skip
+FEDDF = {"ensemble": "clients", "global": "basic", "server": SERVER}
+FEDSDD = {"ensemble": "aggregated", "global": "designated", "server": SERVER}
+SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn",
+          "ensemble": "clients", "server": SERVER, "participants": 4}  # fmt: skip
+FEDET = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True,
+                  "global": "designated"}  # fmt: skip
+GKT = SERVED | {"local": "gkt", "model": "resnet_upper",
+                "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"]}  # fmt: skip
+GEMS = SERVED | {"local": {"digest": {"teacher": "server"}}, "distillation": "fedgems",
+                 "public": "core", "core": {}, "global": "designated"}  # fmt: skip
+BATCH_NORM = {"model": "resnet8"}
+SHARED = {"local": {"scaffold": {"control": "shared"}}}
+RE_ESTIMATE = {"aggregation": {"batch_norm": "re_estimate"}}
+STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
+RANDOM = {"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}}
+START = "results/local_models/a/core.safetensors"
+
+
+def line(**changes):
+    return Line.model_validate({**BASE, **changes})
+
+
+def read(file):
+    """Return what the job of a file reads, without what all jobs read."""
+    found = lists_of(file.job.inputs)
+    assert found.pop("line") == [f"{file.job.folder}/line.yaml"]
+    if "info" in found:
+        assert found.pop("info") == [data_files.data_file(file.job.config.data, "info")]
+    return found
+
+
+def states(config, round, *groups):
+    return [AGGREGATION(config, round, group, output="new_state") for group in groups]
+
+
+def all_updates(config, round):
+    return [path for group in (1, 2) for path in updates(config, round, group)]
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+def test_paths_of_a_round():
+    taught = line(**FEDSDD)
+    own, plain = training_folder(taught), training_folder(line())
+    for folder, round, group in ((plain, 1, 0), (own, 12, 0), (plain, 12, 1)):
+        files = [
+            aggregated_model(taught, round, group),
+            participants_table(taught, round, group),
+            *updates(taught, round, group)[:2],
+            LOGITS(taught, round, group, "clients", "test"),
+        ]
+        first = 4 * group
+        assert files == [f"{folder}/round_{round:04d}/group_{group}/{name}" for name in (
+            "aggregated.safetensors", "participants.parquet", f"slot_{first}.safetensors",
+            f"slot_{first + 1}.safetensors", "logits/clients-test.safetensors")]  # fmt: skip
+    # A distilled model is of what taught it even in the first round.
+    assert global_model(taught, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
+    assert global_model(taught, 1, 1) == aggregated_model(taught, 1, 1)
+    scaffold = line(local="scaffold")
+    folder = training_folder(scaffold)
+    assert states(scaffold, 3, 1) == [f"{folder}/round_0003/group_1/state.safetensors"]
+    assert "new_state" not in AGGREGATION.job(taught, 3, 1).files
+
+
+def test_paths_need_no_quotes():
+    drawn = {"bayesian": {"distribution": "dirichlet", "concentration": 0.5}}
+    one = line(**FEDDF | {"public": "svhn", "ensemble": drawn})
+    paths = [
+        *teacher_logits(one, 3),
+        *updates(one, 3, 1),
+        public_file(one),
+        global_model(one, 3, 1),
+    ]
+    paths += [data_files.clients_table(one), data_files.participation_table(one, 1)]
+    assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
+
+
+def test_slots_of_uneven_groups():
+    for remainder, sizes in (("spread", (3, 3, 2)), ("main", (4, 2, 2))):
+        one = line(global_models=3, remainder=remainder)
+        slots = [[file.job.at["slot"] for file in updates(one, 2, group)] for group in range(3)]
+        assert tuple(map(len, slots)) == sizes
+        assert [slot for group in slots for slot in group] == list(range(8))
+
+
+def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run():
+    models = ["cnn_small", "logistic_regression"]
+    one = line(architectures=models)
+    initial = [
+        data_files.initial_model(one.data, line(model=model).model, 0, group)
+        for group, model in enumerate(models)
+    ]
+    served = {"architectures": models, "server_model": True}
+    for changes, expected in (
+        ({"architectures": models}, initial),
+        (served | {"start": START}, [START, START]),
+        (served | {"start": START, "start_of": "server"}, [START, initial[1]]),
+        ({"architectures": models, "start": START}, [START, START]),
+    ):
+        assert [global_model(line(**changes), 0, group) for group in (0, 1)] == expected
+    assert global_model(line(seed=1), 0, 0) != initial[0]
+
+
+def test_a_servers_model_is_the_last_distilled_one_however_late_that_is():
+    """Nothing goes back round by round."""
+    served = FEDDF | {"server_model": True}
+    late = line(**served | {"global": {"basic": {"warm_up": 9000}}})
+    initial = global_model(late, 0, 0)
+    assert global_model(late, 9000, 0) == aggregated_model(late, 9001, 0) == initial
+    assert global_model(late, 9001, 0).endswith("/round_9001/group_0/distilled.safetensors")
+    assert aggregated_model(late, 9002, 0) == global_model(late, 9001, 0)
+    assert "/round_9000/" in global_model(late, 9000, 1)
+    # Round 2 is idle.
+    away = line(**served, **STRAGGLERS, withdraw_stale=True)
+    assert global_model(away, 2, 0) == aggregated_model(away, 3, 0) == global_model(away, 1, 0)
+    assert "/round_0003/" in global_model(away, 3, 0)
+    assert global_model(away, 2, 1) == aggregated_model(away, 2, 1)
+
+
+# --- local training -------------------------------------------------------------------------------
+
+
+def test_a_participant_reads_its_data_its_plan_and_the_global_model_of_its_group():
+    one = line(**FEDDF)
+    for round in (1, 101):
+        assert read(updates(one, round, 1)[0]) == {
+            "data": [data_files.data_file(one.data, "train")],
+            "clients": [data_files.clients_table(one)],
+            "participation": [data_files.participation_table(one, round)],
+            "start": [global_model(one, round - 1, 1)],
+        }
+
+
+def test_participants_and_aggregations_read_the_state_of_the_round_before():
+    adam = {"aggregation": {"server_optimizer": "adam"}}
+    local = BATCH_NORM | {"aggregation": {"batch_norm": "local"}}
+    for changes, of_participants, of_aggregation in (
+        ({}, [], []),
+        ({"local": "scaffold"}, [1], [1]),
+        (SHARED, [0, 1], [1]),  # of all groups, for a client may have been in any
+        (SHARED | {"global_models": 3, "server_model": True}, [1, 2], [1]),
+        (local, [1], [1]),
+        (local | SHARED, [0, 1], [1]),
+        ({"aggregation": {"batch_norm": "local"}}, [], []),
+        (adam, [], [1]),  # what the server remembers no participant reads
+        (adam | {"compression": "stc"}, [1], [1]),
+        (adam | {"local": "scaffold"}, [1], [1]),
+    ):
+        one = line(**changes)
+        for file, groups in (
+            (updates(one, 5, 1)[0], of_participants),
+            (AGGREGATION(one, 5, 1), of_aggregation),
+        ):
+            assert read(file).get("state", []) == states(one, 4, *groups), changes
+        for file in (updates(one, 1, 1)[0], AGGREGATION(one, 1, 1)):
+            assert "state" not in read(file)
+
+
+def test_a_participant_reads_the_last_global_models_of_its_group():
+    for models, round, rounds in (
+        (3, 1, []), (3, 2, [1]), (3, 3, [1, 2]), (3, 7, [4, 5, 6]), (1, 7, [6]), (5, 4, [1, 2, 3]),
+    ):  # fmt: skip
+        one = line(local={"fedgkd": {"models": models}})
+        found = read(updates(one, round, 1)[0])
+        assert found.get("history", []) == [global_model(one, t, 1) for t in rounds]
+        assert "server_validation" not in found
+    # Models that vote are judged as soon as there are any.
+    vote = line(local={"fedgkd": {"teacher": "vote"}})
+    judged = [read(updates(vote, round, 0)[0]).get("server_validation") for round in (1, 2)]
+    assert judged == [None, [data_files.data_file(vote.data, "server_validation")]]
+
+
+def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
+    one = line(**FEDDF | STRAGGLERS | {"local": {"fedgkd": {"models": 2}}})
+    for round, base, history in ((1, 0, []), (2, 0, []), (3, 2, [1, 2]), (6, 4, [3, 4])):
+        found = read(updates(one, round, 0)[1])
+        assert found["start"] == [global_model(one, base, 0)]
+        assert found.get("history", []) == [global_model(one, t, 0) for t in history]
+        assert found["participation"] == [data_files.participation_table(one, round)]
+    drawn = line(**FEDDF | RANDOM)
+    for round, slot in product(range(1, 7), range(4)):
+        (start,) = read(LOCAL_TRAINING(drawn, round, 0, slot))["start"]
+        assert start == global_model(drawn, base_round(drawn, round, slot), 0)
+
+
+def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_before():
+    one = line(**SERVED, local="digest")
+    first, later = (read(updates(one, round, 1)[0]) for round in (1, 3))
+    assert not {"said", "public", "state"} & first.keys()
+    assert later["said"] == [LOGITS(one, 2, group, "clients", "held_out") for group in (1, 2)]
+    assert later["public"] == [data_files.data_file(one.data, "held_out")]
+    assert later["state"] == states(one, 2, 1)  # the client's own model
+    assert "server_model" not in later
+
+
+def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_it():
+    features, selecting = line(**GKT), line(**GEMS)
+    warm = line(**GEMS | {"global": {"designated": {"warm_up": 1}}})
+    for one, public, first in ((features, False, 1), (selecting, True, 1), (warm, True, 2)):
+        for round in (1, 2, 3):
+            found, heard = read(updates(one, round, 2)[0]), round > first
+            assert found.get("server_model", []) == [global_model(one, round - 1, 0)] * heard
+            assert found.get("public", []) == [public_file(one)] * (public and heard)
+            assert "said" not in found
+    assert read(updates(features, 3, 2)[0])["state"] == states(features, 2, 2)
+
+
+# --- aggregation ----------------------------------------------------------------------------------
+
+
+def test_an_aggregation_reads_what_it_averages_and_where_that_started():
+    one = line(**FEDDF)
+    for output in ("output", "participants"):
+        assert read(AGGREGATION(one, 3, 1, output=output)) == {
+            "start": [global_model(one, 2, 1)],
+            "updates": updates(one, 3, 1),
+        }
+
+
+def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
+    for changes, reads in (
+        (BATCH_NORM | RE_ESTIMATE, True),
+        (BATCH_NORM | RE_ESTIMATE | {"public": "svhn"}, True),
+        (RE_ESTIMATE, False),
+        (BATCH_NORM, False),
+        (FEDDF, False),
+        (SERVED | {"local": "digest"}, True),
+        (GKT, False),
+    ):
+        one = line(**changes)
+        assert read(AGGREGATION(one, 3, 1)).get("public", []) == [public_file(one)] * reads, changes
+
+
+def test_changes_are_since_the_models_that_participants_started_from():
+    changes = {"aggregation": {"stale": "changes"}, "global_models": 1}
+    one = line(**RANDOM, **changes)
+    for round in range(1, 7):
+        expected = [global_model(one, base_round(one, round, slot), 0) for slot in range(8)]
+        assert read(AGGREGATION(one, round, 0))["bases"] == expected
+    for other in (line(**RANDOM), line(**changes)):
+        assert "bases" not in read(AGGREGATION(other, 2, 0))
+
+
+# --- the server's model ---------------------------------------------------------------------------
+
+
+def test_the_servers_model_takes_the_heads_of_all_slots_and_gives_its_own_when_it_is_distilled():
+    one = line(**FEDET)
+    up, student, down = (
+        aggregated_model(one, 3, 0),
+        global_model(one, 3, 0),
+        global_model(one, 3, 2),
+    )
+    names = [path.partition("/round_")[2] for path in (up, student, down)]
+    assert names == ["0003/group_0/with_head.safetensors", "0003/group_0/distilled.safetensors",
+                     "0003/group_2/with_head.safetensors"]  # fmt: skip
+    assert len(all_updates(one, 3)) == 2 * 4
+    assert read(up) == {"model": [global_model(one, 2, 0)], "heads": all_updates(one, 3)}
+    assert read(student)["start"] == [up]
+    assert read(down) == {"model": [AGGREGATION(one, 3, 2)], "heads": [student]}
+    assert read(updates(one, 4, 2)[0])["start"] == [down]
+
+
+def test_the_servers_model_learns_from_all_participants_and_their_samples():
+    one = line(**GKT)
+    trained = global_model(one, 3, 0)
+    assert trained.endswith("/round_0003/group_0/trained.safetensors")
+    assert read(trained) == {
+        "start": [global_model(one, 2, 0)],
+        "updates": all_updates(one, 3),
+        "data": [data_files.data_file(one.data, "train")],
+        "clients": [data_files.clients_table(one)],
+    }
+    assert read(global_model(one, 1, 0))["start"] == [global_model(one, 0, 0)]
+
+
+def test_a_server_selects_by_what_it_was():
+    one = line(**GEMS)
+    (path,) = selected_labels(one, 3)
+    assert read(path) == {
+        "start": [global_model(one, 2, 0)],
+        "logits": teacher_logits(one, 3),
+        "public": [public_file(one)],
+        "before": selected_labels(one, 2),
+    }
+    assert "before" not in read(selected_labels(one, 1)[0])
+    assert read(global_model(one, 3, 0))["logits"] == [path]
+
+
+# --- what methods share ---------------------------------------------------------------------------
+
+
+def test_methods_of_a_seed_share_partition_participation_and_initial_models():
+    methods = [line(), line(**FEDDF), line(**FEDSDD), line(local="fedprox")]
+    of_seed = (
+        data_files.clients_table,
+        data_files.label_histogram,
+        lambda one: data_files.participation_table(one, 7),
+        lambda one: global_model(one, 0, 0),
+    )
+    for name in of_seed:
+        assert len({name(method) for method in methods}) == 1
+        assert name(line()) != name(line(seed=1))
+    assert len({data_files.data_file(line(seed=seed).data, "train") for seed in (0, 1)}) == 1
+
+
+def test_what_students_learn_beside_their_teacher_reaches_nothing_before_them():
+    plain = line(**FEDDF)
+    for server in ({"buffer": {}}, {"epochs": 2, "steps": None}, {"moving_average": {}}):
+        other = line(**FEDDF | {"server": SERVER | server})
+        assert updates(plain, 1, 0) == updates(other, 1, 0)
+        assert teacher_logits(plain, 1) == teacher_logits(other, 1)
+        assert global_model(plain, 1, 0) != global_model(other, 1, 0)
+
+
+def test_methods_with_a_servers_model_share_what_clients_train_until_it_teaches_them():
+    plain = line(**SERVED)
+    served, headed = line(**SERVED, **{"global": "designated"}), line(**FEDET)
+    apart = line(**FEDET | {"head_transfer": False})
+    assert owners(served)[1] == owners(plain)[1]
+    for round in range(1, 4):
+        assert updates(plain, round, 1) == updates(served, round, 1)
+        assert (updates(apart, round, 1) == updates(headed, round, 1)) == (round == 1)

@@ -1,0 +1,125 @@
+"""Settings that mean the same have one simplest form, and others are left as they are."""
+
+from fedstage.settings.equivalences import simplest
+from fedstage.settings.lines import Line
+
+CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
+BASE = {
+    "data": "digits", "clients": 10, "partition": "iid", "participants": 8, "model": "cnn_small",
+    "client": CLIENT, "seed": 0,
+}  # fmt: skip
+TAUGHT = {"ensemble": "clients", "global": "basic", "server": SERVER}
+BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
+LOCAL_STATISTICS = {"aggregation": {"batch_norm": "local"}}
+RE_ESTIMATE = {"aggregation": {"batch_norm": "re_estimate"}}
+SHARED = {"local": {"scaffold": {"control": "shared"}}}
+SERVED = {"global_models": 3, "server_model": True}
+GROUPS = {"global_models": 2}
+TWO = GROUPS | {"architectures": ["cnn_small", "logistic_regression"]}
+MAIN = {"remainder": "main"}
+DRAWN = {"client_groups": "drawn"}
+UPPER, LOWER = "resnet_upper", "resnet_lower"
+GKT = SERVED | DRAWN | {"local": "gkt", "model": UPPER, "architectures": [UPPER, LOWER, LOWER],
+                        "server": SERVER}  # fmt: skip
+DIGEST = {"local": "digest", "ensemble": "clients", "server": SERVER}
+STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
+FEDBUFF = {"aggregation": {"discount": "hinge", "stale": "changes"}}
+START = {"start": "results/training/a/model.safetensors", "start_of": "server"}
+DESIGNATED = {"global": "designated"}
+PER_ARCHITECTURE = {"global": {"designated": {"main": "per_architecture"}}}
+PREVIOUS = {"global": {"designated": {"starts_from": "previous"}}}
+
+
+def line(*changes):
+    raw = dict(BASE)
+    for change in changes:
+        raw |= change
+    return Line.model_validate(raw)
+
+
+def bound(*parts):
+    """Bind clients to architectures: c, l, or - for any."""
+    models = {"c": "cnn_small", "l": "logistic_regression", "-": None}
+    runs = [{"model": models[part[-1]], "clients": int(part[:-1])} for part in parts]
+    return {"client_architectures": runs}
+
+
+#: Settings, and those that mean the same and are simpler.
+SAME = [
+    # What nobody learns from, or by.
+    ([{"ensemble": "clients", "server": SERVER, "public": "svhn", "distillation": "l1"}], []),
+    ([DIGEST | {"local": "fedavg"}], []),
+    ([GKT, {"server": SERVER | {"temperature": 2.0, "tau_squared": False, "sharpening": 2.0}}],
+     [GKT]),
+    ([GKT, {"ensemble": "clients", "distillation": "l1", "public": "svhn"}], [GKT]),
+    # Groups and architectures.
+    ([{"architectures": ["cnn_small"]}], []),
+    ([GROUPS, {"architectures": ["cnn_small"] * 2}], [GROUPS]),
+    ([GROUPS, {"architectures": ["cnn_small"] * 2}, TAUGHT, PER_ARCHITECTURE],
+     [GROUPS, TAUGHT, DESIGNATED]),
+    ([MAIN], []),
+    ([{"global_models": 4}, MAIN], [{"global_models": 4}]),
+    ([{"global_models": 4, "participants": 9}, MAIN], [{"global_models": 4, "participants": 9}]),
+    ([DRAWN], []),
+    ([GROUPS, {"server_model": True}, DRAWN], [GROUPS, {"server_model": True}]),
+    ([SERVED, DRAWN, {"participants": 7}, MAIN], [SERVED, DRAWN, {"participants": 7}]),
+    # Clients that are bound.
+    ([TWO, bound("2c", "3c", "2l")], [TWO, bound("5c", "2l")]),
+    ([TWO, bound("5c", "2l", "1-", "2-")], [TWO, bound("5c", "2l")]),
+    ([TWO, bound("3-")], [TWO]),
+    ([bound("4c", "2-")], []),
+    ([SERVED, {"architectures": ["cnn_small", *["logistic_regression"] * 2]}, bound("3l")],
+     [SERVED, {"architectures": ["cnn_small", *["logistic_regression"] * 2]}]),
+    # Control variates and running statistics.
+    ([SHARED], [{"local": "scaffold"}]),
+    ([SHARED, GROUPS, {"server_model": True}],
+     [{"local": "scaffold"}, GROUPS, {"server_model": True}]),
+    ([LOCAL_STATISTICS], []),
+    ([RE_ESTIMATE], []),
+    ([RE_ESTIMATE, {"public": "svhn"}], []),
+    ([BATCH_NORM, LOCAL_STATISTICS, {"public": "svhn"}], [BATCH_NORM, LOCAL_STATISTICS]),
+    ([{"model": {"resnet8": {"norm": "group"}}}, LOCAL_STATISTICS],
+     [{"model": {"resnet8": {"norm": "group"}}}]),
+    # Delays.
+    ([{"staleness": {"cyclic": {"delays": [0, 0]}}, "withdraw_stale": True}, FEDBUFF], []),
+    ([{"staleness": {"random": {"probabilities": [1, 0, 0]}}, "withdraw_stale": True}], []),
+    ([FEDBUFF], []),
+    ([STRAGGLERS, {"withdraw_stale": True}, FEDBUFF], [STRAGGLERS, {"withdraw_stale": True}]),
+    ([{"staleness": {"cyclic": {"delays": [0, 1, 0, 1]}}}], [STRAGGLERS]),
+    # Starts.
+    ([SERVED, START, {"start": None}], [SERVED]),
+    ([SERVED, TAUGHT, PREVIOUS], [SERVED, TAUGHT, DESIGNATED]),
+]  # fmt: skip
+#: Settings that have no simpler form.
+SIMPLEST = [
+    [TAUGHT, {"public": "svhn", "distillation": "l1"}],
+    [DIGEST],
+    [GKT],
+    [GROUPS, TAUGHT, {"generator": "fedftg", "public": "generated"}],
+    [{"global_models": 3}, MAIN],
+    [{"global_models": 4, "participants": 10}, MAIN],
+    [SERVED, DRAWN],
+    [TWO, bound("5c", "1-", "2l")],
+    [TWO, TAUGHT, PER_ARCHITECTURE],
+    [GROUPS, SHARED],
+    [SERVED, SHARED],
+    [BATCH_NORM, LOCAL_STATISTICS],
+    [BATCH_NORM, RE_ESTIMATE, {"public": "svhn"}],
+    [STRAGGLERS, {"withdraw_stale": True}],
+    [STRAGGLERS, FEDBUFF],
+    [SERVED, START],
+    [GROUPS, TAUGHT, PREVIOUS],
+    [SERVED, TAUGHT, {"global": {"basic": {"starts_from": "previous"}}}],
+]
+
+
+def test_settings_that_mean_the_same_have_one_form():
+    for longer, shorter in SAME:
+        assert line(*longer) != line(*shorter)
+        assert simplest(line(*longer)) == line(*shorter), longer
+
+
+def test_settings_that_mean_something_are_kept():
+    for changes in (*SIMPLEST, *(shorter for _, shorter in SAME)):
+        assert simplest(line(*changes)) == line(*changes), changes

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
-from fedstage.plan.teaching import member_logits
+from fedstage.plan.training import member_logits
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Aggregated, Bayesian, Clients
 from fedstage.settings.lines import Line

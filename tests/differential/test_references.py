@@ -48,8 +48,7 @@ from fedstage.models.image_generator import new_image_generator
 from fedstage.plan import data_files, discriminators, one_shot_artefacts
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
-from fedstage.plan.teaching import LOGITS
-from fedstage.plan.training import AGGREGATION, global_model
+from fedstage.plan.training import AGGREGATION, LOGITS, global_model
 from fedstage.plan.training_folder import public_id
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval

@@ -21,7 +21,7 @@ from fedstage.experiments.descriptions import files_of_rounds, retention_of, val
 from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
 from fedstage.experiments.targets import named_targets, results_of
 from fedstage.plan import data_files, discriminators, generated, one_shot, one_shot_edges
-from fedstage.plan import scores, teaching, training
+from fedstage.plan import scores, training
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import is_closed_form_name, is_generating_name, is_stateful_name
 from fedstage.plan.identity import partition_settings

@@ -3,7 +3,7 @@
 
 rule logits:
     input:
-        unpack(lambda w: teaching.LOGITS.job(*place(w), w.members, w.images).inputs),
+        unpack(lambda w: training.LOGITS.job(*place(w), w.members, w.images).inputs),
     output:
         "results/training/{line}/round_{round}/group_{group}/logits/{members}-{images}.safetensors",
     log:
@@ -99,7 +99,7 @@ if BY_PARTICIPANT:
 
     rule distillation:
         input:
-            unpack(inputs_of(teaching.DISTILLATION)),
+            unpack(inputs_of(training.DISTILLATION)),
         output:
             model="results/training/{line}/round_{round}/group_{group}/distilled.safetensors",
         log:
@@ -166,7 +166,7 @@ if BY_PARTICIPANT:
 
     rule cached_labels:
         input:
-            unpack(inputs_of(teaching.CACHED_LABELS)),
+            unpack(inputs_of(training.CACHED_LABELS)),
         output:
             "results/training/{line}/round_{round}/group_{group}/cached_labels.safetensors",
         log:
@@ -182,7 +182,7 @@ if BY_PARTICIPANT:
 
     rule selected_labels:
         input:
-            unpack(inputs_of(teaching.SELECTED_LABELS)),
+            unpack(inputs_of(training.SELECTED_LABELS)),
         output:
             "results/training/{line}/round_{round}/group_{group}/selected_labels.safetensors",
         log:

@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from fedstage.plan import graph
 from fedstage.plan.graph import File
 from fedstage.plan.members import parse_sampled
-from fedstage.plan.teaching import CACHED_LABELS, DISTILLATION, LOGITS, SELECTED_LABELS
 from fedstage.plan.training import (
     AGGREGATION,
+    CACHED_LABELS,
+    DISTILLATION,
     FEATURE_TRAINING,
     HEAD_TRANSFER,
     LOCAL_TRAINING,
+    LOGITS,
+    SELECTED_LABELS,
     global_model,
 )
 from fedstage.settings.lines import Line

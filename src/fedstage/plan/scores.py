@@ -6,8 +6,7 @@ from fedstage.plan import data_files
 from fedstage.plan.graph import File, Files, Stage
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.teaching import member_logits
-from fedstage.plan.training import global_model, participants_table
+from fedstage.plan.training import global_model, member_logits, participants_table
 from fedstage.plan.training_folder import FOLDER, info, teaching
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line

@@ -9,8 +9,7 @@ from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import Segment
-from fedstage.plan.teaching import member_models
-from fedstage.plan.training import global_model, participants_table
+from fedstage.plan.training import global_model, member_models, participants_table
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups

@@ -22,8 +22,7 @@ from fedstage.plan import graph
 from fedstage.plan.jobs import of_rounds, walk
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
-from fedstage.plan.teaching import LOGITS
-from fedstage.plan.training import AGGREGATION, global_model
+from fedstage.plan.training import AGGREGATION, LOGITS, global_model
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line

@@ -12,7 +12,7 @@ from fedstage.plan.graph import Job, find_job
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.segments import Segment
-from fedstage.plan.teaching import LOGITS
+from fedstage.plan.training import LOGITS
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine

@@ -1,8 +1,7 @@
 """Which settings reach clients' discriminators and their odds, and who reads these."""
 
 from fedstage.plan import discriminators
-from fedstage.plan.teaching import DISTILLATION, teacher_logits
-from fedstage.plan.training import AGGREGATION
+from fedstage.plan.training import AGGREGATION, DISTILLATION, teacher_logits
 from fedstage.settings.lines import Line
 
 BASE = {

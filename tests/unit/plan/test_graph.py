@@ -14,8 +14,7 @@ from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
 from fedstage.plan.staleness import is_idle
 from fedstage.plan.taught import first_distillation
-from fedstage.plan.teaching import LOGITS
-from fedstage.plan.training import global_model
+from fedstage.plan.training import LOGITS, global_model
 from fedstage.settings.base import Settings
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.exchange import (

@@ -4,8 +4,13 @@ import pytest
 
 from fedstage.plan import data_files
 from fedstage.plan.jobs import Job, job_of, jobs_of, members
-from fedstage.plan.teaching import LOGITS
-from fedstage.plan.training import AGGREGATION, aggregated_model, global_model, participants_table
+from fedstage.plan.training import (
+    AGGREGATION,
+    LOGITS,
+    aggregated_model,
+    global_model,
+    participants_table,
+)
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.lines import Line
 

@@ -5,8 +5,7 @@ from tests.shared.graph import lists_of
 from fedstage.plan import data_files
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
-from fedstage.plan.teaching import LOGITS
-from fedstage.plan.training import global_model, participants_table
+from fedstage.plan.training import LOGITS, global_model, participants_table
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.lines import Line
 

@@ -6,12 +6,13 @@ from fedstage.plan import segment_files, segment_rules, segments
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
-from fedstage.plan.teaching import LOGITS, received_logits
 from fedstage.plan.training import (
     AGGREGATION,
+    LOGITS,
     aggregated_model,
     global_model,
     participants_table,
+    received_logits,
     updates,
 )
 from fedstage.plan.training_folder import FOLDER, owners

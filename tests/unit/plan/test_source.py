@@ -669,21 +669,17 @@ print(json.dumps(loaded))
 
 
 def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen(loaded):
-    optional, late = behind_optional(), behind("fedstage.plan.teaching")  # a function imports it
+    optional = behind_optional()
     for stage, names in loaded.items():
         reached = reachable(stage)
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= optional, stage
-        assert reached <= names | late, stage
+        assert reached <= names, stage
 
 
 def behind_optional():
     """What modules that nobody chose import."""
-    return behind(*optional_modules())
-
-
-def behind(*modules):
-    waiting, found = set(modules), set()
+    waiting, found = set(optional_modules()), set()
     while waiting:
         module = waiting.pop()
         found.add(module)

@@ -7,13 +7,15 @@ from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files
 from fedstage.plan.staleness import base_round
-from fedstage.plan.teaching import LOGITS, selected_labels, teacher_logits
 from fedstage.plan.training import (
     AGGREGATION,
     LOCAL_TRAINING,
+    LOGITS,
     aggregated_model,
     global_model,
     participants_table,
+    selected_labels,
+    teacher_logits,
     updates,
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder

@@ -23,13 +23,15 @@ from fedstage.plan.identity import partition_settings
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.scores import EVALUATION
 from fedstage.plan.taught import is_distilled, takes_head
-from fedstage.plan.teaching import DISTILLATION, LOGITS, member_logits
 from fedstage.plan.training import (
     AGGREGATION,
+    DISTILLATION,
     HEAD_TRANSFER,
     LOCAL_TRAINING,
+    LOGITS,
     aggregated_model,
     global_model,
+    member_logits,
     participants_table,
     updates,
 )

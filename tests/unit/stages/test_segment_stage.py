@@ -10,8 +10,13 @@ from fedstage.plan import data_files, segment_files, segment_rules, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
 from fedstage.plan.runs import Run
-from fedstage.plan.teaching import cached_labels
-from fedstage.plan.training import AGGREGATION, global_model, participants_table, updates
+from fedstage.plan.training import (
+    AGGREGATION,
+    cached_labels,
+    global_model,
+    participants_table,
+    updates,
+)
 from fedstage.plan.training_folder import owners, training_folder
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.lines import Line

@@ -10,10 +10,11 @@ from fedstage.execution.cli import main
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.identity import partition_settings
-from fedstage.plan.teaching import DISTILLATION, LOGITS
 from fedstage.plan.training import (
     AGGREGATION,
+    DISTILLATION,
     LOCAL_TRAINING,
+    LOGITS,
     aggregated_model,
     global_model,
     participants_table,

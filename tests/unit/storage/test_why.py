@@ -28,13 +28,15 @@ from fedstage.plan.identity import (
 )
 from fedstage.plan.scores import EVALUATION
 from fedstage.plan.source import source_of, stage_fingerprint
-from fedstage.plan.teaching import LOGITS, member_logits, teacher_logits
 from fedstage.plan.training import (
     AGGREGATION,
     HEAD_TRANSFER,
+    LOGITS,
     aggregated_model,
     global_model,
+    member_logits,
     participants_table,
+    teacher_logits,
     updates,
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder, training_id

@@ -17,7 +17,7 @@ from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import one_shot, one_shot_artefacts
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.members import evaluated_name
-from fedstage.plan.teaching import member_logits
+from fedstage.plan.training import member_logits
 from fedstage.results.at_hand.models import final_models, info_of, scored_model, scored_samples
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part

@@ -3,16 +3,18 @@
 from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files
-from fedstage.plan.teaching import (
+from fedstage.plan.training import (
     DISTILLATION,
     LOGITS,
+    aggregated_model,
     cached_labels,
+    global_model,
     member_logits,
     member_models,
     teacher_logits,
     teacher_models,
+    updates,
 )
-from fedstage.plan.training import aggregated_model, global_model, updates
 from fedstage.plan.training_folder import public_file, public_id
 from fedstage.settings.ensembles import Clients
 from fedstage.settings.lines import Line

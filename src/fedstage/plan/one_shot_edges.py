@@ -1,6 +1,6 @@
 """The edges of models that are trained to the end: which files each of their stages reads.
 
-As in `fedstage.plan.edges`, one function for each stage returns its inputs by option.
+One function for each stage returns its inputs by option.
 """
 
 from fedstage.errors import FedstageError

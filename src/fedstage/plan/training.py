@@ -1,6 +1,6 @@
 """A round of federated training: each stage, its files, and what they are made from.
 
-One file because a round is a circle: what is trained is taught, and trained again in the next round.
+One file because a round is a circle: what is trained is taught, and trained again in the next one.
 
 Notation of FedSDD: round t = 1..T, group (global model) k = 0..K-1; w_{t,k} is the aggregated
 model, w*_{t,k} the global model that round t + 1 starts from. A round consists of

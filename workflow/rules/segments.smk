@@ -19,6 +19,7 @@ for RULE in SEGMENT_RULES:
             RULE.name
         input:
             lambda w, jobs=RULE.jobs: jobs[w.line].reads,
+            line="results/training/{line}/line.yaml",
             # Of each segment that makes some of the files the first output, to wait for. Made round
             # by round they may be younger than this segment's first rounds. Their bytes follow from
             # settings and source, which the params of this rule hold.
@@ -37,10 +38,9 @@ for RULE in SEGMENT_RULES:
                 line_of(w), part.stage, members=part.members
             ),
             stage=lambda w, output, part=RULE.first: part.stage,
-            line=lambda w: f"results/training/{w.line}/line.yaml",
             which=lambda w, output, jobs=RULE.jobs: jobs[w.line].options,
         message:
             f"{RULE.first.about} ({{wildcards.line}})"
         shell:
             "fedstage {params.stage} --log {log} --fingerprint {params.source}"
-            " --line {params.line} {params.which}"
+            " --line {input.line} {params.which}"

@@ -146,7 +146,7 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
         calls = tuple(name for name in calls if name != "selected_labels")
     if not _is_distilled(settings):
         calls = tuple(name for name in calls if name != "distillation")
-    return ("logits", *calls) if _speaks(settings) else calls
+    return ("logits", "logits_segment", *calls) if _speaks(settings) else calls
 
 
 def _speaks(settings: Settings) -> bool:

@@ -708,7 +708,8 @@ def test_segments_reach_the_stages_that_they_call_for_a_line():
         return found - {"inputs"}
 
     assert stages("fedavg", "segment") == {"segment", "local_training", "aggregation"}
-    taught = {"segment", "local_training", "aggregation", "logits", "distillation"}
+    taught = {"segment", "local_training", "aggregation", "logits", "logits_segment"}
+    taught |= {"distillation"}
     assert stages("distilled", "segment") == taught
     assert stages("heads", "segment") == {*taught, "head_transfer"}
     assert stages("features", "segment") == {

@@ -1,4 +1,4 @@
-"""The scheduler that runs by default, and that SIGTERM finds it in any state."""
+"""What is replaced in Snakemake's scheduler, in a real run."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,7 @@ pytestmark = pytest.mark.workflow
 
 REPOSITORY = Path(__file__).parents[2]
 TELLS = f"""
+import signal
 import time
 
 include: "{REPOSITORY}/Snakefile"
@@ -16,7 +17,7 @@ include: "{REPOSITORY}/Snakefile"
 
 onsuccess:
     scheduler = workflow.scheduler
-    print("greedy:", scheduler._job_selector == scheduler.job_selector_greedy, file=sys.stderr)
+    print("limited:", scheduler.job_rate_limiter is not None, file=sys.stderr)
     # The signal finds this thread with the lock, as it may while jobs are chosen.
     with scheduler._lock:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -26,9 +27,11 @@ onsuccess:
 """
 
 
-@pytest.mark.parametrize(("options", "greedy"), [((), "True"), (("--scheduler", "ilp"), "False")])
-def test_the_scheduler_is_greedy_unless_one_is_named_and_sigterm_never_waits_for_itself(
-    copy, tmp_path, options, greedy
+@pytest.mark.parametrize(
+    ("options", "limited"), [((), "False"), (("--max-jobs-per-timespan", "100/2s"), "True")]
+)
+def test_only_a_limit_of_a_user_holds_and_sigterm_never_waits_for_itself(
+    copy, tmp_path, options, limited
 ):
     snakefile = tmp_path / "Snakefile"
     snakefile.write_text(TELLS)
@@ -36,5 +39,5 @@ def test_the_scheduler_is_greedy_unless_one_is_named_and_sigterm_never_waits_for
     (table,) = copy.files("results/tables/tiny/default.csv")
     (copy.path / table).unlink()
     run = copy.make(str(table), "--snakefile", str(snakefile), *options)
-    told = re.findall(r"^(greedy|stopped): (\S+)$", run.output, re.MULTILINE)
-    assert told == [("greedy", greedy), ("stopped", "graceful")]
+    told = re.findall(r"^(limited|stopped): (\S+)$", run.output, re.MULTILINE)
+    assert told == [("limited", limited), ("stopped", "graceful")]

@@ -1,0 +1,107 @@
+"""The internals of Snakemake that are replaced: that they are there, and what it changes."""
+
+import inspect
+import os
+import signal
+import threading
+from types import SimpleNamespace
+
+import pytest
+from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
+from snakemake.settings.types import MaxJobsPerTimespan
+
+from fedstage.execution.internals import lift_rate_limit, stop_at_bad_data, stop_in_a_thread
+
+
+def test_the_attributes_that_are_relied_upon_are_snakemakes():
+    made, looks = JobScheduler.__init__.__code__, JobScheduler.schedule.__code__
+    assert {"keepgoing", "failed", "job_rate_limiter", "exit_gracefully"} <= set(made.co_names)
+    # It looks at both whenever it chooses jobs, so they may change during a run.
+    assert {"keepgoing", "job_rate_limiter"} <= set(looks.co_names)
+    assert "failed" in JobScheduler._handle_error.__code__.co_names
+    assert list(inspect.signature(JobScheduler._handle_error).parameters) == [
+        "self",
+        "job",
+        "postprocess_job",
+    ]
+    assert "_handle_error" in JobScheduler._error_jobs.__code__.co_names
+
+
+def test_sigterm_still_waits_for_the_lock_in_the_main_thread():
+    """Otherwise `stop_in_a_thread` can go."""
+    stop = JobScheduler.exit_gracefully
+    assert "_lock" in stop.__code__.co_names
+    assert "signal" in JobScheduler.__init__.__code__.co_names
+    scheduler = SimpleNamespace(_lock=threading.Lock())
+    scheduler._lock.acquire()
+    thread = threading.Thread(target=stop, args=(scheduler,), daemon=True)
+    thread.start()
+    thread.join(0.1)
+    assert thread.is_alive()
+
+
+def test_each_look_still_brings_another_with_any_limit():
+    """Otherwise `lift_rate_limit` can go."""
+    assert "_schedule_reevalutation" in JobScheduler.schedule.__code__.co_names
+
+
+@pytest.mark.parametrize(
+    ("limit", "lifted"), [("100/1s", True), ("10/1s", False), ("100/2s", False)]
+)
+def test_only_snakemakes_own_limit_is_lifted(limit, lifted):
+    limiter = JobRateLimiter(MaxJobsPerTimespan.parse_choice(limit))
+    scheduler = SimpleNamespace(job_rate_limiter=limiter)
+    lift_rate_limit(scheduler)
+    assert (scheduler.job_rate_limiter is None) == lifted
+
+
+def test_no_limit_is_left_as_it_is():
+    scheduler = SimpleNamespace(job_rate_limiter=None)
+    lift_rate_limit(scheduler)
+    assert scheduler.job_rate_limiter is None
+
+
+def test_sigterm_is_acted_upon_while_the_main_thread_holds_the_lock():
+    lock, stopped = threading.Lock(), threading.Event()
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def stop():
+        with lock:
+            stopped.set()
+
+    stop_in_a_thread(SimpleNamespace(exit_gracefully=stop))
+    try:
+        with lock:
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert stopped.wait(5)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def job(rule):
+    return SimpleNamespace(rule=SimpleNamespace(name=rule))
+
+
+def going_on(failing, *, retried=False):
+    """Whether a scheduler keeps going after a job has failed."""
+    scheduler = SimpleNamespace(keepgoing=True, failed=[])
+
+    def handle(job, postprocess_job=True):
+        if not retried:
+            scheduler.failed.append(job)
+
+    scheduler._handle_error = handle
+    stop_at_bad_data(scheduler)
+    scheduler._handle_error(failing, postprocess_job=False)
+    return scheduler.keepgoing
+
+
+@pytest.mark.parametrize("rule", ["dataset", "partition", "core", "initial_model"])
+def test_bad_data_stops_a_run(rule):
+    assert not going_on(job(rule))
+    assert not going_on(SimpleNamespace(jobs=[job("line"), job(rule)]))  # a group, on a cluster
+
+
+def test_a_training_that_fails_stops_no_other_nor_does_data_that_is_tried_again():
+    assert going_on(job("local_training"))
+    assert going_on(job("dataset"), retried=True)

@@ -31,21 +31,14 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/session.smk"
-include: "workflow/rules/data.smk"
+include: "workflow/rules/stages.smk"
 
 
-if BY_PARTICIPANT:
-
-    include: "workflow/rules/training.smk"
-
-else:
+if not BY_PARTICIPANT:
 
     include: "workflow/rules/segments.smk"
 
 
-include: "workflow/rules/distillation.smk"
-include: "workflow/rules/one_shot.smk"
-include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"
 
 
@@ -69,12 +62,9 @@ for target in filterfalse(workflow.is_rule, NAMED):
 
 
 onstart:
-    schedule_greedily()
-    stop_at_bad_data()
-    stop_in_a_thread()
-    lift_rate_limit()
-    hash_inputs_once()
-    hide_reasons()
+    lift_rate_limit(workflow.scheduler)
+    stop_in_a_thread(workflow.scheduler)
+    stop_at_bad_data(workflow.scheduler)
     show_size()
 
 

@@ -46,7 +46,7 @@ from fedstage.training.freed_memory import give_back, keep_freed
 from fedstage.execution.timings import Timings, peak_mb
 from fedstage.settings.exchange import is_stale
 from fedstage.settings.lines import Line
-from fedstage.stages.aggregation import aggregation
+from tests.shared.stages import aggregation
 from fedstage.storage.yaml_files import read_line
 torch.set_num_threads(1)
 keep_freed()

@@ -11,7 +11,6 @@ which is the one thing that must not happen. Exit status 1 if there is any of th
 """
 
 import argparse
-import inspect
 import io
 import json
 import random
@@ -34,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.execution.cli import main as fedstage
-from fedstage.stages import find_stage
+from fedstage.stages import options_of
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 
@@ -104,7 +103,7 @@ def jobs() -> Iterator[Job]:
     """Yield the jobs of the finished run in this folder, from their records."""
     for path in sorted(Path("results/logs").rglob(f"*{SUFFIX}")):
         record = load_json(path)
-        known = inspect.signature(find_stage(record["stage"])).parameters
+        known = {option.name for option in options_of(record["stage"])}
         files = {**record["inputs"], **record["outputs"]}
         values = {**record["options"], **{key: list(paths) for key, paths in files.items()}}
         arguments = [record["stage"]]

@@ -23,11 +23,12 @@ import json, os, sys, time
 from pathlib import Path
 from types import ModuleType
 
-from fedstage.plan.stages import STAGES, Stage
+from fedstage.plan.commands import Command, always, never
+from fedstage.plan.stages import STAGES
 
 
 def probe(
-    *, line: Path | None = None, output: Path, until: Path | None = None, fails: str = ""
+    *, line: Path | None = None, output: Path, until: Path | None = None, fails: str | None = None
 ) -> None:
     """Write down what the worker sees, and wait."""
     seen = {"visible": os.environ["CUDA_VISIBLE_DEVICES"], "worker": os.getpid()}
@@ -45,7 +46,7 @@ for name in ("probe", "other"):
     module = ModuleType(f"fedstage.stages.{name}")
     setattr(module, name, probe)
     sys.modules[module.__name__] = module
-    STAGES[name] = Stage(name, on_device=name == "probe")
+    STAGES[name] = Command(name=name, about=name, on_device=always if name == "probe" else never)
 '''
 
 

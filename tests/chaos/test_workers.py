@@ -56,7 +56,8 @@ def train_for_long(environment, folder):
     arguments = ["--settings", json.dumps(line), "--output", folder / "line.yaml"]
     assert finish(start(environment, "line", *arguments))[0] == 0
     return start(
-        environment, "local_model", "--line", folder / "line.yaml", "--data", dataset[0],
+        environment, "local_model", "--line", folder / "line.yaml", "--who", "pooled",
+        "--data", dataset[0],
         "--info", dataset[3], "--clients", clients, "--start", folder / "initial",
         "--output", folder / "model", "--log", folder / "log",
     )  # fmt: skip

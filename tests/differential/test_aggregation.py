@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 import torch
+from tests.shared.stages import aggregation
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.exchange.traffic import payload_bytes
@@ -12,7 +13,6 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table

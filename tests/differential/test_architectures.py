@@ -6,24 +6,19 @@ from pathlib import Path
 import pytest
 import torch
 from tests.shared.graph import teaching_logits
+from tests.shared.stages import initial_model, logits_segment, participation, partition, segment
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
 from fedstage.plan.taught import is_distilled
 from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
 from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import Line
 from fedstage.stages.dataset import dataset
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
-from fedstage.stages.logits_segment import logits_segment
-from fedstage.stages.participation import participation
-from fedstage.stages.partition import partition
-from fedstage.stages.segment import segment
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.batches import public_batches
@@ -58,7 +53,7 @@ def start(tmp_path, monkeypatch):
         files = {part: Path(data_files.data_file(line.data, part)) for part in parts}
         dataset(settings=as_json(canonical(line.data)), **files)
         partition(
-            settings=json.dumps(partition_settings(line)), train=files["train"],
+            settings=json.dumps(data_files.clients_table(line).job.settings), train=files["train"],
             output=Path(data_files.clients_table(line)),
             histogram=Path(data_files.label_histogram(line)),
         )  # fmt: skip

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.shared.stages import aggregation, local_training
 
 from fedstage.algorithm.aggregation.averages import mean_change
 from fedstage.algorithm.aggregation.server_optimizers import server_step
@@ -14,9 +15,7 @@ from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import ServerAverage
 from fedstage.settings.optimisation import Client
-from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
-from fedstage.stages.local_training import local_training
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -45,7 +45,7 @@ from fedstage.algorithm.global_trainers.data_free import new_generator
 from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
-from fedstage.plan import data_files, discriminators, one_shot_artefacts
+from fedstage.plan import data_files, discriminators, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.training import AGGREGATION, LOGITS, global_model
@@ -255,7 +255,7 @@ def test_one_shot_ensembles_are_the_same(made, method):
         known["start"] = list(before.values())
     world = made.recorded(line)
     models, learnt, predicted = ensemble(world, line, **known)
-    paths = one_shot_artefacts.local_models(local_line(line))
+    paths = unfederated.local_models(local_line(line))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
     theirs = made.tensors(shot.aggregator_file(line))
@@ -300,7 +300,7 @@ def test_clients_that_learn_what_they_do_not_know_are_the_same(made, method):
         second=own.second,
         mixed=own.mixed,
     )
-    paths = one_shot_artefacts.local_models(local_line(line))
+    paths = unfederated.local_models(local_line(line))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
     (run,) = made.runs("exact", method)
@@ -339,7 +339,7 @@ def test_clients_that_learn_prototypes_are_the_same(made):
         tau=own.temperature,
         longest=line.client.clip_norm,
     )
-    paths = one_shot_artefacts.local_models(local_line(line))
+    paths = unfederated.local_models(local_line(line))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
     (run,) = made.runs("exact", "fafi")

@@ -1,9 +1,10 @@
 """What tests look at in the graph."""
 
 from fedstage.plan.graph import listed
-from fedstage.plan.members import cached_kinds
+from fedstage.plan.members import member_kinds
 from fedstage.plan.training_folder import public_id
-from fedstage.settings.lines import drops_worst
+from fedstage.settings.exchange import teaches_live
+from fedstage.settings.teaching import teaching_of
 
 
 def lists_of(inputs):
@@ -13,5 +14,7 @@ def lists_of(inputs):
 
 def teaching_logits(line):
     """Return the kind of members and the images of all logits that students read."""
-    found = [(kind, public_id(line)) for kind in cached_kinds(line)]
-    return found + ([("clients", "server_validation")] if drops_worst(line) else [])
+    kinds = () if teaches_live(line) else member_kinds(teaching_of(line).ensemble)
+    found = [(kind, public_id(line)) for kind in kinds]
+    judged = teaching_of(line).server.drop_worst != "none"
+    return found + ([("clients", "server_validation")] if judged else [])

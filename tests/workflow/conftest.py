@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedstage.plan.training import DISTILLATIONS
+
 REPOSITORY = Path(__file__).parents[2]
 METHODS = ["fedavg", "fedsdd", "scaffold"]
 BATCH_NORM = {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}}
@@ -200,6 +202,13 @@ def tiny_config(**changes):
     }
 
 
+def stage_of(rule):
+    """Return what tests count a rule as: all that distil, and scores in both folders, as one."""
+    if any(rule.startswith(name) for name in DISTILLATIONS):
+        return "distillation"
+    return rule.partition("_of_distilled_models")[0]
+
+
 @dataclass(frozen=True)
 class Run:
     """What a call of snakemake did."""
@@ -211,8 +220,11 @@ class Run:
     def jobs(self):
         """Jobs by rule, from the table that snakemake prints; empty where nothing is to be done."""
         table = re.search(r"Job stats:\njob +count\n[- ]+\n(.*?)\ntotal", self.output, re.DOTALL)
-        rows = table[1].splitlines() if table else []
-        return Counter({row.split()[0]: int(row.split()[1]) for row in rows})
+        found = Counter()
+        for row in table[1].splitlines() if table else []:
+            rule, count = row.split()
+            found[stage_of(rule)] += int(count)
+        return found
 
     @property
     def messages(self):
@@ -220,7 +232,7 @@ class Run:
 
     def trained(self):
         """The (round, slot, line) of each participant that trains, sorted."""
-        pattern = r"round (\d{4}): participant (\d+) trains \((\S+)\)"
+        pattern = r"local_training: round (\d{4}), group \d+, slot (\d+) \((\S+)\)"
         return sorted(
             (int(match[1]), int(match[2]), match[3]) for match in re.finditer(pattern, self.output)
         )

@@ -54,8 +54,8 @@ def test_two_more_rounds_train_two_rounds(copy, tmp_path):
     run = copy.configure(rounds=4).make()
     assert {round for round, _, _ in run.trained()} == {3, 4}
     assert run.jobs["local_training"] == 2 * 3 * 2  # rounds x methods x participants
-    assert run.jobs["aggregation"] + run.jobs["aggregation_with_state"] + run.jobs[
-        "aggregation_with_kept_state"
+    assert run.jobs["aggregation"] + run.jobs["aggregation_with_new_state"] + run.jobs[
+        "aggregation_with_new_state_kept"
     ] == 2 * (1 + 2 + 1)  # rounds x groups of fedavg, fedsdd, scaffold
     fresh = type(copy)(tmp_path / "fresh")
     fresh.path.mkdir()

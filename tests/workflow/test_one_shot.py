@@ -176,8 +176,8 @@ def test_a_client_that_is_scored_in_int8_is_the_only_one_that_is_trained(configu
     run = configured({"client_1": row}).plan()
     assert run.jobs["local_model"] == run.jobs["quantised_model"] == 1
     assert run.jobs["local_evaluation"] == 1
-    assert "client_1 trains without federation" in run.output
-    assert "client_1 is quantised to int8-" in run.output
+    assert "local_model: who client_1 (" in run.output
+    assert "quantised_model: who client_1 (" in run.output
 
 
 def test_scores_of_all_and_of_one_in_both_precisions_share_models(configured):

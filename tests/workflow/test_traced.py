@@ -19,7 +19,7 @@ from fedstage.plan.definitions import is_check
 from fedstage.plan.source import definitions, reachable, reached_by, source_of, stage_fingerprint
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import modules
-from fedstage.stages import find_stage
+from fedstage.stages import call
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.records import load_record
 from fedstage.storage.why import settings_behind
@@ -108,13 +108,12 @@ class Calls:
 def traced(command):
     """Run the stage of a command; return what it calls."""
     name, *arguments = shlex.split(command)[1:]
-    stage, calls = find_stage(name), Calls()
-    options = vars(stage_parser(name, stage).parse_args(arguments))
+    calls, options = Calls(), vars(stage_parser(name).parse_args(arguments))
     options = {key: value for key, value in options.items() if key not in ("log", "fingerprint")}
     sys.setprofile(calls)
     threading.setprofile(calls)
     try:
-        stage(**options)
+        call(name, options)
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
@@ -173,7 +172,9 @@ def carried(settings, stage, options):
 
 def alike(job, settings):
     """Return what jobs have in common that differ in the client, its numbers and files only."""
-    options = {key: value for key, value in job["options"].items() if key not in ("client", "seed")}
+    options = {
+        key: value for key, value in job["options"].items() if key not in ("client", "who", "seed")
+    }
     inputs = {key: len(names) > 0 for key, names in job["inputs"].items()}
     return job["stage"], settings, repr(sorted(options.items())), repr(sorted(inputs.items()))
 

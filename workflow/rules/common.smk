@@ -14,25 +14,20 @@ from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.execution.faults import explained
 from fedstage.execution.requirements import check_device, check_weights
-from fedstage.experiments.catalogue import find, load_catalogue, state_rounds, with_scales
+from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, clients_of, dropping_of, files_of
 from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
-from fedstage.experiments.targets import FORMATS, asked_runs, cohorts_of, describe
+from fedstage.experiments.stage_rules import stage_rules
+from fedstage.experiments.targets import FORMATS, asked_runs, describe
 from fedstage.experiments.targets import named_targets, results_of
-from fedstage.plan import data_files, discriminators, generated, one_shot, one_shot_edges
-from fedstage.plan import scores, training
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import is_closed_form_name, is_generating_name, is_stateful_name
-from fedstage.plan.identity import partition_settings
-from fedstage.plan.members import PATTERN as MEMBERS
-from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.segment_rules import segment_rules
-from fedstage.plan.participants import binding, delays, groups_drawn
-from fedstage.plan.source import source_of, stage_fingerprint
-from fedstage.settings.lines import re_estimates
+from fedstage.plan.stages import STAGES
+from fedstage.plan.rules import WILDCARDS, command
+from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
 from fedstage.storage.provenance import SUFFIX as RECORD
-from fedstage.storage.records import LINES
 from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
 from fedstage.storage.yaml_files import load_yaml
@@ -80,123 +75,77 @@ if not workflow.deployment_settings.deployment_method:
 
 
 wildcard_constraints:
-    data="[^/]+",
-    partition="[^/]+",
-    plan="[^/]+",
-    initial="[^/]+",
-    folder="|".join(LINES),
-    line="[^/]+",
-    round=r"\d{4}",
-    group=r"\d+",
-    slot=r"\d+",
-    members=MEMBERS,
-    who=r"client_\d+|pooled|core",
-    precision="fp32|int8-[0-9a-f]{10}",
-    role="test|test_own|validation",
-    choice="[^/]+",
-    experiment="[^/]+",
-    scale=r"[^/.]+",
+    **WILDCARDS,
 
 
-# --- what names of folders stand for --------------------------------------------------------------
+# --- jobs of the graph ----------------------------------------------------------------------------
 
 
 def found(kind, name):
     return explained(find, getattr(CATALOGUE, kind), name, kind)
 
 
-def line_of(wildcards):
-    """Return the line of a folder of trained models or generated images below results."""
-    return found("lines", wildcards.line)
+def job_of(rule, wildcards):
+    """Return the job of the graph that a rule of `stages.smk` runs."""
+    config = found("folders", rule.folder(wildcards))
+    return explained(rule.stage.job, config, *rule.place(wildcards))
 
 
-def precise_line(wildcards):
-    """Return the line of local models, with the quantisation in which they are used."""
-    return found("precisions", f"{wildcards.line}/{wildcards.precision}")
-
-
-def place(wildcards):
-    """Return a line, a round and a group."""
-    return line_of(wildcards), int(wildcards.round), int(wildcards.group)
-
-
-def inputs_of(stage):
-    """Return an input function: what a stage reads in a round and group."""
-    return lambda wildcards: stage.job(*place(wildcards)).inputs
-
-
-def client_of(wildcards):
-    """Return the number of the client that trains alone, None for pooled data and the core."""
-    who = wildcards.who
-    return int(who.removeprefix("client_")) if who.startswith("client_") else None
-
-
-# --- resources and params -------------------------------------------------------------------------
-
-
-def gpus_of(line):
-    """Return how many GPUs a job of this line asks the scheduler for."""
-    device = line.numerics.device
+def gpus_of(config):
+    """Return how many GPUs a job that computes with models asks the scheduler for."""
+    device = config.numerics.device
     return EXECUTION.gpu if device == "auto" else int(device.startswith("cuda"))
 
 
-def threads(wildcards):
-    return line_of(wildcards).numerics.threads
+def threads_of_job(job):
+    """Return how many threads a job takes: one unless it computes with models."""
+    return job.config.numerics.threads if job.stage.on_device(job.config) else 1
 
 
-def gpus(wildcards):
-    return gpus_of(line_of(wildcards))
+def gpus_of_job(job):
+    """Return how many GPUs a job asks the scheduler for."""
+    return gpus_of(job.config) if job.stage.on_device(job.config) else 0
 
 
-def source(stage):
-    """Return a param, the fingerprint of the source that makes a file of a line."""
-    return lambda wildcards: source_of(line_of(wildcards), stage)
+def params_of(stage, job):
+    """Return the params of a stage's rule, given a function from wildcards to its job."""
+    params = {"source": lambda w: fingerprint_of(job(w))}
+    if not stage.folder.line:
+        params["settings"] = lambda w: settings_of(job(w))
+    if stage is data_files.DATASET:
+        params["raw"] = lambda w: raw(job(w))
+    return params
 
 
-def as_option(settings):
-    """Return settings as JSON, or nothing where there are none."""
-    return "" if settings is None else as_json(canonical(settings))
+def settings_of(job):
+    """Return the settings that a stage takes as JSON, or nothing where there are none."""
+    if job.stage is data_files.INITIAL_MODEL:  # a file of weights that it takes must be there
+        made = Path(job.folder, "group_0.safetensors")
+        explained(check_weights, job.config.model, default_folder(), made)
+    return as_json(job.settings) if job.settings else ""
 
 
-def quantisation(wildcards):
-    how = precise_line(wildcards).quantisation
-    return as_option(None if how.name == "none" else how)
+def raw(job):
+    """Return the digest of the raw files of a data set.
 
-
-def initial_settings(wildcards):
-    """Return the settings of initial weights; a file that they start from must be there."""
-    settings = found("initial", wildcards.initial).settings
-    made = Path(f"results/initial_models/{wildcards.initial}/group_0.safetensors")
-    explained(check_weights, settings.model, default_folder(), made)
-    return settings
+    Snakemake compares params as a set. A data set without raw files repeats its settings there.
+    """
+    record = Path(f"results/logs/dataset/{Path(job.folder).name}{RECORD}")
+    return explained(raw_digest, job.config, default_folder(), record) or as_json(job.settings)
 
 
 def new_line(wildcards):
-    """Return the settings of a line; of one that is new, this machine must have the device.
+    """Return the settings of a folder; if it is new, this machine must have the device.
 
     Not where jobs go to other machines or into containers, nor for what has been trained already.
     """
-    line = line_of(wildcards)
-    made = Path("results", wildcards.folder, wildcards.line, "line.yaml").exists()
+    folder = f"results/{wildcards.folder}/{wildcards.line}"
+    config = found("folders", folder)
     here = workflow.is_main_process and workflow.resource_settings.nodes is None
+    made = Path(folder, "line.yaml").exists()
     if here and not made and not workflow.deployment_settings.deployment_method:
-        explained(check_device, line.numerics.device)
-    return line
-
-
-def in_order(line):
-    """Return the order in which clients take part, or nothing where they are drawn."""
-    return line.participation if line.participation == "in_turn" else ""
-
-
-def raw(name):
-    """Return the digest of the raw files of a data set.
-
-    Snakemake compares params as a set. A data set without raw files repeats its settings there, so
-    that its results of before this param stay.
-    """
-    data, record = found("data", name), Path(f"results/logs/dataset/{name}{RECORD}")
-    return explained(raw_digest, data, default_folder(), record) or as_option(data)
+        explained(check_device, config.numerics.device)
+    return config
 
 
 # --- inputs and outputs of results ----------------------------------------------------------------

@@ -39,9 +39,7 @@ rule tables:
     message:
         "table of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage tables --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
-        " --markdown {output.markdown} --html {output.html} --latex {output.latex}"
+        command(STAGES["tables"])
 
 
 rule figures:
@@ -61,9 +59,7 @@ rule figures:
     message:
         "figures of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage figures --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --accuracy {output.accuracy} --partition {output.partition}"
-        " --samples {output.samples}"
+        command(STAGES["figures"])
 
 
 rule comparison:
@@ -79,8 +75,7 @@ rule comparison:
     message:
         "comparison of {wildcards.experiment}, scale {wildcards.scale}, with published numbers"
     shell:
-        "fedstage comparison --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --figure {output.figure}"
+        command(STAGES["comparison"])
 
 
 rule sweep:
@@ -96,8 +91,7 @@ rule sweep:
     message:
         "accuracy over an axis of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage sweep --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --figure {output.figure}"
+        command(STAGES["sweep"])
 
 
 rule claims:
@@ -118,10 +112,7 @@ rule claims:
     message:
         "claims on {wildcards.experiment}, judged at scale {wildcards.scale}"
     shell:
-        "fedstage claims --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --definitions {input.definitions}"
-        " --measurements {input.measurements} --csv {output.csv}"
-        " --parquet {output.parquet} --markdown {output.markdown} --html {output.html}"
+        command(STAGES["claims"])
 
 
 # The records that it shows are those of the jobs that made the metrics.
@@ -135,7 +126,7 @@ rule report:
         definitions=claims_of,
         measurements=lambda w: measurements(w) if claims_of(w) else [],
     output:
-        f"results/report/{AT}.html",
+        output=f"results/report/{AT}.html",
     log:
         f"results/logs/report/{AT}.log",
     params:
@@ -143,8 +134,7 @@ rule report:
     message:
         "report on {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage report --log {log} --fingerprint {params.source} --runs {input.runs}"
-        " --definitions {input.definitions} --measurements {input.measurements} --output {output}"
+        command(STAGES["report"])
 
 
 rule communication:
@@ -167,10 +157,7 @@ rule communication:
     message:
         "communication of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage communication --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
-        " --by-run {output.by_run} --markdown {output.markdown} --html {output.html}"
-        " --figure {output.figure}"
+        command(STAGES["communication"])
 
 
 # Its seconds stand in the records of the jobs behind the metrics.
@@ -192,9 +179,7 @@ rule costs:
     message:
         "costs of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage costs --log {log} --fingerprint {params.source} --runs {input.runs}"
-        " --communicated {input.communicated} --csv {output.csv} --parquet {output.parquet}"
-        " --markdown {output.markdown} --html {output.html} --figure {output.figure}"
+        command(STAGES["costs"])
 
 
 rule properties:
@@ -210,8 +195,7 @@ rule properties:
     message:
         "properties of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage properties --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --markdown {output.markdown} --csv {output.csv}"
+        command(STAGES["properties"])
 
 
 rule simulation:
@@ -229,9 +213,7 @@ rule simulation:
     message:
         "simulation of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage simulation --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --markdown {output.markdown} --csv {output.csv}"
-        " --jobs {output.jobs} --figure {output.figure}"
+        command(STAGES["simulation"])
 
 
 # A measurement: the metrics say that the runs are trained, the seconds stand beside their logs.
@@ -251,9 +233,7 @@ rule round_times:
     message:
         "round times of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage round_times --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --markdown {output.markdown} --csv {output.csv}"
-        " --parquet {output.parquet} --by-run {output.by_run}"
+        command(STAGES["round_times"])
 
 
 rule retention_summary:
@@ -276,10 +256,7 @@ rule retention_summary:
     message:
         "what is forgotten in {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage retention_summary --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --csv {output.csv} --parquet {output.parquet}"
-        " --by-run {output.by_run} --overlap {output.overlap} --markdown {output.markdown}"
-        " --html {output.html} --curves {output.curves} --venn {output.venn}"
+        command(STAGES["retention_summary"])
 
 
 rule clients:
@@ -297,8 +274,7 @@ rule clients:
     message:
         "accuracy by client and class of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage clients --log {log} --fingerprint {params.source}"
-        " --runs {input.runs} --csv {output.csv} --markdown {output.markdown}"
+        command(STAGES["clients"])
 
 
 rule forgetting:
@@ -314,5 +290,4 @@ rule forgetting:
     message:
         "forgotten clients of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage forgetting --log {log} --fingerprint {params.source}"
-        " --traces {input.traces} --markdown {output.markdown} --csv {output.csv}"
+        command(STAGES["forgetting"])

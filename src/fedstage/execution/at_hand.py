@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.stages import STAGES
 
 #: What `fedstage list` lists; `fedstage.experiments.listing` is imported by that command only.
-KINDS = ("methods", "models", "data", "partitions", "experiments", "runs")
+KINDS = ("methods", "models", "data", "partitions", "stages", "experiments", "runs")
 #: What `fedstage export` writes for; `fedstage.results.export` is imported by that command only.
 PROGRAMS = ("tensorboard", "mlflow")
 #: Commands of `fedstage.execution.cli` that are no stages, and are not here.

@@ -1,8 +1,8 @@
 """The command line: ``fedstage STAGE --input ... --output ...``.
 
-A subcommand's options are the keyword arguments of the stage function of the same name, so that a
-stage is described once. A `FedstageError`, or a file that cannot be opened, ends in one
-line, shown and logged.
+A subcommand's options follow from the signature of the function of the same name, so that a stage
+is described once. A `FedstageError`, or a file that cannot be opened, ends in one line, shown and
+logged.
 """
 
 import argparse
@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
@@ -26,7 +25,7 @@ from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.terminal import at_terminal
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
-from fedstage.stages import Seconds, find_stage
+from fedstage.stages import Seconds, call, find_stage, options_of
 from fedstage.storage.files import save_text
 from fedstage.storage.provenance import PARTS, write_record
 
@@ -51,8 +50,7 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
 
 def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     """Run a stage; write its log, and after success its record."""
-    stage = find_stage(name)
-    options = vars(stage_parser(name, stage).parse_args(arguments))
+    options = vars(stage_parser(name).parse_args(arguments))
     log: Path | None = options.pop("log")
     source: str | None = options.pop("fingerprint")
     timings = Timings(startup=time.perf_counter() - started)
@@ -61,7 +59,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
             noticing(name, sys.stderr) as notices,
             explain_out_of_memory(name, options.get("line"), options.get("slots")),
         ):
-            parts = stage(**options)
+            parts = call(name, options)
         if log is not None:
             command = shlex.join(["fedstage", name, *arguments])
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
@@ -192,30 +190,22 @@ def _print(command: str, answer: Callable[[], str]) -> int:
     return 0
 
 
-def stage_parser(name: str, stage: Callable[..., Seconds | None]) -> argparse.ArgumentParser:
-    """Build a parser from the keyword arguments of a stage function."""
-    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=inspect.getdoc(stage))
+def stage_parser(name: str) -> argparse.ArgumentParser:
+    """Build a parser from the options of a stage."""
+    about = inspect.getdoc(find_stage(name))
+    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=about)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--log", type=Path, help="where the log goes, with a record beside it")
     parser.add_argument("--fingerprint", help="of the source, for the record")
-    hints = get_type_hints(stage)
-    for parameter in inspect.signature(stage).parameters.values():
-        option = "--" + parameter.name.replace("_", "-")
-        required = parameter.default is inspect.Parameter.empty
-        default = None if required else parameter.default
-        kind = _kind(hints[parameter.name])
-        parser.add_argument(option, required=required, default=default, **kind)
+    for option in options_of(name):
+        count = "*" if option.several else None if option.required else "?"
+        parser.add_argument(
+            "--" + option.name.replace("_", "-"),
+            type=option.kind,
+            required=option.required and not option.several,
+            nargs=count,
+        )
     return parser
-
-
-def _kind(hint: Any) -> dict[str, Any]:
-    """Return the arguments of `add_argument` for a type."""
-    if isinstance(hint, UnionType):  # Path | None: may be left out, or given without a value
-        kind = next(part for part in get_args(hint) if part is not type(None))
-        return _kind(kind) if get_args(kind) else {"type": kind, "nargs": "?"}
-    if get_args(hint):  # list[Path]
-        return {"type": get_args(hint)[0], "nargs": "*"}
-    return {"type": hint}
 
 
 def _usage(command: str) -> int:
@@ -224,7 +214,7 @@ def _usage(command: str) -> int:
 
         hint = suggest(command, [*STAGES, *COMMANDS])
         print(f"fedstage: {command!r}: no such stage{hint}", file=sys.stderr)
-    stages = "\n".join(f"  {name:21}{stage.about}" for name, stage in STAGES.items())
+    stages = "\n".join(f"  {name:24}{stage.about}" for name, stage in STAGES.items())
     print(f"usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:\n{stages}")
     print("\nfedstage why FILE: from which settings, files and source a result came")
     print("fedstage check: whether config.yaml and all experiments are valid")

@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.plan.commands import never
 from fedstage.plan.stages import STAGES
 
 ANSWER_SECONDS = 60.0  # for CUDA to start, which takes seconds with many GPUs
@@ -58,7 +59,7 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     """
     line = _line_of(arguments)
     stage = STAGES.get(arguments[0]) if arguments else None
-    if line is None or stage is None or not stage.on_device:
+    if line is None or stage is None or stage.on_device is never:
         return "cpu"
     from fedstage.settings.numerics import Numerics  # slow to import: the pool listens before that
     from fedstage.storage.yaml_files import load_yaml

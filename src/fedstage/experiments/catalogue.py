@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.folders import FOLDERS, Initial, index
 from fedstage.experiments.library import (
     experiment_names,
     faults_of,
@@ -25,8 +24,9 @@ from fedstage.experiments.library import (
 )
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import one_shot, one_shot_artefacts
+from fedstage.plan import one_shot, unfederated
 from fedstage.plan.digests import digest
+from fedstage.plan.folders import settings_of_folders
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
@@ -35,7 +35,6 @@ from fedstage.results.claims.library import Sourced, check_claims, check_metrics
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
-from fedstage.settings.data import Data
 from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.lines import Line, LocalLine
@@ -65,13 +64,7 @@ class Catalogue:
     published_communication: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
     sources: Sources = field(compare=False)
-    data: dict[str, Data]
-    partitions: dict[str, Line | LocalLine]
-    plans: dict[str, Line]
-    initial: dict[str, Initial]
-    lines: dict[str, Line | LocalLine | OneShotLine]
-    folders: dict[str, Line | LocalLine | OneShotLine]  # by their paths
-    precisions: dict[str, LocalLine]
+    folders: dict[str, Any]  # the settings that each is named after, by its path
     choices: dict[str, Run]
 
 
@@ -99,7 +92,7 @@ def load_catalogue(
     arguments = with_scales(arguments, every)
     names = named_experiments(checked, every, arguments)
     catalogue = resolve_all(checked, folder, names)
-    known = {*names, *(name for kind in FOLDERS for name in getattr(catalogue, kind))}
+    known = {*names, *catalogue.choices, *(path.split("/")[2] for path in catalogue.folders)}
     if set(re.findall(r"\bresults/\w+/([^/\s'\"]+)", arguments)) <= known:
         return catalogue
     return resolve_sound(checked, folder, every, names)
@@ -179,10 +172,18 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
-    names_of = index(every) | {"choices": choices}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
     return Catalogue(
-        config, folder, experiments, runs, published, communicated, claims, sources, **names_of
+        config,
+        folder,
+        experiments,
+        runs,
+        published,
+        communicated,
+        claims,
+        sources,
+        settings_of_folders(every),
+        choices,
     )
 
 
@@ -219,7 +220,7 @@ def metrics_of(run: Run) -> str:
         return chosen_metrics_file(choice_id(run))
     if isinstance(run.line, LocalLine):
         client = length.evaluate_client
-        return one_shot_artefacts.local_metrics_file(run.line, length.role, length.rounds, client)
+        return unfederated.local_metrics_file(run.line, length.role, length.rounds, client)
     if isinstance(run.line, OneShotLine):
         return one_shot.one_shot_metrics_file(run.line, length.role)
     name = evaluated_name(length.evaluate)

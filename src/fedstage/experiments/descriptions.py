@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
-from fedstage.plan import data_files, one_shot, one_shot_artefacts
+from fedstage.plan import data_files, one_shot
 from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File
 from fedstage.plan.results import chosen_file
@@ -154,7 +154,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
     described: Raw = {
         "settings": run.axes,
         "metrics": metrics_of(run),
-        "partition": data_files.label_histogram(one_shot_artefacts.partition_line(run.line)),
+        "partition": data_files.label_histogram(run.line),
         "info": data_files.data_file(run.line.data, "info"),
         "candidates": [
             {

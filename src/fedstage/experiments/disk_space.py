@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Iterator
 from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
-from fedstage.plan import one_shot, one_shot_artefacts
-from fedstage.plan.one_shot_sharing import client_model, quantised_line
+from fedstage.plan import one_shot, unfederated
+from fedstage.plan.graph import behind
+from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import files_read, inputs
@@ -19,7 +20,9 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotLine
 
-QUANTISED = 4  # float32 to 8 bits; parameters that are not quantised are neglected
+#: Stages of clients' models, with the parts of float32 that a parameter takes: of 8 bits one in 4,
+#: where parameters that are not quantised are neglected.
+_PARTS = {unfederated.LOCAL_MODEL: 1, unfederated.QUANTISED_MODEL: 4}
 
 
 def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
@@ -66,20 +69,17 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
 
 def _without_rounds(line: LocalLine | OneShotLine, client: int | None) -> Iterator[tuple[str, int]]:
     """Yield the models of clients that train to the end (or only one), and of their student."""
-    if isinstance(line, OneShotLine):
+    if isinstance(line, LocalLine):
+        scored = unfederated.local_metrics_file(line, "test", 1, client)
+    else:
+        scored = one_shot.one_shot_metrics_file(line, "test")
         if line.distillation is not None:
             size = _model_size(line.data, line.student or line.model)
             yield one_shot.student_file(line), size
-        if not one_shot.reads_models(line):
-            return
-        line = quantised_line(line)
-    models = one_shot_artefacts.local_models(line)
-    quantised = one_shot_artefacts.models_in_precision(line)
-    for one in range(len(models)) if client is None else [client]:
-        size = _model_size(line.data, client_model(line, one))
-        yield models[one], size
-        if quantised[one] != models[one]:
-            yield quantised[one], size // QUANTISED
+    for job in behind([scored]):
+        if (parts := _PARTS.get(job.stage)) is not None:
+            trained = client_model(job.config, unfederated.client_of(job.at["who"]) or 0)
+            yield job.files["output"], _model_size(line.data, trained) // parts
 
 
 def _update_parts(line: Line) -> int:

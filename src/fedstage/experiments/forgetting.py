@@ -7,29 +7,16 @@ deleted (`fedstage forget --delete`).
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from itertools import chain
 
 from fedstage.experiments.catalogue import Catalogue, resolve_sound
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.traces import (
-    Forgotten,
-    Trace,
-    folder_of,
-    traces_in_data,
-    traces_in_folder,
-    what_it_has,
-)
-from fedstage.plan.folders import AnyLine
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.experiments.traces import Forgotten, Trace, public_data
+from fedstage.plan.data_files import AnyLine, division_of
+from fedstage.plan.folders import main_folder
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import Run
-from fedstage.settings.data import Data
-from fedstage.settings.lines import LocalLine
+from fedstage.plan.stages import LINES
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.settings.public import CoreSamples, Generated, HeldOut
-
-#: Public samples that are of no data set of their own.
-_OF_LINES = HeldOut | CoreSamples | Generated
 
 #: Results that are made from metrics, models or partitions.
 _PRESENTED = ("tables", "claims", "communication", "retention", "clients")
@@ -53,15 +40,22 @@ def traces_of(
     """
     names = experiment_names(catalogue.config, catalogue.folder)
     every = resolve_sound(catalogue.config, catalogue.folder, names, [experiment])
-    known = {**(stored or {}), **every.folders}
-    lines = {path: known[path] for path in sorted(known)}  # which have no order
+    lines = dict(sorted({**(stored or {}), **_of_lines(every)}.items()))
     traces = [
         trace
         for line in _forgetful(catalogue, experiment, scale)
         for client in sorted(set(line.forget))
-        for trace in _traces(every, lines, Forgotten(client, local_line(line)))
+        for trace in _traces(every, lines, Forgotten(client, division_of(line)))
     ]
     return [asdict(trace) for trace in dict.fromkeys(traces)]
+
+
+def _of_lines(catalogue: Catalogue) -> dict[str, AnyLine]:
+    """Return the lines of folders in which a file has them, by the folders' paths."""
+    pairs = ((path.split("/"), found) for path, found in catalogue.folders.items())
+    return {
+        "/".join(parts): found for parts, found in pairs if parts[1] in LINES and len(parts) == 3
+    }
 
 
 def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotLine]:
@@ -70,21 +64,14 @@ def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneSho
 
 
 def _traces(catalogue: Catalogue, lines: Mapping[str, AnyLine], gone: Forgotten) -> list[Trace]:
-    sets = dict.fromkeys(chain.from_iterable(map(_data_of, lines.values())))
+    read = (data for line in lines.values() for data in (line.data, public_data(line)) if data)
     traces = [
-        *(trace for data in sets for trace in traces_in_data(gone, data)),
-        *(trace for path, line in lines.items() for trace in traces_in_folder(gone, path, line)),
+        *(trace for data in dict.fromkeys(read) for trace in gone.in_data(data)),
+        *(trace for path, line in lines.items() for trace in gone.in_folder(path, line)),
     ]
     while later := [one for one in _started(gone, lines, traces) if one not in traces]:
         traces += later
     return [*traces, *_presented(catalogue, gone, traces)]
-
-
-def _data_of(line: AnyLine) -> list[Data]:
-    """Return the data sets that a line reads."""
-    if isinstance(line, LocalLine) or isinstance(line.public, _OF_LINES):
-        return [line.data]
-    return [line.data, line.public]
 
 
 def _started(
@@ -104,21 +91,17 @@ def is_among(file: str, files: str) -> bool:
 
 def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace]) -> Iterator[Trace]:
     """Yield the results and choices of runs that have files with traces."""
-    contains = "numbers of runs with it"
+    contains, folders = "numbers of runs with it", {one.files for one in traces}
+
+    def touched(run: Run) -> bool:
+        lines = (one.line for one in run.trained())
+        return any(gone.has(line) is not None or main_folder(line) in folders for line in lines)
+
     for (experiment, scale), runs in sorted(catalogue.runs.items()):
-        if any(_touched(run, gone, traces) for run in runs):
+        if any(map(touched, runs)):
             files = [f"{RESULTS}/{kind}/{experiment}/{scale}.*" for kind in _PRESENTED]
             for pattern in (*files, f"{RESULTS}/figures/{experiment}/{scale}_*"):
                 yield Trace(gone.client, contains, pattern)
     for name, run in sorted(catalogue.choices.items()):
-        if _touched(run, gone, traces):
+        if touched(run):
             yield Trace(gone.client, contains, f"{RESULTS}/choices/{name}")
-
-
-def _touched(run: Run, gone: Forgotten, traces: Collection[Trace]) -> bool:
-    """Whether a run, or one of its candidates or parts, has files with traces of a client."""
-    folders = {one.files for one in traces}
-    return any(
-        what_it_has(gone, one.line) is not None or folder_of(one.line) in folders
-        for one in run.trained()
-    )

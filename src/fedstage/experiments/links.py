@@ -11,23 +11,17 @@ from pathlib import Path, PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
-from fedstage.plan import one_shot, one_shot_artefacts
+from fedstage.plan.folders import main_folder
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.runs import Run
-from fedstage.plan.training_folder import training_folder
 from fedstage.results.at_hand.names import run_name
-from fedstage.settings.lines import Line, LocalLine
 
 
 def folder_of(run: Run) -> str:
     """Return the folder of a run's models and metrics; of a choice, that of its metrics."""
     if run.candidates:
         return f"{RESULTS}/choices/{choice_id(run)}"
-    if isinstance(run.line, Line):
-        return training_folder(run.line)
-    if isinstance(run.line, LocalLine):
-        return one_shot_artefacts.local_folder(run.line)
-    return one_shot.one_shot_folder(run.line)
+    return main_folder(run.line)
 
 
 def links_of(runs: Sequence[Run]) -> dict[str, str]:

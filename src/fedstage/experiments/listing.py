@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,9 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, load_methods, metrics_of, resolve_all
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.links import folder_of
+from fedstage.plan.graph import Stage
 from fedstage.plan.runs import Run, split_target
+from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import global_model
 from fedstage.settings.base import alternatives
 from fedstage.settings.config_file import Config
@@ -60,6 +62,8 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
     """
     if what in _CHOICES:
         return _choices(_CHOICES[what])
+    if what == "stages":
+        return _stages()
     if what == "methods":
         return _methods(load_methods(folder / "methods.yaml"))
     checked = validate(Config, load_yaml(config), str(config))
@@ -73,6 +77,21 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
         raise FedstageError(f"{unknown[0]}: no such experiment; see fedstage list experiments")
     everything = any("*" in name for name in names)
     return _runs(resolve_all(checked, folder, None if everything else names))
+
+
+def _stages() -> Listing:
+    """Return the stages of the graph, with what each reads and the names of its files."""
+    rows = [
+        [one.name, one.about, ", ".join(one.options), ", ".join(_files_of(one))] for one in GRAPH
+    ]
+    return ["stage", "what it does", "reads", "makes"], rows
+
+
+def _files_of(stage: Stage) -> Iterator[str]:
+    """Yield the names of a stage's files below results, with the place in braces."""
+    for name in stage.outputs.values():
+        short = re.sub(r":[^}]*\}", "}", name)
+        yield f"{stage.folder.name}/{stage.folder.pattern.replace('{line}', '...')}/{short}"
 
 
 def _choices(union: Any) -> Listing:
@@ -158,7 +177,7 @@ def _accuracy(run: Run) -> str:
 
 _CHOICES: dict[str, Any] = {"models": Model, "data": Data, "partitions": Partition}
 #: What can be listed.
-KINDS = ("methods", *_CHOICES, "experiments", "runs")
+KINDS = ("methods", *_CHOICES, "stages", "experiments", "runs")
 
 
 def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

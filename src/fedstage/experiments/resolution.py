@@ -11,7 +11,7 @@ from fedstage.experiments.evaluated import check_evaluated, why_untrained
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
 from fedstage.experiments.natural import with_clients
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
-from fedstage.plan.one_shot_sharing import alone, learns_from_moments
+from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
@@ -267,8 +267,7 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
         taught = validate(OneShotLine, _without(settings, Line, OneShotLine), where)
-        read = taught.distillation is not None and not learns_from_moments(taught)
-        _check_public(where, taught, read)
+        _check_public(where, taught, taught.teaching is not None)
         return taught
     line = validate(Line, _without(settings, OneShotLine, Line), where)
     exchanged = line.local.exchanges == "logits"

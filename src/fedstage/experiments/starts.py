@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan import one_shot, one_shot_artefacts
-from fedstage.plan.one_shot_sharing import client_model
+from fedstage.plan import one_shot, unfederated
+from fedstage.plan.one_shot_sharing import client_model, trained_on
 from fedstage.plan.runs import Run
 from fedstage.plan.training import global_model
 from fedstage.settings.groups import models_of
@@ -49,7 +49,7 @@ def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> s
     if isinstance(line, OneShotLine) and line.distillation is not None:
         return one_shot.student_file(line)
     if isinstance(line, LocalLine) and line.on_core:
-        return one_shot_artefacts.local_models(line)[0]
+        return unfederated.local_models(line)[0]
     kind = "one_shot without distillation" if isinstance(line, OneShotLine) else "alone or pooled"
     raise FedstageError(
         f"{where}: training = {kind}: must be federated, core, or one_shot with distillation, to "
@@ -119,6 +119,6 @@ def _architectures(line: Line | LocalLine | OneShotLine) -> tuple[Model, ...]:
     """Return the architectures of all models that are trained from the start."""
     if isinstance(line, Line):
         return models_of(line) if line.start_of == "all" else (line.model,)
-    if isinstance(line, LocalLine) and one_shot_artefacts.trained_on(line):
+    if isinstance(line, LocalLine) and trained_on(line):
         return (line.model,)
     return tuple(client_model(line, client) for client in range(line.clients))

@@ -13,6 +13,7 @@ from fedstage.experiments.library import experiment_names
 from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
+from fedstage.plan.stages import LINES
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.groups import client_groups
 from fedstage.settings.lines import Line, LocalLine
@@ -71,10 +72,14 @@ def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:
 
 
 def explain_unknown(catalogue: Catalogue, targets: Iterable[str]) -> str | None:
-    """Return a line on the first target that is neither a file nor an experiment, if one is."""
+    """Return a line on the first target that is no experiment, nor a file of one, if one is."""
     known = experiment_names(catalogue.config, catalogue.folder)
     for target in sorted(targets):
-        if "." not in target and not target.startswith("results/"):
+        folder = "/".join(target.split("/")[:3])
+        if target.startswith("results/") and folder.split("/")[1] in LINES:
+            if folder not in catalogue.folders:
+                return f"{folder}: no experiment of this configuration has this folder"
+        elif "." not in target and not target.startswith("results/"):
             hint = suggest(split_target(target)[0], known)
             return f"{target}: no experiment, rule or file of this name{hint}"
     return None

@@ -1,30 +1,68 @@
-"""Where the files of data sets, partitions and participation are."""
+"""From raw data to what training starts from: data sets, partitions, participants, weights.
 
-from fedstage.plan.identity import data_id, initial_id, participation_id, partition_id
-from fedstage.plan.one_shot_sharing import local_line
+Configurations of runs, of whatever class, share these files: each file has a configuration of its
+own, of the settings that decide it.
+"""
+
+from functools import cache
+from typing import Any
+
+from fedstage.plan.digests import canonical
+from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, name_of
+from fedstage.plan.identity import partition_name, short
+from fedstage.plan.inputs import (
+    CoreInputs,
+    DatasetInputs,
+    InitialModelInputs,
+    ParticipationInputs,
+    PartitionInputs,
+)
+from fedstage.plan.participants import binding, delays, groups_drawn
+from fedstage.plan.restriction import interned
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
+from fedstage.settings.equivalences import left_out
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.models import Model
+from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.participation import PlanSettings
+from fedstage.settings.partitions import PartitionSettings
 
-#: Parts of a data set with files of their own.
-#: Folders of generated images.
-_GENERATED = ("generated", "synthesised")
-_PARTS = ("test", "test_own", "held_out", "server_validation")
+AnyLine = Line | LocalLine | OneShotLine
 
+# --- data sets ------------------------------------------------------------------------------------
 
-def data_file(data: Data, part: str) -> str:
-    """Return a data set's file.
-
-    `part` is ``train``, ``test``, ``test_own``, ``held_out``, ``server_validation`` or ``info``.
-    """
-    suffix = "json" if part == "info" else "safetensors"
-    return f"{RESULTS}/data/{data_id(data)}/{part}.{suffix}"
+#: Parts of a data set with files of their own, beside the training samples.
+_PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
-def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
+def _dataset(data: Data) -> DatasetInputs[str]:
+    """Return nothing: what is read lies in the data folder."""
+    return DatasetInputs()
+
+
+DATASET = Stage(
+    name="dataset",
+    about="read a data set into arrays: train, test, held out",
+    folder=Folder("data", Data, short, line=False),
+    outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
+    inputs=_dataset,
+)
+
+
+@cache
+def data_file(data: Data, part: str) -> File:
+    """Return a data set's file: ``train``, ``test``, ``info``, or what else its stage makes."""
+    return DATASET(data, output=part)
+
+
+def data_id(data: Data) -> str:
+    """Name the folder of a data set."""
+    return name_of(data_file(data, "train"))
+
+
+def samples_file(line: AnyLine, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
     `samples` is a part of the clients' data set, a role among its training samples (``validation``,
@@ -38,54 +76,187 @@ def samples_file(line: Line | LocalLine | OneShotLine, samples: str) -> str:
     if samples == "core":
         return core_file(line)
     folder, _, name = samples.partition(".")
-    if name and folder in _GENERATED:
-        return f"{RESULTS}/{folder}/{name}/train.safetensors"
-    return f"{RESULTS}/data/{samples}/train.safetensors"
+    place = f"{folder}/{name}" if name else f"data/{samples}"
+    return found_file(f"{RESULTS}/{place}/train.safetensors")
 
 
-def clients_table(line: Line | LocalLine) -> str:
+# --- partitions -----------------------------------------------------------------------------------
+
+
+class Division(PartitionSettings):
+    """All that determines a partition."""
+
+    data: Data
+
+
+PARTITIONS = Folder(
+    "partitions",
+    Division,
+    lambda division: f"{short(division.data)}-{partition_name(division)}-seed{division.seed}",
+    line=False,
+)
+
+
+def _partition(division: Division) -> PartitionInputs[str]:
+    """Return the training samples, which have labels and perhaps clients."""
+    return PartitionInputs(data_file(division.data, "train"))
+
+
+PARTITION = Stage(
+    name="partition",
+    about="divide the training samples over clients and roles",
+    folder=PARTITIONS,
+    outputs={"output": "clients.parquet", "histogram": "label_histogram.parquet"},
+    inputs=_partition,
+)
+
+
+def _core(division: Division) -> CoreInputs[str]:
+    """Return what the server's own samples are taken from."""
+    data = division.data
+    return CoreInputs(data_file(data, "train"), PARTITION(division), data_file(data, "info"))
+
+
+CORE = Stage(
+    name="core",
+    about="write the labelled samples that the server has of its own",
+    folder=PARTITIONS,
+    outputs={"output": "core.safetensors"},
+    inputs=_core,
+    used=lambda division: division.core is not None,
+)
+
+
+@cache
+def division_of(line: AnyLine) -> Division:
+    """Return the settings of a run's partition."""
+    own = left_out(line) if isinstance(line, OneShotLine) else None
+    dealt = line.core is not None and line.core.samples == "share"
+    division = Division.model_construct(
+        data=line.data,
+        clients=line.clients,
+        partition=line.partition,
+        validation=line.validation,
+        aggregator_fraction=getattr(line, "aggregator_fraction", 0.0) if own is None else own,
+        core=line.core if dealt else None,
+        seed=line.seed,
+    )
+    return interned(division)
+
+
+@cache
+def clients_table(line: AnyLine) -> File:
     """Return the partition: a row a sample with its client and role."""
-    return f"{_partition_folder(line)}/clients.parquet"
+    return PARTITION(division_of(line))
 
 
-def label_histogram(line: Line | LocalLine) -> str:
+def label_histogram(line: AnyLine) -> File:
     """Return the label counts of every client and role."""
-    return f"{_partition_folder(line)}/label_histogram.parquet"
+    return PARTITION(division_of(line), output="histogram")
 
 
-def core_file(line: Line | LocalLine | OneShotLine) -> str:
+def core_file(line: AnyLine) -> File:
     """Return the labelled samples that the server has of its own."""
     assert line.core is not None, "checked by the line: who reads a core has one"
-    if line.core.samples == "all":
-        return data_file(line.data, "train")
-    shared = local_line(line) if isinstance(line, OneShotLine) else line
-    return f"{_partition_folder(shared)}/core.safetensors"
+    whole = line.core.samples == "all"
+    return data_file(line.data, "train") if whole else CORE(division_of(line))
 
 
-def _partition_folder(line: Line | LocalLine) -> str:
-    return f"{RESULTS}/partitions/{partition_id(line)}"
+# --- participants ---------------------------------------------------------------------------------
 
 
-def participation_table(line: Line, round: int) -> str:
+class Plan(PlanSettings):
+    """All that determines a plan of participants; `data` is the partition that it is drawn by."""
+
+    data: Division | None
+
+
+def _label_of_plan(plan: Plan) -> str:
+    name = f"{plan.participants}_of_{plan.clients}"
+    if plan.groups:
+        name += f"-{plan.groups}_groups"
+    if plan.participation != "uniform":
+        name += f"-{plan.participation}"
+    if plan.binding is not None:
+        name += "-bound"
+    if how := plan.delays:
+        name += f"-{how.staleness.name}" + ("_withdrawn" if how.withdraw_stale else "")
+    return f"{name}-seed{plan.seed}"
+
+
+def _identity_of_plan(plan: Plan) -> Any:
+    """Return what determines participants and is not in the label."""
+    drawn_by = [folder_of(PARTITIONS, plan.data).rpartition("/")[2]] if plan.data else []
+    parts = [*drawn_by, *(canonical(one) for one in (plan.binding, plan.delays) if one)]
+    return parts if len(parts) > 1 else next(iter(parts), None)
+
+
+def _participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
+    """Return what participants are drawn by."""
+    return ParticipationInputs(PARTITION(plan.data, output="histogram") if plan.data else None)
+
+
+PARTICIPATION = Stage(
+    name="participation",
+    about="draw the client of each slot of a round",
+    folder=Folder("participation", Plan, _label_of_plan, line=False, identity=_identity_of_plan),
+    outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
+    inputs=_participation,
+    place=("first", "last"),
+    takes=("first", "last"),
+)
+
+
+@cache
+def _plan_of(line: Line) -> Plan:
+    return Plan.model_construct(
+        clients=line.clients,
+        participants=line.participants,
+        participation=line.participation,
+        binding=binding(line),
+        groups=groups_drawn(line),
+        delays=delays(line),
+        data=division_of(line) if line.participation == "by_samples" else None,
+        seed=line.seed,
+    )
+
+
+def participation_table(line: Line, round: int) -> File:
     """Return the table of the client in each slot of `round`."""
-    rounds = "-".join(f"{end:04d}" for end in block_of(round))
-    return f"{RESULTS}/participation/{participation_id(line)}/rounds_{rounds}.parquet"
+    return PARTICIPATION(_plan_of(line), *block_of(round))
 
 
-def initial_model(data: Data, model: Model, seed: int, group: int) -> str:
+# --- weights --------------------------------------------------------------------------------------
+
+
+class Initial(InitialModel):
+    """All that determines initial weights; the data set gives the shape and the classes."""
+
+    data: Data
+
+
+def _initial_model(initial: Initial, group: int) -> InitialModelInputs[str]:
+    """Return what the shape of a model follows from."""
+    return InitialModelInputs(data_file(initial.data, "info"))
+
+
+INITIAL_MODEL = Stage(
+    name="initial_model",
+    about="draw the weights that a global model starts from",
+    folder=Folder(
+        "initial_models",
+        Initial,
+        lambda initial: f"{short(initial.data)}-{initial.model.name}-seed{initial.seed}",
+        line=False,
+    ),
+    outputs={"output": "group_{group}.safetensors"},
+    inputs=_initial_model,
+    place=("group",),
+    takes=("group",),
+)
+
+
+@cache
+def initial_model(data: Data, model: Model, seed: int, group: int) -> File:
     """Return w*_{0,k}, which every method of a seed shares."""
-    return f"{RESULTS}/initial_models/{initial_id(data, model, seed)}/group_{group}.safetensors"
-
-
-def core_inputs(line: Line | LocalLine) -> dict[str, str]:
-    """Return what the server's own samples are taken from."""
-    return {
-        "data": data_file(line.data, "train"),
-        "clients": clients_table(line),
-        "info": data_file(line.data, "info"),
-    }
-
-
-def participation_inputs(line: Line) -> dict[str, str | list[str]]:
-    """Return what participants are drawn by: the clients' samples, or nothing."""
-    return {"histogram": label_histogram(line) if line.participation == "by_samples" else []}
+    return INITIAL_MODEL(Initial.model_construct(data=data, model=model, seed=seed), group)

@@ -49,6 +49,10 @@ class Reached:
             waiting = [found for name in new if (found := self._named(name))]
             waiting = waiting or self._members()
 
+    def name(self, name: str) -> None:
+        """Add a definition by its full name, and what it reaches."""
+        self.add(filter(None, [self._named(name)]))
+
     def finish(self, classes: Iterable[tuple[str, str]]) -> None:
         """Add what is read of classes, now that all code is known."""
         self._classes.update(classes)

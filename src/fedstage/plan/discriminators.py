@@ -3,9 +3,11 @@
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.graph import File, Files, Folder, Stage
+from fedstage.plan.commands import always
+from fedstage.plan.graph import File, Folder, Stage
 from fedstage.plan.identity import partition_name, short
-from fedstage.plan.training_folder import public_file
+from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicGeneratorInputs
+from fedstage.plan.training_folder import info, public_file
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.lines import Line
 
@@ -32,39 +34,40 @@ FOLDER = Folder(
 )  # fmt: skip
 
 
-def _info(config: Line) -> dict[str, str]:
-    return {"info": data_files.data_file(config.data, "info")}
-
-
-def _public_generator(config: Line) -> Files:
+def _public_generator(config: Line) -> PublicGeneratorInputs[str]:
     """Return what the server trains its generator on."""
-    return _info(config) | {"public": public_file(config)}
+    return PublicGeneratorInputs(public_file(config), info(config))
 
 
 PUBLIC_GENERATOR = Stage(
-    "public_generator",
-    FOLDER,
-    {"output": "generator.safetensors", "picture": "images.png"},
-    _public_generator,
+    name="public_generator",
+    about="train the server's generator on public images",
+    folder=FOLDER,
+    outputs={"output": "generator.safetensors", "picture": "images.png"},
+    inputs=_public_generator,
+    on_device=always,
 )
 
 
-def _client_discriminator(config: Line, client: int) -> Files:
-    """Return what a client tells apart: its own samples, and images of the generator."""
-    return {
-        **_info(config),
-        "generator": PUBLIC_GENERATOR(config),
-        "data": data_files.data_file(config.data, "train"),
-        "clients": data_files.clients_table(config),
-    }
+def _client_discriminator(config: Line, client: int) -> ClientDiscriminatorInputs[str]:
+    """Return what a client's discriminator is trained on."""
+    return ClientDiscriminatorInputs(
+        generator=PUBLIC_GENERATOR(config),
+        data=data_files.data_file(config.data, "train"),
+        clients=data_files.clients_table(config),
+        info=info(config),
+    )
 
 
 CLIENT_DISCRIMINATOR = Stage(
-    "client_discriminator",
-    FOLDER,
-    {"output": "client_{client}.safetensors"},
-    _client_discriminator,
+    name="client_discriminator",
+    about="train a client to tell its images from the generator's",
+    folder=FOLDER,
+    outputs={"output": "client_{client}.safetensors"},
+    inputs=_client_discriminator,
     place=("client",),
+    takes=("client",),
+    on_device=always,
 )
 
 
@@ -73,13 +76,19 @@ def discriminators(config: Line) -> list[File]:
     return [CLIENT_DISCRIMINATOR(config, client) for client in range(config.clients)]
 
 
-def _client_odds(config: Line) -> Files:
-    """Return what the odds of all clients on the public images are computed from."""
-    public = public_file(config)
-    return _info(config) | {"discriminators": discriminators(config), "public": public}
+def _client_odds(config: Line) -> ClientOddsInputs[str]:
+    """Return what the odds of all clients are computed from."""
+    return ClientOddsInputs([*discriminators(config)], public_file(config), info(config))
 
 
-CLIENT_ODDS = Stage("client_odds", FOLDER, {"output": "odds.safetensors"}, _client_odds)
+CLIENT_ODDS = Stage(
+    name="client_odds",
+    about="compute the odds that public images are each client's",
+    folder=FOLDER,
+    outputs={"output": "odds.safetensors"},
+    inputs=_client_odds,
+    on_device=always,
+)
 
 
 def odds_files(line: Line) -> list[str]:

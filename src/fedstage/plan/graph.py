@@ -11,20 +11,29 @@ Two files lie in one place exactly if all that they are made from is the same.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from operator import attrgetter
+from typing import Any, Protocol, get_origin
 
+from fedstage.plan.commands import Command, always
 from fedstage.plan.digests import canonical, digest
+from fedstage.plan.restriction import in_simplest_form, restricted
 from fedstage.plan.results import RESULTS
-from fedstage.settings.base import Settings
-from fedstage.settings.equivalences import simplest
 
 #: The values of a job's place, such as its round and group.
 Place = tuple[Any, ...]
-#: Files by the option of the stage that reads or makes them.
-Files = Mapping[str, str | Sequence[str] | None]
+
+
+class Inputs(Protocol):
+    """The files that a stage reads, by option: a named tuple of one file, several, or none each."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield what each option names."""
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return what each option names."""
 
 
 class File(str):
@@ -40,7 +49,10 @@ class Folder:
     """Files below ``results/NAME/CONFIGURATION``, all of which depend on the settings in `reads`.
 
     `label` gives the readable beginning of a configuration's name, `kind` the class of its
-    settings. With a `line` its settings lie in it, in a file that all of its stages read.
+    settings. With a `line` its settings lie in it, in a file that all of its stages read. The name
+    ends in a digest of the settings, or of the `identity` that they have; without one in none.
+    `pattern` is the name with Snakemake's wildcards. Where settings lie in no file, stages take
+    them as an option: all, or the `identity`, an option that is called `setting`.
     """
 
     name: str
@@ -48,43 +60,66 @@ class Folder:
     label: Callable[[Any], str]
     reads: Callable[[Any], Iterable[str]] | None = None  # None: all settings of the class
     line: bool = True
+    identity: Callable[[Any], Any] | None = None
+    pattern: str = "{line}"
+    setting: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Stage:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stage(Command):
     """A stage: the files that it makes in a place, and what it makes them from.
+
+    The names in `outputs` are below the folder, with the place in braces.
 
     Attributes
     ----------
-    outputs : mapping of str to str
-        Names of files below the folder, with the place in braces, by option; the first is the main
-        one.
     place : tuple of str
         The names of a place's values.
     inputs : callable
-        From a configuration and place to the files that are read, by option: one, a list or None.
-    reads : callable, optional
+        From a configuration and place to the files that are read, by option.
+    reads : callable
         The settings, such as ``server`` or ``aggregation.rule``, on which the files depend beside
         those of the folder and of the inputs.
+    used : callable
+        Whether a configuration has such files.
     made : callable, optional
-        Which outputs there are; by default all.
-    alike : callable, optional
+        Which outputs a configuration has; by default all.
+    temporary : tuple of str
+        Outputs that are deleted when no job reads them any more, but in rounds to go on from.
+    alike : callable
         From a configuration and place to a place whose job reads the same files.
+    settled : callable
+        From a configuration and place to an earlier place whose files reach the same settings.
+    takes : tuple of str
+        The values of the place that the function needs.
     """
 
-    name: str
     folder: Folder
-    outputs: Mapping[str, str]
-    inputs: Callable[..., Files]
+    inputs: Callable[..., Inputs]
     place: tuple[str, ...] = ()
-    reads: Callable[..., Iterable[str]] = field(default=lambda config, *place: ())
-    made: Callable[..., Iterable[str]] | None = None
-    alike: Callable[..., Place] = field(default=lambda config, *place: place)
+    reads: Callable[..., Iterable[str]] = lambda config, *place: ()
+    used: Callable[[Any], bool] = always
+    made: Callable[[Any], Iterable[str]] | None = None
+    temporary: tuple[str, ...] = ()
+    alike: Callable[..., Place] = lambda config, *place: place
+    settled: Callable[..., Place] = lambda config, *place: place
+    takes: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that name the files which it reads, from the named tuple of `inputs`."""
+        returned: Any = self.inputs.__annotations__["return"]
+        fields: tuple[str, ...] = (get_origin(returned) or returned)._fields
+        return (*(["line"] if self.folder.line else []), *fields)
 
     def __call__(self, config: Any, *place: Any, output: str | None = None) -> File:
         """Return a file that the stage makes in a place, by default its main one."""
         files = self.job(config, *place).files
         return next(iter(files.values())) if output is None else files[output]
+
+    def settled_place(self, config: Any, place: Place) -> Place:
+        """Return the first place that reaches the same settings as this one."""
+        return self.settled(config, *place)
 
     def job(self, config: Any, *place: Any) -> "Job":
         """Return the job that makes the files of a place: the same for all that share it."""
@@ -92,17 +127,16 @@ class Stage:
         found = _JOBS.get(key)
         if found is None:
             reached = reach(self, config, place)
-            owner = restricted(_simple(config), reached)
+            owner = restricted(in_simplest_form(config), reached)
             found = _JOBS.setdefault((self, owner, place), Job(self, owner, place, reached))
-            _REACH.setdefault((self, owner, self.alike(owner, *place)), reached)
             _JOBS[key] = found
         return found
 
 
 _JOBS: dict[tuple[Stage, Any, Place], "Job"] = {}
 _REACH: dict[tuple[Stage, Any, Place], frozenset[str]] = {}
-#: Configurations that own files, which are in their simplest form: of equal ones always the same.
-_OWNED: dict[Any, Any] = {}
+#: Of each folder the first job, which is the only one of a data set, or of generated images.
+_FIRST: dict[str, "Job"] = {}
 
 
 class Job:
@@ -111,12 +145,21 @@ class Job:
     def __init__(self, stage: Stage, config: Any, place: Place, reached: frozenset[str]) -> None:
         self.stage, self.config, self.place, self.reached = stage, config, place, reached
         self.folder = folder_of(stage.folder, config)
+        _FIRST.setdefault(self.folder, self)
+
+    @property
+    def settings(self) -> Any:
+        """The settings that the stage takes as an option, for JSON; the data set's are a file's."""
+        folder = self.stage.folder
+        if folder.setting and folder.identity:
+            return folder.identity(self.config)
+        return {key: one for key, one in canonical(self.config).items() if key != "data"}
 
     @cached_property
     def files(self) -> dict[str, File]:
         """The files that the job makes, by option."""
         stage = self.stage
-        made = stage.outputs if stage.made is None else stage.made(self.config, *self.place)
+        made = stage.outputs if stage.made is None else stage.made(self.config)
         return {name: self._file(name) for name in made}
 
     def _file(self, output: str) -> File:
@@ -133,7 +176,7 @@ class Job:
             return self.stage.job(self.config, *alike).inputs
         read = self.stage.inputs(self.config, *self.place)
         line: dict[str, Any] = {"line": line_file(self.folder)} if self.stage.folder.line else {}
-        return {name: files or [] for name, files in (line | dict(read)).items()}
+        return {name: files or [] for name, files in (line | read._asdict()).items()}
 
     @cached_property
     def at(self) -> dict[str, Any]:
@@ -163,18 +206,19 @@ def listed(files: str | Sequence[str] | None) -> Sequence[str]:
 def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
     """Return the settings on which the files of a place depend, by themselves or by their inputs.
 
-    Of an input whose configuration is of another class only the settings count that have the same
-    names; of what else it was derived from, such as a data set, the folder declares the settings.
+    Of an input whose configuration is of another class, such as a partition, none count: the folder
+    declares the settings from which that configuration is derived.
     """
-    place = stage.alike(config, *place)
+    place = stage.settled_place(config, stage.alike(config, *place))
     key = (stage, config, place)
     if key not in _REACH:
-        simple = _simple(config)
+        simple = in_simplest_form(config)
         folder = stage.folder
         fields = type(simple).model_fields
         own = fields if folder.reads is None else folder.reads(simple)
-        read = (file for files in stage.inputs(simple, *place).values() for file in listed(files))
-        behind = {file.job.reached for file in read if isinstance(file, File)}
+        read = (file for files in stage.inputs(simple, *place) for file in listed(files))
+        jobs = (file.job for file in read if isinstance(file, File))
+        behind = {job.reached for job in jobs if type(job.config) is type(simple)}
         own = frozenset((*own, *stage.reads(simple, *place)))
         _REACH[key] = _united(own, frozenset(behind), frozenset(fields))
     return _REACH[key]
@@ -190,38 +234,22 @@ def _united(
 
 
 @cache
-def restricted(config: Any, names: frozenset[str]) -> Any:
-    """Return a configuration with some of its settings; others are at their defaults, or absent."""
-    whole = {name for name in names if "." not in name}
-    kept = {name: value for name, value in config.__dict__.items()
-            if name in whole and name in type(config).model_fields}  # fmt: skip
-    parts: dict[str, set[str]] = {}
-    for name in names:
-        field_name, _, part = name.partition(".")
-        if part and field_name not in whole:
-            parts.setdefault(field_name, {"name"}).add(part)
-    for field_name, read in parts.items():
-        kept[field_name] = _with_defaults(getattr(config, field_name), read)
-    found = type(config).model_construct(**kept)
-    return _OWNED.setdefault(found, config if found == config else found)
-
-
-def _with_defaults(settings: Settings | None, read: set[str]) -> Settings | None:
-    """Return settings whose fields are at their defaults unless they are read."""
-    if settings is None:
-        return None
-    unread = {
-        name: info.default
-        for name, info in type(settings).model_fields.items()
-        if name not in read and not info.is_required()
-    }
-    return settings.model_copy(update=unread)
-
-
-@cache
 def folder_of(folder: Folder, config: Any) -> str:
     """Return the folder of a configuration that owns files."""
-    return f"{RESULTS}/{folder.name}/{folder.label(config)}-{digest(canonical(config))}"
+    content = canonical(config) if folder.identity is None else folder.identity(config)
+    path = f"{RESULTS}/{folder.name}/{folder.label(config)}"
+    return path if content is None else f"{path}-{digest(content)}"
+
+
+def name_of(file: File) -> str:
+    """Return the name of a file's folder, in which a digest of its settings may be."""
+    return file.job.folder.rpartition("/")[2]
+
+
+def found_file(path: str) -> str:
+    """Return the file of a path, with its job if that is the first in its folder."""
+    job = _FIRST.get(path.rpartition("/")[0])
+    return next((file for file in job.files.values() if file == path), path) if job else path
 
 
 def line_file(folder: str) -> str:
@@ -231,7 +259,7 @@ def line_file(folder: str) -> str:
 
 def find_job(stages: Iterable[Stage], config: Any, path: str) -> Job | None:
     """Return the job of one of `stages` that makes a file of a configuration, if there is one."""
-    for stage in stages:
+    for stage in filter(lambda stage: stage.used(config), stages):
         folder = folder_of(stage.folder, config)
         for output, name in stage.outputs.items():
             pattern = re.sub(r"\\{(\w+)[^}]*\\}", r"(?P<\1>.+)", re.escape(f"{folder}/{name}"))
@@ -246,19 +274,26 @@ def _value(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-def behind(*files: str) -> dict[str, Any]:
-    """Return the configuration of each folder that has one of these files, or one behind them."""
-    waiting = [file.job for file in files if isinstance(file, File)]
-    seen = set(waiting)
-    found: dict[str, Any] = {}
+def behind(
+    files: Iterable[str],
+    belongs: Callable[[Job], bool] = always,
+    before: Callable[[Job], Iterable[Job]] = attrgetter("before"),
+) -> list[Job]:
+    """Return the jobs behind files that `belong`, each once and after those behind it.
+
+    What is behind a job that does not belong is not looked for; `before` are the jobs that one
+    waits for, by default all.
+    """
+    found: dict[Job, None] = {}
+    waiting = [file.job for file in files if isinstance(file, File)][::-1]
     while waiting:
-        job = waiting.pop()
-        found[job.folder] = job.config
-        new = set(job.before) - seen
-        seen |= new
-        waiting.extend(new)
-    return found
-
-
-def _simple(config: Any) -> Any:
-    return config if config in _OWNED else simplest(config)
+        job = waiting[-1]
+        if job in found or not belongs(job):
+            waiting.pop()
+            continue
+        new = [one for one in before(job) if one not in found and belongs(one)]
+        if new:
+            waiting.extend(reversed(new))
+        else:
+            found[waiting.pop()] = None
+    return list(found)

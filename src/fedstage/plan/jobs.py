@@ -1,7 +1,8 @@
 """The jobs of a run's rounds, and which jobs each waits for."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from fedstage.plan import graph
 from fedstage.plan.graph import File
@@ -10,6 +11,7 @@ from fedstage.plan.training import (
     AGGREGATION,
     CACHED_LABELS,
     DISTILLATION,
+    DISTILLATIONS,
     FEATURE_TRAINING,
     HEAD_TRANSFER,
     LOCAL_TRAINING,
@@ -26,7 +28,7 @@ OF_ROUNDS = (
     LOGITS,
     CACHED_LABELS,
     SELECTED_LABELS,
-    DISTILLATION,
+    *DISTILLATIONS.values(),
     FEATURE_TRAINING,
     HEAD_TRANSFER,
 )
@@ -35,7 +37,10 @@ _STAGES = frozenset(OF_ROUNDS)
 
 @dataclass(frozen=True, order=True)
 class Job:
-    """The job of a stage in round t of group k, ordered by rounds, which makes `file`."""
+    """The job of a stage in round t of group k, ordered by rounds, which makes `file`.
+
+    All stages that make students are called ``distillation``.
+    """
 
     round: int
     group: int
@@ -61,7 +66,8 @@ def job_of(file: str) -> Job | None:
 
 def _named(job: graph.Job) -> Job:
     file = next(iter(job.files.values()))
-    return Job(job.at["round"], job.at["group"], job.stage.name, file, job)
+    name = DISTILLATION.name if job.stage in DISTILLATIONS.values() else job.stage.name
+    return Job(job.at["round"], job.at["group"], name, file, job)
 
 
 def jobs_of(config: Line, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
@@ -79,24 +85,14 @@ def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[gra
 
     What is behind a job that does not belong is not looked for.
     """
-    found: dict[graph.Job, None] = {}
-    waiting = [file.job for file in files if isinstance(file, File)][::-1]
-    while waiting:
-        job = waiting[-1]
-        if job in found or job.stage not in _STAGES or not belongs(job):
-            waiting.pop()
-            continue
-        new = [one for one in of_rounds(job) if one not in found and belongs(one)]
-        if new:
-            waiting.extend(reversed(new))
-        else:
-            found[waiting.pop()] = None
-    return list(found)
+    own = (file for file in files if isinstance(file, File) and file.job.stage in _STAGES)
+    return graph.behind(own, belongs, of_rounds)
 
 
-def of_rounds(job: graph.Job) -> Iterator[graph.Job]:
-    """Yield the jobs of rounds whose files a job reads."""
-    return (before for before in job.before if before.stage in _STAGES)
+@cache
+def of_rounds(job: graph.Job) -> tuple[graph.Job, ...]:
+    """Return the jobs of rounds whose files a job reads."""
+    return tuple(before for before in job.before if before.stage in _STAGES)
 
 
 def members(job: Job) -> int:

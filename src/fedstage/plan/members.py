@@ -28,8 +28,6 @@ from fedstage.settings.ensembles import (
     OneByOne,
     SplitModel,
 )
-from fedstage.settings.exchange import teaches_live
-from fedstage.settings.lines import Line
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
@@ -42,12 +40,6 @@ def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
     """Return the kinds of an ensemble's members, the same in each round and group."""
     drawn = (sampled_kind(ensemble),) if isinstance(ensemble, Bayesian) else ()
     return (*ensemble.members, *drawn)
-
-
-def cached_kinds(line: Line) -> tuple[str, ...]:
-    """Return the kinds of members whose logits students read: none if they ask the models."""
-    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
-    return () if teaches_live(line) else member_kinds(line.ensemble)
 
 
 def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:

@@ -1,19 +1,25 @@
 """One-shot federated learning: each stage, its files, and what they are made from.
 
-The clients' models are those of `fedstage.plan.one_shot_artefacts`; `one_shot_folders` declares the
+The clients' models are those of `fedstage.plan.unfederated`; `one_shot_folders` declares the
 settings behind them for every file that is made from models.
 """
 
-from typing import Any
-
-from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import data_files, unfederated
+from fedstage.plan.commands import always
 from fedstage.plan.generated import (
     GENERATED_IMAGES,
     client_generators,
     generated_images,
+    info,
 )
-from fedstage.plan.graph import File, Files, Stage
-from fedstage.plan.identity import data_id
+from fedstage.plan.graph import File, Stage
+from fedstage.plan.inputs import (
+    AggregatorInputs,
+    ClosedFormModelInputs,
+    DistilledModelInputs,
+    FeatureMomentsInputs,
+    OneShotEvaluationInputs,
+)
 from fedstage.plan.one_shot_folders import (
     AGGREGATORS,
     MOMENTS,
@@ -30,105 +36,98 @@ from fedstage.plan.one_shot_sharing import (
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
+from fedstage.settings.teaching import teaching_of
 
 # --- aggregators ----------------------------------------------------------------------------------
 
 
-def _info(config: Any) -> dict[str, str]:
-    return {"info": data_files.data_file(config.data, "info")}
-
-
-def _partition(config: Any) -> dict[str, str]:
-    local = local_line(config)
-    return {
-        "clients": data_files.clients_table(local),
-        "histogram": data_files.label_histogram(local),
-    }
-
-
-def _aggregator(config: OneShotLine) -> Files:
+def _aggregator(config: OneShotLine) -> AggregatorInputs[str]:
     """Return what an aggregator is made from; samples only if it is fitted to them."""
-    models = one_shot_artefacts.local_models(local_line(config))
-    fitted_to = ("logits", "data", "validation_logits", "validation")
-    none: dict[str, Any] = {option: [] for option in fitted_to}
-    return none | {
-        **_info(config),
-        "models": [models[client] for client in members(config)],
-        "quantised": one_shot_artefacts.members_quantised(config),
-        **_partition(config),
-        **aggregator_reads(config),
-    }
+    local = local_line(config)
+    models, fitted_to = unfederated.local_models(local), _fitted_to(config)
+    validated = _validated(config)
+    return AggregatorInputs(
+        models=[models[client] for client in members(config)],
+        quantised=[*unfederated.members_quantised(config)],
+        logits=[*unfederated.members_logits(config, fitted_to)] if fitted_to else [],
+        data=data_files.samples_file(config, fitted_to) if fitted_to else None,
+        validation_logits=[*unfederated.members_logits(config, "validation")] if validated else [],
+        validation=data_files.samples_file(config, "validation") if validated else None,
+        clients=data_files.clients_table(local),
+        histogram=data_files.label_histogram(local),
+        info=info(config),
+    )
 
 
-def aggregator_reads(config: OneShotLine) -> dict[str, Any]:
-    """Return what an aggregator is fitted to, and stopped or its members chosen by, if any."""
-    judged = config.members is not None and config.members.judged
+def _fitted_to(config: OneShotLine) -> str | None:
+    """Return the samples that an aggregator is fitted to, as `samples_file` reads it, if any."""
     if not config.aggregator.fitted:
-        return _validation(config) if judged else {}
+        return None
     training = config.aggregator_training if config.aggregator.trained else None
-    proxy = training is not None and training.name == "proxy"
-    images = "server_validation" if proxy else "aggregator"
-    read = {
-        "logits": one_shot_artefacts.members_logits(config, images),
-        "data": data_files.samples_file(config, images),
-    }
-    stopped = training is not None and training.early_stopping is not None
-    return read | (_validation(config) if judged or stopped else {})
+    return "server_validation" if training and training.name == "proxy" else "aggregator"
 
 
-def _validation(config: OneShotLine) -> dict[str, Any]:
-    return {
-        "validation_logits": one_shot_artefacts.members_logits(config, "validation"),
-        "validation": data_files.samples_file(config, "validation"),
-    }
+def _validated(config: OneShotLine) -> bool:
+    """Whether training is stopped, or members are chosen, by the clients' validation samples."""
+    judged = config.members is not None and config.members.judged
+    fitted = config.aggregator.fitted and config.aggregator.trained
+    training = config.aggregator_training if fitted else None
+    return judged or (training is not None and training.early_stopping is not None)
 
 
 AGGREGATOR = Stage(
-    "aggregator",
-    AGGREGATORS,
-    {
+    name="aggregator",
+    about="train or count what combines the logits of clients' models",
+    folder=AGGREGATORS,
+    outputs={
         "output": "aggregator.safetensors",
         "snapshots": "snapshots.safetensors",
         "rounds": "rounds.parquet",
     },
-    _aggregator,
+    inputs=_aggregator,
+    on_device=always,
 )
 
 
 # --- moments, and heads made of them --------------------------------------------------------------
 
 
-def _feature_moments(config: OneShotLine, client: int) -> Files:
-    """Return what a client measures: its samples, through the encoder that all have."""
-    return {
-        **_info(config),
-        "data": data_files.data_file(config.data, "train"),
-        "clients": data_files.clients_table(local_line(config)),
-        "start": student_start(config),
-    }
+def _feature_moments(config: OneShotLine, client: int) -> FeatureMomentsInputs[str]:
+    """Return what a client measures."""
+    return FeatureMomentsInputs(
+        data=data_files.data_file(config.data, "train"),
+        clients=data_files.clients_table(local_line(config)),
+        start=student_start(config),
+        info=info(config),
+    )
 
 
 FEATURE_MOMENTS = Stage(
-    "feature_moments",
-    MOMENTS,
-    {"output": "client_{client}.safetensors"},
-    _feature_moments,
+    name="feature_moments",
+    about="measure the features of a client's samples",
+    folder=MOMENTS,
+    outputs={"output": "client_{client}.safetensors"},
+    inputs=_feature_moments,
     place=("client",),
+    takes=("client",),
+    on_device=always,
 )
 
 
-def _closed_form_model(config: OneShotLine) -> Files:
+def _closed_form_model(config: OneShotLine) -> ClosedFormModelInputs[str]:
     """Return what a model with a head of moments is made of."""
-    moments = [FEATURE_MOMENTS(config, client) for client in members(config)]
-    return {**_info(config), "moments": moments, "start": student_start(config)}
+    moments = (FEATURE_MOMENTS(config, client) for client in members(config))
+    return ClosedFormModelInputs([*moments], student_start(config))
 
 
 CLOSED_FORM_MODEL = Stage(
-    "closed_form_model",
-    STUDENTS,
-    {"output": "model.safetensors", "rounds": "rounds.parquet"},
-    _closed_form_model,
+    name="closed_form_model",
+    about="compute a model's last layer from moments of clients' features",
+    folder=STUDENTS,
+    outputs={"output": "model.safetensors", "rounds": "rounds.parquet"},
+    inputs=_closed_form_model,
     reads=lambda config: ("forget",),
+    used=learns_from_moments,
 )
 
 
@@ -142,7 +141,7 @@ def public_id(config: OneShotLine) -> str:
         return f"{folder}.{name}"
     if isinstance(config.public, HeldOut | CoreSamples):
         return config.public.name
-    return data_id(config.public)
+    return data_files.data_id(config.public)
 
 
 def _public(config: OneShotLine) -> str:
@@ -151,27 +150,32 @@ def _public(config: OneShotLine) -> str:
     return data_files.samples_file(config, public_id(config))
 
 
-def _distilled_model(config: OneShotLine) -> Files:
+def _distilled_model(config: OneShotLine) -> DistilledModelInputs[str]:
     """Return what a student of a one-shot ensemble learns from."""
     taught, public = learns_from_ensemble(config), public_id(config)
-    judged = config.server is not None and needs_validation(config.server)
-    validation = data_files.data_file(config.data, "server_validation")
-    return {
-        **_info(config),
-        "aggregator": AGGREGATOR(config) if taught else [],
-        "logits": one_shot_artefacts.members_logits(config, public) if taught else [],
-        "start": student_start(config),
-        "public": _public(config),
-        "server_validation": validation if judged else [],
-    }
+    judged = needs_validation(teaching_of(config).server)
+    return DistilledModelInputs(
+        info=info(config),
+        aggregator=AGGREGATOR(config) if taught else None,
+        logits=[*unfederated.members_logits(config, public)] if taught else [],
+        start=student_start(config),
+        public=_public(config),
+        server_validation=data_files.data_file(config.data, "server_validation")
+        if judged
+        else None,
+    )
 
 
 DISTILLED_MODEL = Stage(
-    "distilled_model",
-    STUDENTS,
-    {"output": "model.safetensors"},
-    _distilled_model,
+    name="distilled_model",
+    about="teach a model with a one-shot ensemble's logits",
+    folder=STUDENTS,
+    outputs={"output": "model.safetensors"},
+    inputs=_distilled_model,
     reads=lambda config: ("server", "public", *start_setting(config)),
+    used=lambda config: not learns_from_moments(config),
+    on_device=always,
+    batches=("server",),
 )
 
 
@@ -224,31 +228,40 @@ def travelling_models(config: OneShotLine) -> list[str]:
         return [student_start(config)]
     if not reads_models(config):
         return list(client_generators(config))
-    models = one_shot_artefacts.local_models(local_line(config))
+    models = unfederated.local_models(local_line(config))
     return [models[client] for client in members(config)]
 
 
-def _one_shot_evaluation(config: OneShotLine, role: str) -> Files:
+def _one_shot_evaluation(config: OneShotLine, role: str) -> OneShotEvaluationInputs[str]:
     """Return what the score of an aggregator, or of a student, is computed from."""
-    taught = config.distillation is not None
-    return {
-        "student": student_file(config) if taught else [],
-        "aggregator": [] if taught else AGGREGATOR(config),
-        "snapshots": [] if taught else AGGREGATOR(config, output="snapshots"),
-        "logits": [] if taught else one_shot_artefacts.members_logits(config, role),
-        **_info(config),
-        "data": data_files.samples_file(config, role),
-        **_partition(config),
-        "rounds": list(traffic_tables(config)),
-    }
+    taught, local = config.distillation is not None, local_line(config)
+    return OneShotEvaluationInputs(
+        student=student_file(config) if taught else None,
+        aggregator=None if taught else AGGREGATOR(config),
+        snapshots=None if taught else AGGREGATOR(config, output="snapshots"),
+        logits=[] if taught else [*unfederated.members_logits(config, role)],
+        data=data_files.samples_file(config, role),
+        info=info(config),
+        clients=data_files.clients_table(local),
+        histogram=data_files.label_histogram(local),
+        rounds=[*traffic_tables(config)],
+    )
 
 
-_SCORES = {
-    "output": "metrics/{role}.parquet",
-    "over_rounds": "metrics/{role}_over_rounds.parquet",
-}
 EVALUATIONS = {
-    taught: Stage("one_shot_evaluation", folder, _SCORES, _one_shot_evaluation, place=("role",))
+    taught: Stage(
+        name="one_shot_evaluation",
+        about="score one-shot federated learning",
+        folder=folder,
+        outputs={
+            "output": "metrics/{role}.parquet",
+            "over_rounds": "metrics/{role}_over_rounds.parquet",
+        },
+        inputs=_one_shot_evaluation,
+        place=("role",),
+        takes=("role",),
+        on_device=always,
+    )
     for taught, folder in ((False, AGGREGATORS), (True, STUDENTS))
 }
 

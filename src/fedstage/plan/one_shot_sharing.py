@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+from fedstage.plan.restriction import interned
 from fedstage.settings.equivalences import IN_ONE_TRAINING, dealt_models, left_out, simplest
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
@@ -61,22 +62,26 @@ def local_line(line: OneShotLine) -> LocalLine:
     """
     simple = simplest(line)
     names = LocalLine.model_fields.keys() - {"pooled", "on_core", "quantisation"}
-    return LocalLine.model_construct(
-        **{name: value for name, value in simple.__dict__.items() if name in names},
-        quantisation=_UNQUANTISED,
-    )
+    own = {name: value for name, value in simple.__dict__.items() if name in names}
+    return interned(LocalLine.model_construct(**own, quantisation=_UNQUANTISED))
 
 
 @cache
 def unquantised(line: LocalLine) -> LocalLine:
     """Return the line of the trained models, before quantisation."""
-    return line.model_copy(update={"quantisation": _UNQUANTISED})
+    return interned(line.model_copy(update={"quantisation": _UNQUANTISED}))
 
 
 @cache
 def quantised_line(line: OneShotLine) -> LocalLine:
     """Return the line of the aggregated client models, with their quantisation."""
-    return local_line(line).model_copy(update={"quantisation": line.quantisation})
+    precise = local_line(line).model_copy(update={"quantisation": line.quantisation})
+    return interned(precise)
+
+
+def trained_on(line: LocalLine) -> str | None:
+    """Return what a single model is trained on: ``pooled`` or ``core``; None if each client is."""
+    return "pooled" if line.pooled else "core" if line.on_core else None
 
 
 def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
@@ -86,13 +91,6 @@ def client_model(line: LocalLine | OneShotLine, client: int) -> Model:
     if learnt is None:
         return model
     return model.model_copy(update={"more_outputs": learnt.more_outputs})
-
-
-def started_models(line: LocalLine) -> set[Model]:
-    """Return the architectures of all models that a line trains."""
-    if line.pooled or line.on_core:
-        return {line.model}
-    return {client_model(line, client) for client in range(line.clients)}
 
 
 def members(line: OneShotLine) -> list[int]:

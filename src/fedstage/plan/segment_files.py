@@ -9,7 +9,7 @@ from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import Segment
-from fedstage.plan.training import global_model, member_models, participants_table
+from fedstage.plan.training import DISTILLATIONS, global_model, member_models, participants_table
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
@@ -28,8 +28,8 @@ KINDS = {
     ("logits", "output"): "logits",
     ("cached_labels", "output"): "logits",
     ("selected_labels", "output"): "logits",
-    ("distillation", "output"): "models",
-    ("distillation", "new_generator"): "state",
+    **{(name, "output"): "models" for name in DISTILLATIONS},
+    ("data_free_distillation", "new_generator"): "state",
     ("feature_training", "output"): "models",
     ("head_transfer", "output"): "models",
 }

@@ -9,9 +9,11 @@ from pathlib import PurePosixPath
 
 from fedstage.plan import segment_files
 from fedstage.plan.graph import folder_of
+from fedstage.plan.rules import command
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_files import Kept
 from fedstage.plan.segments import LogitsSegment, Segment, plan
+from fedstage.plan.stages import STAGES
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.config_file import Keep
 
@@ -45,6 +47,12 @@ class SegmentRule:
     def first(self) -> Part:
         """One of the segments, which differ by their lines alone."""
         return next(iter(self.jobs.values())).part
+
+    @property
+    def shell(self) -> str:
+        """The command, the same for all lines."""
+        options = next(iter(self.jobs.values())).options
+        return f"{command(STAGES[self.first.stage], ())} {options}"
 
 
 def segment_rules(
@@ -87,16 +95,16 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
     Where segments of the same rounds and groups have different outputs, names are numbered, with a
     word before the number, since names end in groups.
     """
-    rules: dict[tuple[str, tuple[str, ...]], SegmentRule] = {}
+    rules: dict[tuple[str, tuple[str, ...], str], SegmentRule] = {}
     same_name: dict[str, int] = {}
     for job, paths in outputs.items():
         name, line = job.part.name, PurePosixPath(folder_of(FOLDER, job.part.line)).name
         patterns = tuple(path.replace(f"/{line}/", "/{line}/", 1) for path in paths)
-        if (name, patterns) not in rules:
+        if (name, patterns, job.options) not in rules:
             number = same_name[name] = same_name.get(name, 0) + 1
             rule = SegmentRule(name if number == 1 else f"{name}_kind_{number}", patterns)
-            rules[name, patterns] = rule
-        rules[name, patterns].jobs[line] = job
+            rules[name, patterns, job.options] = rule
+        rules[name, patterns, job.options].jobs[line] = job
     return list(rules.values())
 
 

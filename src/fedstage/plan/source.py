@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.definitions import Reached
+from fedstage.plan.graph import Job
+from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
@@ -28,12 +30,7 @@ from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, paren
 # Imported so that the classes of all choices are known, whoever asks for a fingerprint.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
-from fedstage.settings.exchange import (
-    caches_labels,
-    exchanges_features,
-    receives_server_logits,
-    teaches_public,
-)
+from fedstage.settings.exchange import teaches_public
 from fedstage.settings.lines import Line
 
 #: Modules, and rooms, of which definitions count one by one.
@@ -112,16 +109,30 @@ def source_of(
     return stage_fingerprint(stage, chosen, calls, classes=classes)
 
 
+def fingerprint_of(job: Job) -> str:
+    """Return the fingerprint that the rule of a job of the graph carries."""
+    at, folder = job.at, job.stage.folder
+    settings = job.config if folder.line or folder.setting else _taken(job.config)
+    return source_of(settings, job.stage.name, at.get("evaluated"), at.get("members"))
+
+
+@cache
+def _taken(settings: Any) -> Any:
+    """Return the settings that a stage takes: of a partition or weights without the data set."""
+    if "data" not in type(settings).model_fields:
+        return settings
+    kind: Any = type(settings).__bases__[0]
+    return kind.model_construct(**{name: getattr(settings, name) for name in kind.model_fields})
+
+
 def reached_by(
     settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
 ) -> tuple[str, frozenset[str], tuple[str, ...], Classes]:
     """Return the stage, chosen modules, called stages and classes of `stage_fingerprint`."""
     job = next((name for name, one in STAGES.items() if stage in one.calls), stage)
-    if job == "logits_segment" and _speaks(settings):
+    if job == "logits_segment" and _teaches(settings):
         job = "segment"  # which computes its teachers' logits itself
-    # A partition is made from settings of its own, which lines and other classes have.
-    own = (getattr(settings, name) for name in ("partition", "core"))
-    parts = [part for part in own if part] if stage == "partition" else [settings]
+    parts = [settings]
     if evaluated not in (None, "global_model"):
         parts.append(parse_evaluated(str(evaluated)))
     if members is not None and (drawn := parse_sampled(members)):
@@ -136,25 +147,13 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
     calls = STAGES[stage].calls
     if stage != "segment":
         return calls
-    if not (isinstance(settings, Line) and settings.head_transfer):
-        calls = tuple(name for name in calls if name != "head_transfer")
-    if not (isinstance(settings, Line) and exchanges_features(settings)):
-        calls = tuple(name for name in calls if name != "feature_training")
-    if not (isinstance(settings, Line) and caches_labels(settings)):
-        calls = tuple(name for name in calls if name != "cached_labels")
-    if not (isinstance(settings, Line) and receives_server_logits(settings)):
-        calls = tuple(name for name in calls if name != "selected_labels")
-    if not _is_distilled(settings):
-        calls = tuple(name for name in calls if name != "distillation")
-    return ("logits", "logits_segment", *calls) if _speaks(settings) else calls
+    stages = (one for one in OF_ROUNDS if one.name in calls)
+    used = tuple(one.name for one in stages if one.used(settings))
+    return ("logits", "logits_segment", *used) if _teaches(settings) else used
 
 
-def _speaks(settings: Settings) -> bool:
+def _teaches(settings: Settings) -> bool:
     return isinstance(settings, Line) and teaches_public(settings)
-
-
-def _is_distilled(settings: Settings) -> bool:
-    return isinstance(settings, Line) and settings.global_trainer is not None
 
 
 @cache
@@ -223,6 +222,9 @@ def _reached(
     waiting |= parents(waiting) - declaring
     found: set[str] = set()
     declared = Reached(declaring, package)
+    # What calls the function of a stage runs in each job, too.
+    declared.name("fedstage.stages.call")
+    waiting |= declared.modules - optional_modules()
     while waiting:
         # All that imports reach first, for then few passes look at what all code uses.
         new = set()

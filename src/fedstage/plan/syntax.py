@@ -181,7 +181,7 @@ def parents(names: Iterable[str]) -> set[str]:
 
 
 def _text(node: Any) -> str:
-    """Return the text of a syntax tree without docstrings and positions.
+    """Return the text of a syntax tree without descriptions and positions.
 
     Unlike `ast.dump` it omits empty fields, so that it is the same in versions of Python whose
     trees differ in such fields.
@@ -196,8 +196,10 @@ def _text(node: Any) -> str:
 
 
 def _field(node: ast.AST, name: str) -> Any:
-    """Return a field of a node, a body without its docstring."""
+    """Return a field of a node, a body without its docstring, a call without ``about=``."""
     value = getattr(node, name, None)
+    if name == "keywords" and isinstance(node, ast.Call):
+        return [keyword for keyword in node.keywords if keyword.arg != "about"]
     if name != "body" or not isinstance(node, _DOCUMENTED):
         return value
     match value:

@@ -14,12 +14,28 @@ In its place, or beside it, the server's model may train on clients' features (F
 take heads from one another (Fed-ET). `global_model` tells which of these files is w*_{t,k}.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from fedstage.plan import data_files, discriminators
-from fedstage.plan.graph import File, Files, Stage
+from fedstage.plan.commands import always
+from fedstage.plan.graph import File, Inputs, Stage
+from fedstage.plan.inputs import (
+    AggregationInputs,
+    CachedLabelsInputs,
+    DataFreeDistillationInputs,
+    DistillationInputs,
+    FeatureTrainingInputs,
+    HeadTransferInputs,
+    JudgedDistillationInputs,
+    LabelDistillationInputs,
+    LiveDistillationInputs,
+    LocalTrainingInputs,
+    LogitsInputs,
+    SelectedLabelsInputs,
+)
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.staleness import base_round
 from fedstage.plan.taught import (
@@ -34,8 +50,10 @@ from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.exchange import (
     caches_labels,
     clients_keep_state,
+    exchanges_features,
     exchanges_logits,
     generates,
+    goes_on,
     is_stale,
     keeps_state,
     receives_server_logits,
@@ -44,17 +62,31 @@ from fedstage.settings.exchange import (
     teaches_live,
 )
 from fedstage.settings.groups import client_groups, group_slots, model_of
-from fedstage.settings.lines import Line, drops_worst, re_estimates
+from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.server import has_factors, needs_validation
+from fedstage.settings.teaching import teaching_of
+
+#: So many rounds after the first distillation each teacher and student has reached all groups.
+_SETTLED = 4
+
+
+@cache
+def _settles(config: Line) -> int | None:
+    """Return the round after which rounds reach the same settings; None where some are stale."""
+    return None if is_stale(config) else first_distillation(config) + _SETTLED
+
+
+def _settled(config: Line, round: int, *rest: Any) -> tuple[Any, ...]:
+    """Return a place of a round that reaches the same settings as this one: large plans need it."""
+    last = _settles(config)
+    return (round if last is None else min(round, last), *rest)
+
 
 # --- local training -------------------------------------------------------------------------------
 
 
-def _local_training(config: Line, round: int, group: int, slot: int) -> Files:
-    """Return what the participant in a slot of a group trains from.
-
-    Who starts from w*_{b,k} reads what was there after round b; in step, that is round t - 1.
-    """
+def _local_training(config: Line, round: int, group: int, slot: int) -> LocalTrainingInputs[str]:
+    """Return what the participant in a slot of a group trains from."""
     base = base_round(config, round, slot)
     logits = received_logits(config, base)
     server = _received_server_model(config, base)
@@ -62,19 +94,19 @@ def _local_training(config: Line, round: int, group: int, slot: int) -> Files:
     judged = history and config.local.judged
     validation = data_files.data_file(config.data, "server_validation")
     by_server = server and receives_server_logits(config)
-    return {
-        **info(config),
-        "data": data_files.data_file(config.data, "train"),
-        "clients": data_files.clients_table(config),
-        "participation": data_files.participation_table(config, round),
-        "start": global_model(config, base, group),
-        "state": _states(config, base, group),
-        "said": logits,
-        "public": public_file(config) if logits or by_server else None,
-        "server_model": server,
-        "history": history,
-        "server_validation": validation if judged else None,
-    }
+    return LocalTrainingInputs(
+        data=data_files.data_file(config.data, "train"),
+        info=info(config),
+        clients=data_files.clients_table(config),
+        participation=data_files.participation_table(config, round),
+        start=global_model(config, base, group),
+        state=[*_states(config, base, group)],
+        received_logits=[*logits],
+        public=public_file(config) if logits or by_server else None,
+        server_model=server,
+        history=history,
+        server_validation=validation if judged else None,
+    )
 
 
 def _received_server_model(config: Line, round: int) -> str | None:
@@ -108,12 +140,18 @@ def _alike_slot(config: Line, round: int, group: int, slot: int) -> tuple[int, .
 
 
 LOCAL_TRAINING = Stage(
-    "local_training",
-    FOLDER,
-    {"outputs": "round_{round:04d}/group_{group}/slot_{slot}.safetensors"},
-    _local_training,
+    name="local_training",
+    about="train participants of a round from their group's global model",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={"outputs": "round_{round:04d}/group_{group}/slot_{slot}.safetensors"},
+    inputs=_local_training,
     place=("round", "group", "slot"),
+    takes=("round", "group", "slot"),
     alike=_alike_slot,
+    on_device=always,
+    batches=("client",),
+    several=True,
 )
 
 
@@ -129,39 +167,40 @@ def _all_updates(config: Line, round: int) -> list[File]:
 # --- aggregation ----------------------------------------------------------------------------------
 
 
-def _aggregation(config: Line, round: int, group: int) -> Files:
-    """Return what w_{t,k} is averaged from.
-
-    The public images are for running statistics, or to count the logits that clients exchange.
-    """
+def _aggregation(config: Line, round: int, group: int) -> AggregationInputs[str]:
+    """Return what w_{t,k} is averaged from."""
     bases = (base_round(config, round, slot) for slot in group_slots(config, group))
     state = keeps_state(config) and round > 1
     public = re_estimates(config) or exchanges_logits(config)
-    return {
-        **info(config),
-        "start": global_model(config, round - 1, group),
-        "updates": updates(config, round, group),
-        "bases": [global_model(config, t, group) for t in bases] if takes_changes(config) else [],
-        "state": AGGREGATION(config, round - 1, group, output="new_state") if state else None,
-        "public": public_file(config) if public else None,
-    }
+    return AggregationInputs(
+        info=info(config),
+        start=global_model(config, round - 1, group),
+        updates=[*updates(config, round, group)],
+        bases=[global_model(config, t, group) for t in bases] if takes_changes(config) else [],
+        state=AGGREGATION(config, round - 1, group, output="new_state") if state else None,
+        public=public_file(config) if public else None,
+    )
 
 
-def _aggregated(config: Line, round: int, group: int) -> Iterable[str]:
+def _aggregated(config: Line) -> Iterable[str]:
     return ("output", "participants", *(["new_state"] if keeps_state(config) else []))
 
 
 AGGREGATION = Stage(
-    "aggregation",
-    FOLDER,
-    {
+    name="aggregation",
+    about="average the updates of a group",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={
         "output": "round_{round:04d}/group_{group}/aggregated.safetensors",
         "participants": "round_{round:04d}/group_{group}/participants.parquet",
         "new_state": "round_{round:04d}/group_{group}/state.safetensors",
     },
-    _aggregation,
+    inputs=_aggregation,
     place=("round", "group"),
     made=_aggregated,
+    temporary=("new_state",),
+    on_device=re_estimates,
 )
 
 
@@ -185,47 +224,57 @@ def participants_table(config: Line, round: int, group: int) -> File:
 # --- the server's model ---------------------------------------------------------------------------
 
 
-def _head_transfer(config: Line, round: int, group: int) -> Files:
+def _head_transfer(config: Line, round: int, group: int) -> HeadTransferInputs[str]:
     """Return a model, and those whose heads it takes: Fed-ET's transfer up, or down.
 
     The server's model takes those of all participants before it is distilled, the others its own.
     """
     if group in client_groups(config):
-        heads = [global_model(config, round, 0)]
-        return {"model": AGGREGATION(config, round, group), "heads": heads}
-    return {"model": global_model(config, round - 1, group), "heads": _all_updates(config, round)}
+        return HeadTransferInputs(
+            AGGREGATION(config, round, group), [global_model(config, round, 0)]
+        )
+    return HeadTransferInputs(
+        global_model(config, round - 1, group), [*_all_updates(config, round)]
+    )
 
 
 HEAD_TRANSFER = Stage(
-    "head_transfer",
-    FOLDER,
-    {"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
-    _head_transfer,
+    name="head_transfer",
+    about="give a model the mean of other models' heads",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
+    inputs=_head_transfer,
     place=("round", "group"),
+    takes=("round", "group"),
     reads=teaching,
+    used=lambda config: bool(config.head_transfer),
 )
 
 
-def _feature_training(config: Line, round: int, group: int) -> Files:
-    """Return what the server's model learns from: all participants' models and samples (FedGKT).
-
-    The features that a client would send are computed from these, where they are needed.
-    """
-    return {
-        **info(config),
-        "start": global_model(config, round - 1, group),
-        "updates": _all_updates(config, round),
-        "data": data_files.data_file(config.data, "train"),
-        "clients": data_files.clients_table(config),
-    }
+def _feature_training(config: Line, round: int, group: int) -> FeatureTrainingInputs[str]:
+    """Return what the server's model learns from."""
+    return FeatureTrainingInputs(
+        info=info(config),
+        start=global_model(config, round - 1, group),
+        updates=[*_all_updates(config, round)],
+        data=data_files.data_file(config.data, "train"),
+        clients=data_files.clients_table(config),
+    )
 
 
 FEATURE_TRAINING = Stage(
-    "feature_training",
-    FOLDER,
-    {"output": "round_{round:04d}/group_{group}/trained.safetensors"},
-    _feature_training,
+    name="feature_training",
+    about="train the server's model on features of the participants' samples",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={"output": "round_{round:04d}/group_{group}/trained.safetensors"},
+    inputs=_feature_training,
     place=("round", "group"),
+    takes=("round", "group"),
+    used=exchanges_features,
+    on_device=always,
+    batches=("server",),
 )
 
 
@@ -246,26 +295,30 @@ class MemberModels:
         return filter(None, (*self.models, self.aggregated, self.start, self.server))
 
 
-def _logits(config: Line, round: int, group: int, members: str, images: str) -> Files:
+def _logits(config: Line, round: int, group: int, members: str, images: str) -> LogitsInputs[str]:
     """Return what the logits of members of one kind, of a round and group, are computed from."""
     read = member_models(config, round, group, members)
-    return {
-        **info(config),
-        "models": read.models,
-        "aggregated": read.aggregated,
-        "start": read.start,
-        "server_model": read.server,
-        "data": data_files.samples_file(config, images),
-        "clients": data_files.clients_table(config) if images == "validation" else None,
-    }
+    return LogitsInputs(
+        models=[*read.models],
+        aggregated=read.aggregated,
+        start=read.start,
+        server_model=read.server,
+        data=data_files.samples_file(config, images),
+        info=info(config),
+        clients=data_files.clients_table(config) if images == "validation" else None,
+    )
 
 
 LOGITS = Stage(
-    "logits",
-    FOLDER,
-    {"output": "round_{round:04d}/group_{group}/logits/{members}-{images}.safetensors"},
-    _logits,
+    name="logits",
+    about="compute the logits of ensemble members on a data set",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={"output": "round_{round:04d}/group_{group}/logits/{members}-{images}.safetensors"},
+    inputs=_logits,
     place=("round", "group", "members", "images"),
+    takes=("members",),
+    on_device=always,
 )
 
 
@@ -296,14 +349,14 @@ def member_logits(
 
 def teacher_logits(config: Line, round: int) -> list[File]:
     """Return the logits of the teacher E_t on public images."""
-    assert config.ensemble is not None, "checked by Line: what is taught has an ensemble"
-    return member_logits(config, round, config.ensemble, public_id(config))
+    return member_logits(config, round, teaching_of(config).ensemble, public_id(config))
 
 
-def _cached_labels(config: Line, round: int, group: int) -> Files:
-    """Return what labels of public samples are made of: this round's logits, and those before."""
-    before = _only(cached_labels(config, round - 1))
-    return {"logits": teacher_logits(config, round), "before": before}
+def _cached_labels(config: Line, round: int, group: int) -> CachedLabelsInputs[str]:
+    """Return what labels of public samples are made of."""
+    return CachedLabelsInputs(
+        [*teacher_logits(config, round)], _only(cached_labels(config, round - 1))
+    )
 
 
 def _only(files: Sequence[str]) -> str | None:
@@ -312,11 +365,15 @@ def _only(files: Sequence[str]) -> str | None:
 
 
 CACHED_LABELS = Stage(
-    "cached_labels",
-    FOLDER,
-    {"output": "round_{round:04d}/group_{group}/cached_labels.safetensors"},
-    _cached_labels,
+    name="cached_labels",
+    about="keep an ensemble's labels of public samples for later rounds",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={"output": "round_{round:04d}/group_{group}/cached_labels.safetensors"},
+    inputs=_cached_labels,
     place=("round", "group"),
+    takes=("round",),
+    used=caches_labels,
 )
 
 
@@ -339,106 +396,194 @@ def received_logits(config: Line, round: int) -> list[File]:
 # --- students -------------------------------------------------------------------------------------
 
 
-def _distillation(config: Line, round: int, group: int) -> Files:
-    """Return what w*_{t,k} is distilled from."""
-    assert config.server is not None, "checked by Line: a global trainer has server settings"
-    validation = data_files.data_file(config.data, "server_validation")
-    generated, worst = generates(config), drops_worst(config)
-    return {
-        **info(config),
-        "start": student_start(config, round, group),
-        "logits": student_logits(config, round),
-        "members": teacher_models(config, round),
-        "judged": _judging_logits(config, round) if worst else [],
-        "updates": updates(config, round, group) if worst else [],
-        "public": None if generated else public_file(config),
-        "odds": _only(discriminators.odds_files(config)),
-        "histogram": data_files.label_histogram(config) if generated else None,
-        "generator": _last_generator(config, round - 1, group) if generated else None,
-        "server_validation": validation if needs_validation(config.server) else None,
-    }
+def _validation(config: Line) -> str | None:
+    """Return the server's labelled images, if students are scored on them."""
+    scored = needs_validation(teaching_of(config).server)
+    return data_files.data_file(config.data, "server_validation") if scored else None
+
+
+def _distillation(config: Line, round: int, group: int) -> DistillationInputs[str]:
+    """Return what a student of logits is distilled from."""
+    return DistillationInputs(
+        info=info(config),
+        start=student_start(config, round, group),
+        public=public_file(config),
+        server_validation=_validation(config),
+        logits=[*teacher_logits(config, round)],
+        odds=_only(discriminators.odds_files(config)),
+    )
+
+
+def _label_distillation(config: Line, round: int, group: int) -> LabelDistillationInputs[str]:
+    """Return what a student of kept labels is distilled from."""
+    (labels,) = selected_labels(config, round) or cached_labels(config, round)
+    start = student_start(config, round, group)
+    return LabelDistillationInputs(
+        info(config), start, public_file(config), _validation(config), labels
+    )
+
+
+def _live_distillation(config: Line, round: int, group: int) -> LiveDistillationInputs[str]:
+    """Return what a student of the members themselves is distilled from."""
+    return LiveDistillationInputs(
+        info=info(config),
+        start=student_start(config, round, group),
+        public=public_file(config),
+        server_validation=_validation(config),
+        members=teacher_models(config, round),
+        logits=[] if teaches_live(config) else [*teacher_logits(config, round)],
+    )
+
+
+def _judged_distillation(config: Line, round: int, group: int) -> JudgedDistillationInputs[str]:
+    """Return what a student of the better clients is distilled from."""
+    groups = client_groups(config)
+    judged = (LOGITS(config, round, other, "clients", "server_validation") for other in groups)
+    return JudgedDistillationInputs(
+        info=info(config),
+        start=student_start(config, round, group),
+        public=public_file(config),
+        server_validation=data_files.data_file(config.data, "server_validation"),
+        logits=[*teacher_logits(config, round)],
+        judged=[*judged],
+        updates=[*updates(config, round, group)],
+    )
+
+
+def _data_free_distillation(
+    config: Line, round: int, group: int
+) -> DataFreeDistillationInputs[str]:
+    """Return what a student of generated images is distilled from."""
+    return DataFreeDistillationInputs(
+        info=info(config),
+        start=student_start(config, round, group),
+        members=teacher_models(config, round),
+        histogram=data_files.label_histogram(config),
+        generator=_last_generator(config, round - 1, group),
+    )
 
 
 def student_start(config: Line, round: int, group: int) -> str:
     """Return w_{t,k}, or w*_{t-1,k} where trained models are teachers only."""
-    trainer = config.global_trainer
-    assert trainer is not None, "only global trainers have students"
-    if trainer.starts_from == "previous" and group in client_groups(config):
+    if goes_on(config) and group in client_groups(config):
         return global_model(config, round - 1, group)
     return aggregated_model(config, round, group)
 
 
-def student_logits(config: Line, round: int) -> list[File]:
-    """Return the logits that students of a round learn from, or labels that are made of them."""
-    if teaches_live(config):
-        return []
-    kept = selected_labels(config, round) or cached_labels(config, round)
-    return kept or teacher_logits(config, round)
-
-
 def teacher_models(config: Line, round: int) -> list[str]:
-    """Return the models of the teacher's members, if distillations read them themselves."""
-    if config.global_trainer is None or config.server is None or config.ensemble is None:
-        return []
-    if not (teaches_live(config) or has_factors(config.server)):
-        return []
+    """Return the models of the teacher's members."""
+    ensemble = teaching_of(config).ensemble
     return [
         path
-        for past in member_rounds(round, config.ensemble)
+        for past in member_rounds(round, ensemble)
         for group in client_groups(config)
-        for kind in member_kinds(config.ensemble)
+        for kind in member_kinds(ensemble)
         for path in member_models(config, past, group, kind)
     ]
-
-
-def _judging_logits(config: Line, round: int) -> list[File]:
-    """Return the logits by which the worst clients are left out."""
-    groups = client_groups(config)
-    return [LOGITS(config, round, group, "clients", "server_validation") for group in groups]
 
 
 def _last_generator(config: Line, last: int, group: int) -> File | None:
     """Return the generator as the last student up to a round has left it, if there was one."""
     made = (t for t in range(last, 0, -1) if is_distilled(config, t, group))
-    return next((DISTILLATION(config, t, group, output="new_generator") for t in made), None)
+    stage = DATA_FREE_DISTILLATION
+    return next((stage(config, t, group, output="new_generator") for t in made), None)
 
 
-def _distilled(config: Line, round: int, group: int) -> Iterable[str]:
-    return ("output", *(["new_generator"] if generates(config) else []))
+def _is_taught_by(config: Line) -> str:
+    """Return the name of the stage that distils students of a configuration."""
+    server = teaching_of(config).server
+    if generates(config):
+        return "data_free_distillation"
+    if server.drop_worst != "none":
+        return "judged_distillation"
+    if caches_labels(config) or receives_server_logits(config):
+        return "label_distillation"
+    live = teaches_live(config) or has_factors(server)
+    return "live_distillation" if live else "distillation"
 
 
-DISTILLATION = Stage(
-    "distillation",
-    FOLDER,
-    {
-        "output": "round_{round:04d}/group_{group}/distilled.safetensors",
-        "new_generator": "round_{round:04d}/group_{group}/generator.safetensors",
-    },
-    _distillation,
-    place=("round", "group"),
-    reads=teaching,
-    made=_distilled,
+def _distilling(name: str, about: str, inputs: Callable[..., Inputs], **outputs: str) -> Stage:
+    """Declare a stage that makes w*_{t,k}; which one does is one choice of the configuration."""
+    return Stage(
+        name=name,
+        about=about,
+        folder=FOLDER,
+        settled=_settled,
+        outputs={"output": "round_{round:04d}/group_{group}/distilled.safetensors"} | outputs,
+        inputs=inputs,
+        place=("round", "group"),
+        takes=("round", "group"),
+        reads=teaching,
+        used=lambda config: config.global_trainer is not None and _is_taught_by(config) == name,
+        temporary=tuple(outputs),
+        on_device=always,
+        batches=("server",),
+    )
+
+
+DISTILLATION = _distilling(
+    "distillation", "teach a group's model with an ensemble's logits", _distillation
 )
+LABEL_DISTILLATION = _distilling(
+    "label_distillation", "teach a model with labels that are kept", _label_distillation
+)
+LIVE_DISTILLATION = _distilling(
+    "live_distillation",
+    "teach a group's model with members that see its images",
+    _live_distillation,
+)
+JUDGED_DISTILLATION = _distilling(
+    "judged_distillation",
+    "teach a group's model with the logits of the better clients",
+    _judged_distillation,
+)
+DATA_FREE_DISTILLATION = _distilling(
+    "data_free_distillation",
+    "teach a group's model on images that the server generates",
+    _data_free_distillation,
+    new_generator="round_{round:04d}/group_{group}/generator.safetensors",
+)
+#: The stages that make students, of which a configuration uses one.
+DISTILLATIONS = {
+    stage.name: stage
+    for stage in (
+        DISTILLATION,
+        LABEL_DISTILLATION,
+        LIVE_DISTILLATION,
+        JUDGED_DISTILLATION,
+        DATA_FREE_DISTILLATION,
+    )
+}
 
 
-def _selected_labels(config: Line, round: int, group: int) -> Files:
-    """Return what the server's model selects by: itself, clients' logits, and what it had kept."""
-    return {
-        **info(config),
-        "start": student_start(config, round, group),
-        "logits": teacher_logits(config, round),
-        "public": public_file(config),
-        "before": _only(selected_labels(config, round - 1)),
-    }
+def distilled_model(config: Line, round: int, group: int) -> File:
+    """Return w*_{t,k} of a student."""
+    return DISTILLATIONS[_is_taught_by(config)](config, round, group)
+
+
+def _selected_labels(config: Line, round: int, group: int) -> SelectedLabelsInputs[str]:
+    """Return what the server's model selects its labels by."""
+    return SelectedLabelsInputs(
+        info=info(config),
+        start=student_start(config, round, group),
+        logits=[*teacher_logits(config, round)],
+        public=public_file(config),
+        before=_only(selected_labels(config, round - 1)),
+    )
 
 
 SELECTED_LABELS = Stage(
-    "selected_labels",
-    FOLDER,
-    {"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
-    _selected_labels,
+    name="selected_labels",
+    about="select what the server's model learns of each public sample",
+    folder=FOLDER,
+    settled=_settled,
+    outputs={"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
+    inputs=_selected_labels,
     place=("round", "group"),
+    takes=("round",),
     reads=teaching,
+    used=receives_server_logits,
+    on_device=always,
 )
 
 
@@ -465,7 +610,7 @@ def global_model(config: Line, round: int, group: int) -> str:
         model = model_of(config, group)
         return data_files.initial_model(config.data, model, config.seed, group)
     if is_distilled(config, round, group):
-        return DISTILLATION(config, round, group)
+        return distilled_model(config, round, group)
     if takes_features(config, group):
         return FEATURE_TRAINING(config, round, group)
     if takes_head(config, group):

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.graph import Files, Folder, folder_of, restricted
-from fedstage.plan.identity import data_id, training_name
+from fedstage.plan.graph import Folder, folder_of
+from fedstage.plan.identity import training_name
+from fedstage.plan.restriction import restricted
 from fedstage.settings.equivalences import OF_TEACHERS, simplest
 from fedstage.settings.exchange import exchanges_features, exchanges_logits
 from fedstage.settings.lines import Line, re_estimates
@@ -45,19 +46,14 @@ def training_folder(config: Line) -> str:
     return folder_of(FOLDER, owners(config)[0])
 
 
-def training_folders(config: Line) -> dict[str, Line]:
-    """Return the folders in which a run has files of rounds, with the settings of each."""
-    return {folder_of(FOLDER, owner): owner for owner in owners(config)}
-
-
 def training_id(config: Line) -> str:
     """Return the name of a run's folder."""
     return training_folder(config).rpartition("/")[2]
 
 
-def info(config: Line) -> Files:
-    """Return what stages of rounds read of the clients' data set beside samples."""
-    return {"info": data_files.data_file(config.data, "info")}
+def info(config: Line) -> str:
+    """Return the description of the clients' data set."""
+    return data_files.data_file(config.data, "info")
 
 
 def teaching(config: Line, *place: Any) -> Iterable[str]:
@@ -70,7 +66,7 @@ def public_id(config: Line) -> str:
     if isinstance(config.public, HeldOut | CoreSamples):
         return config.public.name
     assert not isinstance(config.public, Generated), "a round's generator writes no images"
-    return data_id(config.public)
+    return data_files.data_id(config.public)
 
 
 def public_file(config: Line) -> str:

@@ -54,9 +54,15 @@ def students(config: Line) -> tuple[int, ...]:
     return tuple(sorted({models.index(model) for model in models}))
 
 
+def goes_on(config: Line) -> bool:
+    """Whether students start from the global models of the round before."""
+    trainer = config.global_trainer
+    return trainer is not None and trainer.starts_from == "previous"
+
+
 def learns(config: Line) -> bool:
     """Whether something learns in the rounds from an ensemble."""
-    return config.global_trainer is not None or exchanges_logits(config)
+    return config.teaching is not None
 
 
 def generates(config: Line) -> bool:
@@ -71,8 +77,8 @@ def teaches_public(config: Line) -> bool:
 
 def teaches_live(config: Line) -> bool:
     """Whether teachers' models compute logits of the images that students see."""
-    live = config.server is not None and has_live_teachers(config.server)
-    return live or generates(config)
+    taught = config.teaching
+    return taught is not None and (has_live_teachers(taught.server) or generates(config))
 
 
 # --- what is kept from round to round -------------------------------------------------------------

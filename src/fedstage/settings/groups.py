@@ -175,3 +175,9 @@ def group_slots(line: Groups, group: int) -> range:
     if line.client_groups == "drawn":
         return range(number * size, (number + 1) * size)
     return slots_of(size, len(groups), line.remainder, number)
+
+
+def client_models(settings: Groups) -> tuple[Model, ...]:
+    """Return the architectures of groups that clients train, without repetitions."""
+    groups = client_groups(settings)
+    return tuple(dict.fromkeys(model_of(settings, group) for group in groups))

@@ -10,7 +10,7 @@ from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFi
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
-from fedstage.settings.groups import Groups, client_groups, model_of, models_of
+from fedstage.settings.groups import Groups, client_groups, client_models, models_of
 from fedstage.settings.known import check_known
 from fedstage.settings.local_training import (
     Compression,
@@ -31,6 +31,7 @@ from fedstage.settings.samples import check_clients, check_parts, check_public, 
 from fedstage.settings.server import Server, needs_validation
 from fedstage.settings.teaching import (
     OF_ROUNDS,
+    EnsembleTeaching,
     changed,
     check_drop_worst,
     check_generator,
@@ -75,6 +76,15 @@ class Line(Groups):
     numerics: Numerics = Numerics()
     seed: Seed
 
+    @property
+    def teaching(self) -> EnsembleTeaching | None:
+        """What students, or clients, learn from an ensemble, if any do."""
+        taught = self.global_trainer is not None or self.local.exchanges == "logits"
+        if not taught or self.ensemble is None or self.server is None:
+            return None
+        learnt = (self.server, self.distillation, self.public)
+        return EnsembleTeaching(*learnt, self.ensemble, self.global_trainer, self.generator)
+
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
         if self.client.batches == "continued" and self.participants != self.clients:
@@ -86,7 +96,7 @@ class Line(Groups):
             yield "start_of = 'server': needs server_model = true, a model that no client trains"
         yield from check_clients(self.data, self.partition)
         # A server's model that takes features sees no samples.
-        models = _of_clients(self) if self.local.exchanges == "features" else models_of(self)
+        models = client_models(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         divided = (self.data, self.clients, self.partition, self.core)
         yield from check_known(*divided, models_of(self), self.client)
@@ -186,7 +196,7 @@ class Line(Groups):
         where = f"local = {self.local.name}"
         if not self.server_model:
             yield f"server_model = false: {where} needs true, for a model that takes features"
-        yield from check_parts(where, self.model, _of_clients(self))
+        yield from check_parts(where, self.model, client_models(self))
         if self.server is None:
             yield f"server = null: {where} needs its settings, with which its model is trained"
             return
@@ -248,21 +258,11 @@ class Line(Groups):
             )
 
 
-def _of_clients(line: Line) -> tuple[Model, ...]:
-    """Return the architectures of groups that clients train, without repetitions."""
-    return tuple(dict.fromkeys(model_of(line, group) for group in client_groups(line)))
-
-
 def re_estimates(line: Line) -> bool:
     """Whether every aggregation re-estimates running statistics on public images."""
     return line.aggregation.batch_norm == "re_estimate" and any(
         map(has_batch_norm, models_of(line))
     )
-
-
-def drops_worst(line: Line) -> bool:
-    """Whether the worst client models are left out of the fusion."""
-    return line.server is not None and line.server.drop_worst != "none"
 
 
 class LocalLine(Settings):

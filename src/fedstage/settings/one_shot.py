@@ -36,6 +36,7 @@ from fedstage.settings.teaching import (
     BETWEEN_STEPS,
     LABELLED,
     OF_ROUNDS,
+    Teaching,
     changed,
     check_generated,
     check_images,
@@ -91,6 +92,14 @@ class OneShotLine(OneShot):
     public: Public = HeldOut(name="held_out")
     numerics: Numerics = Numerics()
     seed: Seed
+
+    @property
+    def teaching(self) -> Teaching[OneShotTransfer] | None:
+        """What a student is trained to learn, if there is one."""
+        how, server = self.distillation, self.server
+        if how is None or how.teacher == "moments" or server is None:
+            return None
+        return Teaching(server, how, self.public)
 
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)

@@ -1,7 +1,8 @@
-"""Checks that what students learn from suits a line's ensemble, models and numerics."""
+"""What students learn from whom, and checks that it suits a line's models and numerics."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
@@ -11,7 +12,56 @@ from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.public import Public
 from fedstage.settings.server import Server, adds_terms, has_factors, has_live_teachers
-from fedstage.settings.transfers import StudentLoss
+from fedstage.settings.transfers import StudentLoss, Transfer
+
+How = TypeVar("How", covariant=True)
+What = TypeVar("What", covariant=True)
+
+
+@dataclass(frozen=True)
+class Teaching(Generic[How]):
+    """How students learn: the `distillation` of `public` samples, with a `server`'s settings."""
+
+    server: Server
+    distillation: How
+    public: Public
+
+
+@dataclass(frozen=True)
+class EnsembleTeaching(Teaching[Transfer]):
+    """What is learnt in rounds from an `ensemble`, by students of a `trainer` or by clients.
+
+    A `generator` makes the images in place of public ones.
+    """
+
+    ensemble: EnsembleTrainer
+    trainer: GlobalTrainer | None
+    generator: RoundGenerator | None
+
+
+class Teaches(Protocol[What]):
+    """A line that may teach."""
+
+    @property
+    def server(self) -> Server | None:
+        """How students learn."""
+
+    @property
+    def teaching(self) -> What | None:
+        """What students learn from whom, if there are students."""
+
+
+def teaching_of(line: Teaches[What]) -> What:
+    """Return what students of a line learn from whom; it must have students."""
+    assert line.teaching is not None, "the graph has such stages only of lines with students"
+    return line.teaching
+
+
+def server_of(line: Teaches[object]) -> Server:
+    """Return the settings with which a line's server trains; it must train something."""
+    assert line.server is not None, "checked by the line: who trains on the server has these"
+    return line.server
+
 
 #: What a student that learns beside a generator has not.
 BETWEEN_STEPS = ("swa", "moving_average", "early_stopping", "buffer", "labels")

@@ -1,18 +1,28 @@
 """Stages: one thin function a file, between files and the rooms below.
 
-`fedstage.plan.stages` describes each. Its function takes keyword arguments only: the paths of its
-inputs and outputs, and numbers such as round and group. It reads, calls pure functions, and writes;
-who does several jobs in one returns the seconds of each.
+`fedstage.plan.stages` has them all. The function of a stage of the graph takes a configuration, the
+files that it reads as one named tuple, which the graph declares, and by keywords its outputs and
+the values of its place such as round and group. It reads, calls pure functions, and writes; a stage
+that does several jobs in one returns the seconds of each.
+
 It raises `FedstageError` if an input is missing, damaged or does not fit, a setting or option is
 invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` is a JSON file of
 `fedstage.results.runs_file.ExperimentRuns`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from fedstage.plan.digests import as_json
+from fedstage.plan.graph import Job
+from fedstage.settings.base import Settings
+from fedstage.storage.yaml_files import read_line
 
 #: Seconds of the parts of a job that has several, by the file that each made.
 Seconds = dict[str, float]
@@ -24,20 +34,82 @@ def find_stage(name: str) -> Callable[..., Seconds | None]:
     return stage
 
 
-def call(stage: str, files: Mapping[str, str | Sequence[str]], **options: Any) -> Seconds:
-    """Call a stage with files, as the job of `fedstage.plan.graph` names them, and other options.
+@dataclass(frozen=True)
+class Option:
+    """An option of a stage: its name, what each of its values is, and how many there may be."""
 
-    Returns
-    -------
-    dict of str to float
-        The seconds of its parts, or of all of it by its `output`; empty if it has neither.
+    name: str
+    kind: type
+    several: bool
+    required: bool
+
+
+@cache
+def options_of(name: str) -> tuple[Option, ...]:
+    """Return the options of a stage, from the signature of its function."""
+    return tuple({option.name: option for option in _options(find_stage(name))}.values())
+
+
+def _options(function: Callable[..., Any]) -> Iterator[Option]:
+    hints = get_type_hints(function)
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        if _is_configuration(hint):
+            yield Option("line", Path, several=False, required=True)
+        elif fields := getattr(get_origin(hint) or hint, "_fields", None):
+            kinds = get_type_hints(get_origin(hint) or hint)
+            yield from (_option(field, kinds[field]) for field in fields)
+        else:
+            yield _option(parameter.name, hint)
+
+
+def _option(name: str, hint: Any) -> Option:
+    """Return the option of a type: one value, a list of them, or perhaps none."""
+    optional = type(None) in get_args(hint)
+    if optional:
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    several = get_origin(hint) is list
+    kind = get_args(hint)[0] if several else hint
+    return Option(name, Path if isinstance(kind, TypeVar) else kind, several, not optional)
+
+
+def _is_configuration(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Settings)
+
+
+def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | None:
+    """Call a stage with its options, by name; paths may be texts.
+
+    The configuration is read from the file of the option `line`, unless there is one already.
     """
-    paths = {
-        name: Path(value) if isinstance(value, str) else list(map(Path, value))
-        for name, value in files.items()
-        if value
-    }
-    begun = perf_counter()
-    parts = find_stage(stage)(**paths, **options)
-    whole = {str(files["output"]): perf_counter() - begun} if "output" in files else {}
-    return parts or whole
+    function = find_stage(name)
+    values = {option.name: _value(option, given.get(option.name)) for option in options_of(name)}
+    arguments: dict[str, Any] = {}
+    for parameter, hint in get_type_hints(function).items():
+        read = get_origin(hint) or hint
+        if parameter == "return":
+            continue
+        if _is_configuration(hint):
+            arguments[parameter] = read_line(values["line"], hint) if config is None else config
+        elif fields := getattr(read, "_fields", None):
+            arguments[parameter] = read(**{field: values[field] for field in fields})
+        else:
+            arguments[parameter] = values[parameter]
+    return function(**arguments)
+
+
+def run_job(job: Job) -> Seconds:
+    """Run one job of the graph; return its seconds by its main file."""
+    begun, folder = perf_counter(), job.stage.folder
+    taken = {} if folder.line else {folder.setting or "settings": as_json(job.settings)}
+    call(job.stage.name, job.inputs | job.at | taken | job.files, job.config)
+    return {next(iter(job.files.values())): perf_counter() - begun}
+
+
+def _value(option: Option, value: Any) -> Any:
+    """Return the value of an option as its stage takes it."""
+    if option.several and value is not None:
+        return [option.kind(part) for part in ([value] if isinstance(value, str) else value)]
+    if value is None or value == []:  # as the graph names no file
+        return [] if option.several and option.required else None
+    return option.kind(value)

@@ -16,14 +16,15 @@ from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import new_model, parameter_names, state_of
+from fedstage.plan.inputs import AggregationInputs
 from fedstage.settings.exchange import caches_labels, exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Lower
+from fedstage.settings.teaching import teaching_of
 from fedstage.storage.opened import open_all, open_tensors
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
-from fedstage.storage.yaml_files import read_line
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
 from fedstage.weights import Tensors, renamed, together
@@ -53,14 +54,9 @@ PARTICIPANTS_SCHEMA = pa.schema(
 
 
 def aggregation(
+    config: Line,
+    read: AggregationInputs[Path],
     *,
-    line: Path,
-    info: Path,
-    start: Path,
-    updates: list[Path],
-    bases: list[Path] | None = None,
-    state: Path | None = None,
-    public: Path | None = None,
     output: Path,
     participants: Path,
     new_state: Path | None = None,
@@ -80,44 +76,34 @@ def aggregation(
       round state: SiloBN (Andreux et al. 2020). FedBN (Li et al. 2021) keeps scales and shifts too;
     - ``re_estimate``: those of the averaged parameters on the public images, as FedBE's code does
       for its student. On clients' data they would cost each client a second message.
-
-    Parameters
-    ----------
-    bases : list of Path, optional
-        The model that each update started from, where stale ones count by their changes.
-    state : Path, optional
-        The group's own state of the previous round.
-    public : Path, optional
-        The public images, for ``re_estimate`` or where clients exchange logits.
     """
-    settings, dataset_info = read_line(line, Line), read_info(info)
-    received = read_updates(updates)
-    metadata = place_of(updates[0])
+    info, received = read_info(read.info), read_updates(read.updates)
+    metadata = place_of(read.updates[0])
     group = metadata["group"]
-    architecture = model_of(settings, group)
-    begun, _ = open_tensors(start)
-    old_state = open_tensors(state)[0] if state else {}
-    names = parameter_names(architecture, dataset_info)
+    architecture = model_of(config, group)
+    begun, _ = open_tensors(read.start)
+    old_state = open_tensors(read.state)[0] if read.state else {}
+    names = parameter_names(architecture, info)
     parameters = renamed(begun, {name: name for name in names})
-    said, heard = _logits_sent(settings, public, dataset_info, metadata["round"])
-    features = _features_sent(settings, group, dataset_info)
+    sent, labels = _logits_sent(config, read.public, info, metadata["round"])
+    features = _features_sent(config, group, info)
     group_round = GroupRound(
-        settings, group, received, begun, parameters, old_state, said, features,
-        _read_bases(updates, bases or [], received), heard,
+        config, group, received, begun, parameters, old_state, sent, features,
+        _read_bases(read, received), labels,
     )  # fmt: skip
     weights, memory = next_model(group_round)
-    if group_round.answered and re_estimates(settings):
-        if public is None:
+    if group_round.answered and re_estimates(config):
+        if read.public is None:
             raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
-        device = prepare(settings.numerics)
-        model = new_model(architecture, dataset_info, device, settings.numerics)
+        device = prepare(config.numerics)
+        model = new_model(architecture, info, device, config.numerics)
         model.load_state_dict(weights)
-        images = read_public(public, dataset_info, device)
-        re_estimate(model, images, dataset_info, settings.numerics)
+        images = read_public(read.public, info, device)
+        re_estimate(model, images, info, config.numerics)
         weights = state_of(model)
     metadata["samples"] = sum(update.metadata["samples"] for update in group_round.answered)
     save_tensors(output, weights, metadata)
-    _tell_loss(group_round.answered, metadata, line.parent.name)
+    _tell_loss(group_round.answered, metadata, output.absolute().parents[2].name)
     _tell_dropped(received, metadata)
     columns = _columns(received) | traffic(group_round)
     columns["distance"] = relative_distances([one.weights for one in received], parameters)
@@ -148,44 +134,40 @@ def _tell_dropped(received: Sequence[Update], place: dict[str, int]) -> None:
         )  # fmt: skip
 
 
-def _read_bases(
-    updates: list[Path], bases: list[Path], received: Sequence[Update]
-) -> dict[int, Tensors]:
+def _read_bases(read: AggregationInputs[Path], received: Sequence[Update]) -> dict[int, Tensors]:
     """Return the models that updates started from, by their rounds."""
-    paths = dict(zip(updates, bases, strict=True)) if bases else {}
+    paths = dict(zip(read.updates, read.bases, strict=True)) if read.bases else {}
     rounds = {update.metadata["base_round"]: paths[update.path] for update in received if paths}
     opened = open_all(list(rounds.values()))
     return {round: tensors for round, (tensors, _) in zip(rounds, opened, strict=True)}
 
 
 def _logits_sent(
-    settings: Line, public: Path | None, info: dict[str, Any], round: int
+    config: Line, public: Path | None, info: dict[str, Any], round: int
 ) -> tuple[int, Callable[[int | None], int] | None]:
-    """Return how many logits a participant sends, and with a cache a function of what it hears.
+    """Return how many logits a participant sends, and with a cache a function of what it receives.
 
     It sends those of a round's public samples, or of each sample of its own.
     """
     classes = int(info["classes"])
-    if exchanges_features(settings):
+    if exchanges_features(config):
         return classes, None
-    if not exchanges_logits(settings):
+    if not exchanges_logits(config):
         return 0, None
     assert public is not None, "the graph gives it to such a line"
-    assert settings.server is not None, "checked by Line: who digests has the server's settings"
     samples = len(read_public(public, info, torch.device("cpu")))
-    if not caches_labels(settings):
-        return min(samples, settings.server.samples_a_round or samples) * classes, None
-    asked, _ = after_round(settings, samples, round)
-    return len(
-        asked
-    ) * classes, lambda since: classes * labels_sent(settings, samples, round, since)
+    if not caches_labels(config):
+        used = teaching_of(config).server.samples_a_round or samples
+        return min(samples, used) * classes, None
+    asked, _ = after_round(config, samples, round)
+    return len(asked) * classes, lambda since: classes * labels_sent(config, samples, round, since)
 
 
-def _features_sent(settings: Line, group: int, info: dict[str, Any]) -> int:
+def _features_sent(config: Line, group: int, info: dict[str, Any]) -> int:
     """Return how many numbers the features of a sample have, if they are sent."""
-    if not exchanges_features(settings):
+    if not exchanges_features(config):
         return 0
-    model = model_of(settings, group)
+    model = model_of(config, group)
     assert isinstance(model, Lower), "checked by Line: clients' models give features"
     return prod(model.features(tuple(info["shape"])))
 

@@ -11,28 +11,19 @@ from fedstage.algorithm.one_shot.fitting import fit, knowledge, read_role
 from fedstage.algorithm.one_shot.selections import chosen_members
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, traffic
 from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_info
+from fedstage.plan.inputs import AggregatorInputs
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.stages.inputs import begin
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.storage.yaml_files import read_line
-from fedstage.training.devices import prepare
 from fedstage.weights import Weights
 
 
 def aggregator(
+    config: OneShotLine,
+    read: AggregatorInputs[Path],
     *,
-    line: Path,
-    models: list[Path],
-    quantised: list[Path] | None = None,
-    logits: list[Path] | None = None,
-    data: Path | None = None,
-    clients: Path,
-    histogram: Path,
-    validation_logits: list[Path] | None = None,
-    validation: Path | None = None,
-    info: Path,
     output: Path,
     snapshots: Path,
     rounds: Path,
@@ -43,14 +34,6 @@ def aggregator(
 
     Parameters
     ----------
-    models, quantised : list of Path
-        The members' models, in the order of clients, and where these predict, their quantised
-        ones: of these only their sizes are used, and of those the prototypes that they have.
-    logits, data : optional
-        Where the aggregator is fitted to samples: the members' logits on the clients' samples of
-        role `aggregator` (or the server's own), and the data set with these samples.
-    validation_logits, validation : optional
-        The same for the clients' validation samples, where training may stop early.
     snapshots : Path
         Output: the aggregator after every fifth round of its training, each tensor a stack of them.
 
@@ -59,31 +42,29 @@ def aggregator(
     FedstageError
         If training diverges, or the rule does not fit the data.
     """
-    settings, dataset_info = read_line(line, OneShotLine), read_info(info)
-    device = prepare(settings.numerics)
+    device, info = begin(config, read.info)
 
-    def read(role: str, paths: list[Path] | None, samples: Path | None) -> dict[int, Samples]:
-        if not paths:
+    def samples_of(role: str, paths: list[Path], data: Path | None) -> dict[int, Samples]:
+        if data is None:
             return {}
-        assert samples is not None, "the graph gives both"
-        return read_role(settings, role, paths, samples, clients, dataset_info, device)
+        return read_role(config, role, paths, data, read.clients, info, device)
 
-    samples = read("aggregator", logits, data)
-    held_out = read("validation", validation_logits, validation)
-    everyone, counts = members(settings), read_counts(histogram)
-    chosen = chosen_members(settings, counts, held_out, dataset_info)
+    samples = samples_of("aggregator", read.logits, read.data)
+    held_out = samples_of("validation", read.validation_logits, read.validation)
+    everyone, counts = members(config), read_counts(read.histogram)
+    chosen = chosen_members(config, counts, held_out, info)
     places = torch.tensor([everyone.index(client) for client in chosen], device=device)
     samples = {client: own.of_members(places) for client, own in samples.items()}
     validation_samples = [own.of_members(places) for own in held_out.values()]
-    own = [models[place] for place in places.tolist()]
-    known = knowledge(settings, chosen, counts, dataset_info, samples, own)
-    trained = fit(settings, chosen, known, samples, validation_samples)
+    own = [read.models[place] for place in places.tolist()]
+    known = knowledge(config, chosen, counts, info, samples, own)
+    trained = fit(config, chosen, known, samples, validation_samples)
     metadata = {"members": chosen, "round": trained.best}
     save_tensors(output, trained.parameters, metadata)
     save_tensors(snapshots, *_stacked(trained.kept))
-    sizes = [payload_bytes(load_tensors(path)[0]) for path in models]
-    sent = _quantised(quantised) if quantised else None
-    columns = traffic(settings, sizes, places.tolist(), dataset_info["classes"], trained, sent)
+    sizes = [payload_bytes(load_tensors(path)[0]) for path in read.models]
+    sent = _quantised(read.quantised) if read.quantised else None
+    columns = traffic(config, sizes, places.tolist(), info["classes"], trained, sent)
     save_table(rounds, columns, ROUNDS_SCHEMA)
 
 

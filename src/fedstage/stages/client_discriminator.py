@@ -9,6 +9,7 @@ from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.image_generator import new_image_generator
 from fedstage.models.loading import fill_model, state_of
+from fedstage.plan.inputs import ClientDiscriminatorInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.lines import Line
@@ -17,14 +18,7 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 
 
 def client_discriminator(
-    *,
-    line: Path,
-    client: int,
-    generator: Path,
-    data: Path,
-    clients: Path,
-    info: Path,
-    output: Path,
+    config: Line, read: ClientDiscriminatorInputs[Path], *, client: int, output: Path
 ) -> None:
     """Train the client's discriminator on its training samples, against the server's generator.
 
@@ -33,24 +27,24 @@ def client_discriminator(
     FedstageError
         If training diverges: names the client.
     """
-    settings, device, dataset_info = begin(line, Line, info)
-    assert isinstance(settings.ensemble, Odds), "of such a line alone the graph has this stage"
-    owned = read_samples(clients, "train", client)
-    images, _ = read_labelled(data, owned, device, dataset_info)
+    device, info = begin(config, read.info)
+    assert isinstance(config.ensemble, Odds), "of such a line alone the graph has this stage"
+    owned = read_samples(read.clients, "train", client)
+    images, _ = read_labelled(read.data, owned, device, info)
     assert isinstance(images, torch.Tensor), "checked by Line: samples are images"
-    how, shape = settings.ensemble.generator, tuple(dataset_info["shape"])
+    how, shape = config.ensemble.generator, tuple(info["shape"])
     net = new_image_generator(shape, how.latent, how.width, torch_generator(0))
-    fill_model(net, load_tensors(generator)[0], generator)
+    fill_model(net, load_tensors(read.generator)[0], read.generator)
     try:
         judge, loss = train_discriminator(
-            settings.ensemble.discriminator,
+            config.ensemble.discriminator,
             how,
             net.to(device),
             images,
-            dataset_info,
-            (settings.seed, "client_discriminator"),
+            info,
+            (config.seed, "client_discriminator"),
             client,
-            settings.numerics,
+            config.numerics,
         )
     except FedstageError as error:
         raise FedstageError(f"client {client}: {error}") from None

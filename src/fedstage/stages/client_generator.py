@@ -7,13 +7,15 @@ import torch
 from fedstage.algorithm.one_shot.generators import of_clients
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
+from fedstage.plan.inputs import ClientGeneratorInputs
+from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
 
 def client_generator(
-    *, line: Path, client: int, data: Path, info: Path, clients: Path, output: Path
+    config: OneShotLine, read: ClientGeneratorInputs[Path], *, client: int, output: Path
 ) -> None:
     """Train the generator on the client's training samples; write all of it that travels.
 
@@ -24,21 +26,19 @@ def client_generator(
     FedstageError
         If training diverges: names the client and the step.
     """
-    settings, device, dataset_info = begin(line, OneShotLine, info)
-    assert settings.generator is not None, "checked by the catalogue: such a line has a generator"
+    device, info = begin(config, read.info)
+    assert isinstance(config.generator, OfClients), "checked by the catalogue: clients train it"
     images, labels = read_labelled(
-        data, read_samples(clients, "train", client), device, dataset_info
+        read.data, read_samples(read.clients, "train", client), device, info
     )
     assert isinstance(images, torch.Tensor), "checked by OneShotLine: samples are images"
-    key = (settings.seed, "client_generator", client)
-    module = of_clients(settings.generator)
+    key = (config.seed, "client_generator", client)
+    module = of_clients(config.generator)
     try:
-        weights, loss = module.train(
-            settings.generator, images, labels, dataset_info, key, settings.numerics
-        )
+        weights, loss = module.train(config.generator, images, labels, info, key, config.numerics)
     except FedstageError as error:
         raise FedstageError(f"client {client}: {error}") from None
-    counts = torch.bincount(labels.cpu(), minlength=int(dataset_info["classes"]))
+    counts = torch.bincount(labels.cpu(), minlength=int(info["classes"]))
     tensors = {f"decoder.{name}": value for name, value in weights.items()}
     tensors["label_counts"] = counts.to(torch.int32)
     save_tensors(output, tensors, {"client": client, "samples": len(images), "loss": loss})

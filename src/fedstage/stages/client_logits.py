@@ -3,20 +3,18 @@
 from pathlib import Path
 
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
+from fedstage.plan.inputs import ClientLogitsInputs
 from fedstage.settings.lines import LocalLine
 from fedstage.stages.inputs import begin, read_unlabelled
 from fedstage.storage.tensors import save_tensors
 
 
 def client_logits(
+    config: LocalLine,
+    read: ClientLogitsInputs[Path],
     *,
-    line: Path,
-    info: Path,
-    model: Path,
     quantisation: str | None = None,
     images: str,
-    data: Path,
-    clients: Path | None = None,
     output: Path,
 ) -> None:
     """Compute logits [n, classes] once; every aggregator, teacher and evaluation reads them.
@@ -28,12 +26,10 @@ def client_logits(
     images : str
         ``validation`` or ``aggregator``: the samples of this role of all clients, in the order of
         the partition `clients`; otherwise `data` as a whole.
-    info : Path
-        Info of the clients' data, by which public images are normalised, too.
     output : Path
         Its metadata hold the client and the number of its training samples.
     """
-    settings, device, dataset_info = begin(line, LocalLine, info)
-    samples = read_unlabelled(data, clients, images, dataset_info, device)
-    logits, metadata = compute_client_logits(settings, model, quantisation, samples, dataset_info)
+    device, info = begin(config, read.info)
+    samples = read_unlabelled(read.data, read.clients, images, info, device)
+    logits, metadata = compute_client_logits(config, read.model, quantisation, samples, info)
     save_tensors(output, {"logits": logits}, {key: metadata[key] for key in ("client", "samples")})

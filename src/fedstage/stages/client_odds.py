@@ -7,6 +7,7 @@ import torch
 from fedstage.data.samples import read_public
 from fedstage.models.discriminator import new_discriminator
 from fedstage.models.loading import fill_model
+from fedstage.plan.inputs import ClientOddsInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.lines import Line
@@ -15,28 +16,15 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
 
 
-def client_odds(
-    *,
-    line: Path,
-    discriminators: list[Path],
-    public: Path,
-    info: Path,
-    output: Path,
-) -> None:
-    """Compute log odds [clients, n] of public images.
-
-    Parameters
-    ----------
-    discriminators : list of Path
-        What clients have sent, in their order.
-    """
-    settings, device, dataset_info = begin(line, Line, info)
-    assert isinstance(settings.ensemble, Odds), "of such a line alone the graph has this stage"
-    images = read_public(public, dataset_info, device)
-    shape, width = tuple(dataset_info["shape"]), settings.ensemble.discriminator.width
+def client_odds(config: Line, read: ClientOddsInputs[Path], *, output: Path) -> None:
+    """Compute log odds [clients, n] of public images."""
+    device, info = begin(config, read.info)
+    assert isinstance(config.ensemble, Odds), "of such a line alone the graph has this stage"
+    images = read_public(read.public, info, device)
+    shape, width = tuple(info["shape"]), config.ensemble.discriminator.width
     judge = new_discriminator(shape, width, torch_generator(0)).to(device)
-    said = []
-    for path in discriminators:
+    odds = []
+    for path in read.discriminators:
         fill_model(judge, load_tensors(path)[0], path)
-        said.append(compute_logits(judge, images, dataset_info, settings.numerics))
-    save_tensors(output, {"log_odds": torch.stack(said)})
+        odds.append(compute_logits(judge, images, info, config.numerics))
+    save_tensors(output, {"log_odds": torch.stack(odds)})

@@ -7,22 +7,20 @@ from fedstage.algorithm.one_shot.gaussian_heads import Moments, head, total
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.models.prototypes import LAST
+from fedstage.plan.inputs import ClosedFormModelInputs
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.transfers import ClosedForm
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.storage.yaml_files import read_line
 
 
 def closed_form_model(
-    *, line: Path, moments: list[Path], start: Path, output: Path, rounds: Path
+    config: OneShotLine, read: ClosedFormModelInputs[Path], *, output: Path, rounds: Path
 ) -> None:
     """Compute the last layer, behind the layers of `start`.
 
     Parameters
     ----------
-    moments : list of Path
-        The members', in the order of clients.
     rounds : Path
         Output: a table of what travels.
 
@@ -31,22 +29,21 @@ def closed_form_model(
     FedstageError
         If features say nothing of each other that could be inverted.
     """
-    settings = read_line(line, OneShotLine)
-    assert isinstance(settings.distillation, ClosedForm), "of such a line alone the graph has this"
-    read = [load_tensors(path) for path in moments]
-    known = total([Moments(one["counts"], one["sums"], one["products"]) for one, _ in read])
-    weights, biases = head(settings.distillation, known)
+    assert isinstance(config.distillation, ClosedForm), "of such a line alone the graph has this"
+    sent = [load_tensors(path) for path in read.moments]
+    known = total([Moments(one["counts"], one["sums"], one["products"]) for one, _ in sent])
+    weights, biases = head(config.distillation, known)
     if not bool(weights.isfinite().all()):
         raise FedstageError(
-            f"distillation.shrinkage = {settings.distillation.shrinkage}: the covariance of "
+            f"distillation.shrinkage = {config.distillation.shrinkage}: the covariance of "
             "features has no inverse; set it above 0"
         )
-    layers, _ = load_tensors(start)
+    layers, _ = load_tensors(read.start)
     tensors = {name: value.clone() for name, value in layers.items()}
     tensors |= {f"{LAST}.weight": weights, f"{LAST}.bias": biases}
-    save_tensors(output, tensors, {"members": [metadata["client"] for _, metadata in read]})
+    save_tensors(output, tensors, {"members": [metadata["client"] for _, metadata in sent]})
     save_rows(
-        rounds, _traffic(payload_bytes(layers), payload_bytes(read[0][0]), len(read)), ROUNDS_SCHEMA
+        rounds, _traffic(payload_bytes(layers), payload_bytes(sent[0][0]), len(sent)), ROUNDS_SCHEMA
     )
 
 

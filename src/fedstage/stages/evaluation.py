@@ -15,7 +15,9 @@ from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.inputs import EvaluationInputs
 from fedstage.plan.members import checkpoints, parse_evaluated
+from fedstage.plan.rounds import evaluated_rounds
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
 from fedstage.results.scores import ClassCounts, score
@@ -34,17 +36,13 @@ RoundScores = Iterator[tuple[int, dict[str, Any]]]
 
 
 def evaluation(
+    config: Line,
+    read: EvaluationInputs[Path],
     *,
-    line: Path,
     evaluated: str,
     role: str,
-    rounds: list[int],
-    models: list[Path],
-    data: Path,
-    info: Path,
-    clients: Path,
-    histogram: Path,
-    participants: list[Path],
+    rounds: int,
+    every: int,
     output: Path,
 ) -> None:
     """Write a row of metrics for each evaluated round.
@@ -57,28 +55,26 @@ def evaluation(
         ``split_model``, whose scores are a mean; `fedstage.plan.members` has the names.
     role : str
         ``test``, or ``validation``: the samples of `data` with this role in `clients`.
-    rounds : list of int
-        The evaluated rounds, those of global models in their order. In some nobody may have taken
-        part.
-    participants : list of Path
-        The participants of every group of the evaluated rounds.
+    rounds, every : int
+        The last round, and that each `every`-th is evaluated, too. In some nobody may take part.
     """
-    settings, device, dataset_info = begin(line, Line, info)
-    images, labels = read_evaluated(data, clients, role, device, dataset_info)
-    counts = read_counts(histogram)
-    tables = _read_participants(participants)
-    classes = int(dataset_info["classes"])
+    device, info = begin(config, read.info)
+    scored = evaluated_rounds(rounds, every)
+    images, labels = read_evaluated(read.data, read.clients, role, device, info)
+    counts = read_counts(read.histogram)
+    tables = _read_participants(read.participants)
+    classes = int(info["classes"])
     traffic = {
-        round: _traffic(tables.get(round, []), counts_sent(settings, round, classes))
-        for round in rounds
+        round: _traffic(tables.get(round, []), counts_sent(config, round, classes))
+        for round in scored
     }
     if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
-        scores = _one_by_one(evaluated, models, labels, counts, tables)
+        scores = _one_by_one(evaluated, read.models, labels, counts, tables)
     else:
         round_logits = (
-            zip(rounds, _global_models(settings, dataset_info, models, images), strict=True)
+            zip(scored, _global_models(config, info, read.models, images), strict=True)
             if evaluated == "global_model"
-            else _ensembles(evaluated, models, rounds)
+            else _ensembles(evaluated, read.models, scored)
         )
         scores = ((round, model_metrics(one, labels, counts)) for round, one in round_logits)
     rows = [
@@ -90,17 +86,17 @@ def evaluation(
         for row in rows:
             _LOGGER.info(
                 "round %d: accuracy on validation samples %.2f %%, loss %.4f (%s)",
-                row["round"], row["top1_accuracy"], row["loss"], line.parent.name,
+                row["round"], row["top1_accuracy"], row["loss"], output.absolute().parents[2].name,
             )  # fmt: skip
 
 
 def _global_models(
-    settings: Line, info: dict[str, Any], paths: list[Path], images: Samples
+    config: Line, info: dict[str, Any], paths: list[Path], images: Samples
 ) -> Iterator[torch.Tensor]:
-    model = new_model(settings.model, info, images.device, settings.numerics)
+    model = new_model(config.model, info, images.device, config.numerics)
     for path in paths:
         fill_model(model, load_tensors(path)[0], path)
-        yield compute_logits(model, images, info, settings.numerics)
+        yield compute_logits(model, images, info, config.numerics)
 
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:

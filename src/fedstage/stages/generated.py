@@ -11,6 +11,7 @@ from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, shar
 from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.plan.inputs import GeneratedInputs
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Cvae, OfClients
@@ -25,10 +26,9 @@ NOBODY = -1  # in place of a client
 
 
 def generated(
+    config: OneShotLine,
+    read: GeneratedInputs[Path],
     *,
-    line: Path,
-    info: Path,
-    generators: list[Path],
     output: Path,
     histogram: Path,
     picture: Path,
@@ -38,8 +38,6 @@ def generated(
 
     Parameters
     ----------
-    generators : list of Path
-        The members', in the order of clients.
     output : Path
         `images`, `labels` and the `clients` whose generators made them, as a data set's samples.
     histogram, picture : Path
@@ -47,21 +45,21 @@ def generated(
     rounds : Path
         Output: what travels, as the aggregator's table.
     """
-    settings, device, dataset_info = begin(line, OneShotLine, info)
-    generator = settings.generator
+    device, info = begin(config, read.info)
+    generator = config.generator
     assert isinstance(generator, OfClients), "checked by the catalogue: clients train it"
-    read = [load_tensors(path) for path in generators]
-    sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in read]
+    opened = [load_tensors(path) for path in read.generators]
+    sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in opened]
     if isinstance(generator, Cvae) and generator.distilled is not None:
-        images, classes, clients = of_one(settings, generator, sent, dataset_info, device)
+        images, classes, clients = of_one(config, generator, sent, info, device)
     else:
-        images, classes, clients = of_each(settings, generator, sent, dataset_info, device)
+        images, classes, clients = of_each(config, generator, sent, info, device)
     save_tensors(output, {"images": images, "labels": classes, "clients": clients})
     save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
     row = "" if NOBODY in clients else "client"
-    save_grid(picture, images, clients, classes, dataset_info["class_names"], row)
-    sizes = [payload_bytes(tensors) for tensors, _ in read]
-    save_rows(rounds, traffic(sizes, int(dataset_info["classes"])), ROUNDS_SCHEMA)
+    save_grid(picture, images, clients, classes, info["class_names"], row)
+    sizes = [payload_bytes(tensors) for tensors, _ in opened]
+    save_rows(rounds, traffic(sizes, int(info["classes"])), ROUNDS_SCHEMA)
 
 
 class Sent(NamedTuple):
@@ -84,14 +82,14 @@ def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
 
 
 def of_each(
-    settings: OneShotLine, generator: OfClients, sent: list[Sent], info: Info, device: torch.device
+    config: OneShotLine, generator: OfClients, sent: list[Sent], info: Info, device: torch.device
 ) -> Drawn:
     """Draw with each generator its client's share of the images."""
     module = of_clients(generator)
     made, labels, owners = [], [], []
     numbers = shares([one.samples for one in sent], generator.samples)
     for one, number in zip(sent, numbers, strict=True):
-        random = torch_generator(settings.seed, "generated", one.client)
+        random = torch_generator(config.seed, "generated", one.client)
         own = draw_labels(one.counts, number, random)
         made.append(module.sample(generator, one.decoder, own, info, random, device))
         labels.append(own)
@@ -100,15 +98,15 @@ def of_each(
 
 
 def of_one(
-    settings: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+    config: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
 ) -> Drawn:
     """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
     assert generator.distilled is not None, "its caller has looked"
     counts = [one.counts for one in sent]
     decoders = {one.client: one.decoder for one in sent}
-    key = (settings.seed, "distilled_decoder")
+    key = (config.seed, "distilled_decoder")
     decoder = distil(generator, generator.distilled, decoders, counts, info, key, device)
-    random = torch_generator(settings.seed, "generated", NOBODY)
+    random = torch_generator(config.seed, "generated", NOBODY)
     labels = even_labels(counts, generator.samples, random)
     images = of_clients(generator).sample(generator, decoder, labels, info, random, device)
     return images, labels, torch.full((len(labels),), NOBODY)

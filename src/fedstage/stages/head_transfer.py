@@ -5,6 +5,8 @@ from pathlib import Path
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.exchange.updates import part
 from fedstage.models.heads import HEAD
+from fedstage.plan.inputs import HeadTransferInputs
+from fedstage.settings.lines import Line
 from fedstage.storage.opened import open_tensors
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
@@ -13,25 +15,16 @@ _UPDATE = "model/"
 
 
 def head_transfer(
-    *, line: Path, round: int, group: int, model: Path, heads: list[Path], output: Path
+    config: Line, read: HeadTransferInputs[Path], *, round: int, group: int, output: Path
 ) -> None:
     """Write a model with the plain mean of the heads of others, H = 1/m sum_k h_k (Fed-ET).
 
     Upward these are participants' heads (section 3.2, step 1), downward that of the server's model
     (step 3). Slots that are empty and updates that were dropped have none; if all are, the model
     keeps its own.
-
-    Parameters
-    ----------
-    line : Path
-        The settings of the line, for the record of the job: the transfer itself has none.
-    round, group : int
-        The place of the result.
-    heads : list of Path
-        Models, or updates.
     """
-    weights, metadata = load_tensors(model)
-    others = [head for head in map(_head_of, heads) if head]
+    weights, metadata = load_tensors(read.model)
+    others = [head for head in map(_head_of, read.heads) if head]
     if others:
         weights = weights | average_weights(others, [1.0] * len(others))
     save_tensors(output, weights, metadata | {"round": round, "group": group})

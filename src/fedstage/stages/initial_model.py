@@ -7,6 +7,7 @@ from fedstage.models.build import build
 from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise
 from fedstage.models.pretrained import LAYOUTS, take_weights
+from fedstage.plan.inputs import InitialModelInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import InitialModel
 from fedstage.settings.validation import validate_json
@@ -15,7 +16,12 @@ from fedstage.storage.tensors import save_tensors
 
 
 def initial_model(
-    *, settings: str, group: int, info: Path, folder: Path | None = None, output: Path
+    read: InitialModelInputs[Path],
+    *,
+    settings: str,
+    group: int,
+    folder: Path | None = None,
+    output: Path,
 ) -> None:
     """Draw the weights that the global model of a group starts from.
 
@@ -31,7 +37,7 @@ def initial_model(
         The data folder with files of weights; by default that of FEDSTAGE_DATA.
     """
     checked = validate_json(InitialModel, settings, "--settings")
-    dataset_info = load_json(info)
+    dataset_info = load_json(read.info)
     model = build(checked.model, tuple(dataset_info["shape"]), dataset_info["classes"])
     initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
     weights = getattr(checked.model, "weights", None)

@@ -1,7 +1,7 @@
 """Inputs of the stages that compute with a model: settings, data, logits and the model itself."""
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,17 +13,14 @@ from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.tensors import load_tensors
-from fedstage.storage.yaml_files import read_line
 from fedstage.training.devices import prepare
 
-L = TypeVar("L", Line, LocalLine, OneShotLine)
 Info = dict[str, Any]
 
 
-def begin(line: Path, kind: type[L], info: Path) -> tuple[L, torch.device, Info]:
-    """Return the settings of a line, its device made ready, and the info of its data set."""
-    settings = read_line(line, kind)
-    return settings, prepare(settings.numerics), read_info(info)
+def begin(config: Line | LocalLine | OneShotLine, info: Path) -> tuple[torch.device, Info]:
+    """Return the device of a configuration, made ready, and the info of its data set."""
+    return prepare(config.numerics), read_info(info)
 
 
 def read_evaluated(

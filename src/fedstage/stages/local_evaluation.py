@@ -5,6 +5,7 @@ from pathlib import Path
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
 from fedstage.algorithm.one_shot.outputs import of_classes
 from fedstage.data.label_counts import read_counts
+from fedstage.plan.inputs import LocalEvaluationInputs
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics
 from fedstage.results.scores import score
@@ -14,17 +15,13 @@ from fedstage.storage.tables import save_rows
 
 
 def local_evaluation(
+    config: LocalLine,
+    read: LocalEvaluationInputs[Path],
     *,
-    line: Path,
     rounds: int,
     role: str,
     who: str,
-    models: list[Path],
     quantisation: str | None = None,
-    data: Path,
-    info: Path,
-    clients: Path,
-    histogram: Path,
     output: Path,
 ) -> None:
     """Write one row of metrics: the unweighted mean over models on the common data.
@@ -35,24 +32,22 @@ def local_evaluation(
         The round of the row: that many rounds have as many local epochs.
     who : str
         Whose models they are: ``each_client``, a single client such as ``client_3``, or ``pooled``.
-    models : list of Path
-        One a client, in the order of clients; or a single one.
     quantisation : str, optional
         How the models are quantised, if they are: JSON.
     """
-    settings, device, dataset_info = begin(line, LocalLine, info)
-    images, labels = read_evaluated(data, clients, role, device, dataset_info)
+    device, info = begin(config, read.info)
+    images, labels = read_evaluated(read.data, read.clients, role, device, info)
     scores = []
-    for path in models:
-        logits, _ = compute_client_logits(settings, path, quantisation, images, dataset_info)
-        scores.append(score(of_classes(logits, dataset_info), labels.cpu()))
+    for path in read.models:
+        logits, _ = compute_client_logits(config, path, quantisation, images, info)
+        scores.append(score(of_classes(logits, info), labels.cpu()))
     row = {
         "round": rounds,
         "evaluated": who,
         "role": role,
-        **mean_metrics(scores, len(labels), read_counts(histogram)),
+        **mean_metrics(scores, len(labels), read_counts(read.histogram)),
         "bytes_up": 0,
         "bytes_down": 0,
-        "participants": settings.clients,
+        "participants": config.clients,
     }
     save_rows(output, [row], METRICS_SCHEMA)

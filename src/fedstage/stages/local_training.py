@@ -23,6 +23,7 @@ from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
+from fedstage.plan.inputs import LocalTrainingInputs
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
 from fedstage.stages import Seconds
@@ -34,22 +35,12 @@ from fedstage.weights import Weights
 
 
 def local_training(
+    config: Line,
+    read: LocalTrainingInputs[Path],
     *,
-    line: Path,
     round: int,
     group: int,
     slots: list[int],
-    data: Path,
-    info: Path,
-    clients: Path,
-    participation: Path,
-    start: Path,
-    state: list[Path] | None = None,
-    said: list[Path] | None = None,
-    public: Path | None = None,
-    server_model: Path | None = None,
-    history: list[Path] | None = None,
-    server_validation: Path | None = None,
     outputs: list[Path],
 ) -> Seconds:
     """Train the clients in `slots` of round `round`, and write the update of each.
@@ -61,16 +52,6 @@ def local_training(
 
     Parameters
     ----------
-    state : list of Path, optional
-        The group's round state, or with shared control variates those of all groups.
-    said, public : list of Path, Path, optional
-        Where clients exchange logits: those of the last round's participants on the public samples.
-    server_model : Path, optional
-        Where clients exchange features, or learn from the server's model: this, after the last
-        round.
-    history, server_validation : list of Path, Path, optional
-        The last global models, in the order of rounds, where clients learn from them, and the
-        server's own labelled images, where their losses on these count.
     outputs : list of Path
         An update a slot, as `train_participant` describes it.
 
@@ -84,44 +65,44 @@ def local_training(
     FedstageError
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
-    settings, device, dataset_info = begin(line, Line, info)
+    device, info = begin(config, read.info)
     seconds, together = Seconds(), at_a_time(device)
 
     @cache
     def known() -> tuple[list[Weights], list[float]]:
         """Return the last global models and their losses, which no empty slot waits for."""
-        past = [load_tensors(path)[0] for path in history or []]
-        if not server_validation:
+        past = [load_tensors(path)[0] for path in read.history]
+        if not read.server_validation:
             return past, []
         judged = (
-            load_model(path, model_of(settings, group), dataset_info, device, settings.numerics)
-            for path in history or []
+            load_model(path, model_of(config, group), info, device, config.numerics)
+            for path in read.history
         )
-        return past, losses_of(judged, server_validation, dataset_info, device, settings.numerics)
+        return past, losses_of(judged, read.server_validation, info, device, config.numerics)
 
     def work(slot: int, output: Path) -> Generator[None, None, None]:
-        client, base = _in_slot(participation, round, slot)
+        client, base = _in_slot(read.participation, round, slot)
         if client is None:
             save_tensors(output, {}, {"round": round, "group": group, "slot": slot, "client": None})
             return
-        chosen = read_samples(clients, "train", client)
-        samples, labels = read_labelled(data, chosen, device, dataset_info)
+        chosen = read_samples(read.clients, "train", client)
+        samples, labels = read_labelled(read.data, chosen, device, info)
         participant = Participant(round, group, slot, client, samples, labels, base)
-        begun = Start(start, load_tensors(start)[0], read_state(state or [], group), *known())
+        begun = Start(
+            read.start, load_tensors(read.start)[0], read_state(read.state, group), *known()
+        )
         lesson: Lesson | None = None
         server = None
-        if server_model:
-            server = load_model(
-                server_model, settings.model, dataset_info, device, settings.numerics
-            )
-            lesson = partial(targets_of, server=server, line=settings, info=dataset_info)
-        if public:
+        if read.server_model:
+            server = load_model(read.server_model, config.model, info, device, config.numerics)
+            lesson = partial(targets_of, server=server, line=config, info=info)
+        if read.public:
             lesson = partial(
                 _digested,
-                line=settings, said=said or [], public=public, client=client, round=round,
-                info=dataset_info, server=server,
+                line=config, received=read.received_logits, public=read.public, client=client,
+                round=round, info=info, server=server,
             )  # fmt: skip
-        update = yield from train_participant(settings, participant, begun, dataset_info, lesson)
+        update = yield from train_participant(config, participant, begun, info, lesson)
         save_tensors(output, *update)
 
     def timed(slot: int, output: Path) -> Generator[None, None, None]:
@@ -137,7 +118,7 @@ def local_training(
 def _digested(
     model: nn.Module, samples: Samples, labels: torch.Tensor, **known: Any
 ) -> torch.Tensor:
-    """Let a client's model digest what others said; of its own samples it learns the labels."""
+    """Let a client's model learn from logits; of its own samples it learns the labels."""
     digest(model, **known)
     return labels
 

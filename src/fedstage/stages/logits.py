@@ -10,6 +10,7 @@ from fedstage.algorithm.exchange.updates import answered, place_of, read_updates
 from fedstage.errors import FedstageError
 from fedstage.models.heads import joined
 from fedstage.models.loading import fill_model, new_model, parameter_names
+from fedstage.plan.inputs import LogitsInputs
 from fedstage.plan.members import parse_sampled
 from fedstage.settings.ensembles import Bayesian
 from fedstage.settings.groups import model_of
@@ -20,19 +21,7 @@ from fedstage.training.inference import compute_logits
 from fedstage.weights import Tensors
 
 
-def logits(
-    *,
-    line: Path,
-    members: str,
-    models: list[Path],
-    aggregated: Path | None = None,
-    start: Path | None = None,
-    server_model: Path | None = None,
-    data: Path,
-    info: Path,
-    clients: Path | None = None,
-    output: Path,
-) -> None:
+def logits(config: Line, read: LogitsInputs[Path], *, members: str, output: Path) -> None:
     """Compute logits [members, n, classes] and write them with each member's training samples.
 
     Parameters
@@ -42,32 +31,27 @@ def logits(
         kind such as ``gaussian_10``: models drawn from these updates, with `aggregated` w_{t,k} and
         `start` the model that the round started from; ``split``: the extractors of the models of
         ``clients`` with `server_model` behind them.
-    info : Path
-        Info of the clients' data, by which public images are normalised, too.
-    clients : Path, optional
-        The partition, to take only the samples of the validation role.
     """
-    settings, device, dataset_info = begin(line, Line, info)
-    images = read_unlabelled(data, clients, "validation", dataset_info, device)
+    device, info = begin(config, read.info)
+    images = read_unlabelled(read.data, read.clients, "validation", info, device)
     drawn = parse_sampled(members)
     if drawn is None:
-        weighted, metadata = _read_members(members, models)
+        weighted, metadata = _read_members(members, read.models)
     else:
-        assert aggregated is not None, "the graph gives it to members that are drawn"
-        weighted, metadata = _draw_members(settings, drawn, models, aggregated, start, dataset_info)
-    architecture = model_of(settings, metadata["group"])
-    model = new_model(architecture, dataset_info, device, settings.numerics)
+        weighted, metadata = _draw_members(config, drawn, read, info)
+    architecture = model_of(config, metadata["group"])
+    model = new_model(architecture, info, device, config.numerics)
     asked = model
-    if server_model is not None:
-        behind = (server_model, settings.model, dataset_info, device, settings.numerics)
+    if read.server_model is not None:
+        behind = (read.server_model, config.model, info, device, config.numerics)
         asked = joined(model, load_model(*behind))
     outputs = []
     for path, weights in weighted:
         fill_model(model, weights, path)
-        outputs.append(compute_logits(asked, images, dataset_info, settings.numerics))
-    none = torch.empty(0, len(images), dataset_info["classes"])
+        outputs.append(compute_logits(asked, images, info, config.numerics))
+    none = torch.empty(0, len(images), info["classes"])
     stacked = torch.stack(outputs) if outputs else none
-    if settings.numerics.logits == "fp16":
+    if config.numerics.logits == "fp16":
         stacked = _halved(stacked, output)
     save_tensors(output, {"logits": stacked}, metadata | {"members": members})
 
@@ -98,30 +82,26 @@ def _read_members(
 
 
 def _draw_members(
-    settings: Line,
-    drawn: Bayesian,
-    updates: list[Path],
-    aggregated: Path,
-    start: Path | None,
-    info: Info,
+    config: Line, drawn: Bayesian, read: LogitsInputs[Path], info: Info
 ) -> tuple[list[tuple[Path, Tensors]], dict[str, Any]]:
     """Return models drawn from the clients' distribution, none if all clients diverged.
 
     Each has the file of the averaged model, and counts for the training samples of all clients.
     """
-    valid = answered(read_updates(updates))
-    mean, metadata = load_tensors(aggregated)
+    assert read.aggregated is not None, "the graph gives it to members that are drawn"
+    valid = answered(read_updates(read.models))
+    mean, metadata = load_tensors(read.aggregated)
     if not valid:
         return [], metadata | {"samples": []}
-    uniform = settings.aggregation.weights == "uniform"
+    uniform = config.aggregation.weights == "uniform"
     models = draw(
         drawn,
         [update.weights for update in valid],
         [1.0 if uniform else float(update.metadata["samples"]) for update in valid],
         mean,
-        load_tensors(start)[0] if start else None,
-        parameter_names(model_of(settings, metadata["group"]), info),
-        (settings.seed, "logits", metadata["round"], metadata["group"]),
+        load_tensors(read.start)[0] if read.start else None,
+        parameter_names(model_of(config, metadata["group"]), info),
+        (config.seed, "logits", metadata["round"], metadata["group"]),
     )
     samples = [metadata["samples"]] * len(models)
-    return [(aggregated, model) for model in models], metadata | {"samples": samples}
+    return [(read.aggregated, model) for model in models], metadata | {"samples": samples}

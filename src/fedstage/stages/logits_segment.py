@@ -1,15 +1,12 @@
 """Stage `logits_segment`: the logits of a group's members on public images in several rounds."""
 
-from pathlib import Path
-
 from fedstage.plan.segments import LogitsSegment
 from fedstage.settings.lines import Line
-from fedstage.stages import Seconds, call
-from fedstage.storage.yaml_files import read_line
+from fedstage.stages import Seconds, run_job
 
 
 def logits_segment(
-    *, line: Path, rounds: list[int], group: int, members: str, images: str
+    config: Line, *, rounds: list[int], group: int, members: str, images: str
 ) -> Seconds:
     """Call the stage `logits` for each of `rounds`; return the seconds of each.
 
@@ -20,8 +17,8 @@ def logits_segment(
     images : str
         The name of the public images in the names of files.
     """
-    part = LogitsSegment(read_line(line, Line), group, members, images, tuple(rounds))
+    part = LogitsSegment(config, group, members, images, tuple(rounds))
     seconds = Seconds()
     for job in part.jobs():
-        seconds |= call("logits", job.inputs | job.files, members=members)
+        seconds |= run_job(job)
     return seconds

@@ -8,6 +8,7 @@ import torch
 
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.label_counts import read_counts
+from fedstage.plan.inputs import OneShotEvaluationInputs
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import model_metrics
@@ -20,18 +21,10 @@ from fedstage.weights import Weights
 
 
 def one_shot_evaluation(
+    config: OneShotLine,
+    read: OneShotEvaluationInputs[Path],
     *,
-    line: Path,
     role: str,
-    aggregator: Path | None = None,
-    snapshots: Path | None = None,
-    logits: list[Path] | None = None,
-    student: Path | None = None,
-    data: Path,
-    info: Path,
-    clients: Path,
-    histogram: Path,
-    rounds: list[Path],
     output: Path,
     over_rounds: Path,
 ) -> None:
@@ -41,26 +34,19 @@ def one_shot_evaluation(
     ----------
     role : str
         ``test``, ``test_own``, or ``validation``: the samples with this role in `clients`.
-    aggregator, snapshots, logits : optional
-        The trained aggregator, as it was during its training, and its members' logits on the
-        samples of the role.
-    student : Path, optional
-        The model that learnt from the aggregator, scored in its place.
-    rounds : list of Path
-        Bytes that one client sent and received, a row a round.
     over_rounds : Path
         Output: a row for each snapshot, by the round of the aggregator's training. What some
         released code reports is the highest of them; nothing is chosen by it.
     """
-    settings, device, dataset_info = begin(line, OneShotLine, info)
-    images, labels = read_evaluated(data, clients, role, device, dataset_info)
-    counts, remaining = read_counts(histogram), len(members(settings))
-    travelled = _mean_bytes(rounds, remaining)
+    device, info = begin(config, read.info)
+    images, labels = read_evaluated(read.data, read.clients, role, device, info)
+    counts, remaining = read_counts(read.histogram), len(members(config))
+    travelled = _mean_bytes(read.rounds, remaining)
 
     def row(round: int, predicted: torch.Tensor) -> dict[str, Any]:
         return {
             "round": round,
-            "evaluated": "aggregator" if student is None else "distilled_model",
+            "evaluated": "aggregator" if read.student is None else "distilled_model",
             "role": role,
             **model_metrics(predicted, labels, counts),
             **travelled,
@@ -68,21 +54,21 @@ def one_shot_evaluation(
         }
 
     later: list[dict[str, Any]] = []
-    if student is not None:
-        model = load_model(student, settings.student, dataset_info, device, settings.numerics)
-        predicted = compute_logits(model, images, dataset_info, settings.numerics)
+    if read.student is not None:
+        model = load_model(read.student, config.student, info, device, config.numerics)
+        predicted = compute_logits(model, images, info, config.numerics)
     else:
-        assert aggregator is not None, "the graph gives both where there is no student"
-        assert snapshots is not None, "the graph gives both where there is no student"
-        last, notes = load_tensors(aggregator)
-        stacked = stack_logits(logits or [], device)
-        ensemble = of_chosen(settings, notes["members"], stacked, dataset_info)
+        assert read.aggregator is not None, "the graph gives both without a student"
+        assert read.snapshots is not None, "the graph gives both without a student"
+        last, notes = load_tensors(read.aggregator)
+        stacked = stack_logits(read.logits, device)
+        ensemble = of_chosen(config, notes["members"], stacked, info)
 
         def predictions(parameters: Weights) -> torch.Tensor:
-            return predict(settings.aggregator, parameters, ensemble, images, dataset_info)
+            return predict(config.aggregator, parameters, ensemble, images, info)
 
         predicted = predictions(last)
-        later = [row(round, predictions(one)) for round, one in _snapshots(snapshots)]
+        later = [row(round, predictions(one)) for round, one in _snapshots(read.snapshots)]
     save_rows(output, [row(1, predicted)], METRICS_SCHEMA)
     save_rows(over_rounds, later, METRICS_SCHEMA)
 

@@ -7,6 +7,7 @@ import numpy as np
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
 from fedstage.data.partitions.roles import label_histogram, split_roles, with_core
 from fedstage.errors import FedstageError
+from fedstage.plan.inputs import PartitionInputs
 from fedstage.randomness import numpy_generator
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.validation import validate_json
@@ -15,7 +16,7 @@ from fedstage.storage.tensors import map_tensors
 from fedstage.weights import Weights
 
 
-def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> None:
+def partition(read: PartitionInputs[Path], *, settings: str, output: Path, histogram: Path) -> None:
     """Write the client and role of each training sample, and the label histogram of each client.
 
     If the server has a core, it is the last share, after those of the clients.
@@ -24,16 +25,14 @@ def partition(*, settings: str, train: Path, output: Path, histogram: Path) -> N
     ----------
     settings : str
         `fedstage.settings.partitions.PartitionSettings` as a JSON object.
-    train : Path
-        Training set, safetensors: `labels` and, for the natural partition, `clients`.
     output, histogram : Path
         Parquet of CLIENTS_SCHEMA and HISTOGRAM_SCHEMA of `fedstage.data.partitions`.
     """
     chosen = validate_json(PartitionSettings, settings, "--settings")
-    tensors, _ = map_tensors(train)
+    tensors, _ = map_tensors(read.train)
     labels = _column(tensors, "labels")
     if labels is None:
-        raise FedstageError(f"{train}: has no tensor 'labels', only {sorted(tensors)}")
+        raise FedstageError(f"{read.train}: has no tensor 'labels', only {sorted(tensors)}")
     generator = numpy_generator(chosen.seed, "partition", "clients")
     natural = _column(tensors, "clients")
     clients = chosen.clients

@@ -7,6 +7,7 @@ import torch
 from fedstage.algorithm.discriminators import draw, train_generator
 from fedstage.data.samples import read_public
 from fedstage.models.loading import state_of
+from fedstage.plan.inputs import PublicGeneratorInputs
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.ensembles import Odds
@@ -17,7 +18,9 @@ from fedstage.storage.tensors import save_tensors
 _GRID = 10  # images in a row and in a column of the picture
 
 
-def public_generator(*, line: Path, public: Path, info: Path, output: Path, picture: Path) -> None:
+def public_generator(
+    config: Line, read: PublicGeneratorInputs[Path], *, output: Path, picture: Path
+) -> None:
     """Train the generator that clients' discriminators are trained against.
 
     Parameters
@@ -25,13 +28,13 @@ def public_generator(*, line: Path, public: Path, info: Path, output: Path, pict
     picture : Path
         Output: some of its images.
     """
-    settings, device, dataset_info = begin(line, Line, info)
-    assert isinstance(settings.ensemble, Odds), "of such a line alone the graph has this stage"
-    images = read_public(public, dataset_info, device)
+    device, info = begin(config, read.info)
+    assert isinstance(config.ensemble, Odds), "of such a line alone the graph has this stage"
+    images = read_public(read.public, info, device)
     assert isinstance(images, torch.Tensor), "checked by Line: samples are images"
-    how = settings.ensemble.generator
-    key = (settings.seed, "public_generator")
-    net, loss = train_generator(how, images, dataset_info, key, settings.numerics)
+    how = config.ensemble.generator
+    key = (config.seed, "public_generator")
+    net, loss = train_generator(how, images, info, key, config.numerics)
     save_tensors(output, state_of(net), {"loss": loss})
     latent = draw(how, _GRID**2, torch_generator(*key, "picture"), device)
     with torch.no_grad():

@@ -8,6 +8,7 @@ from fedstage.algorithm.one_shot.client_models import example, library
 from fedstage.data.samples import read_images, read_samples
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.digests import canonical
+from fedstage.plan.inputs import QuantisedModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import LocalLine
@@ -19,14 +20,7 @@ from fedstage.training.inference import normalised_batches
 
 
 def quantised_model(
-    *,
-    line: Path,
-    quantisation: str,
-    model: Path,
-    data: Path,
-    info: Path,
-    clients: Path,
-    output: Path,
+    config: LocalLine, read: QuantisedModelInputs[Path], *, quantisation: str, output: Path
 ) -> None:
     """Quantise the model after its training, with ranges of activations from training samples.
 
@@ -36,21 +30,19 @@ def quantised_model(
     ----------
     quantisation : str
         The scheme, and the number of samples that calibrate it: JSON.
-    clients : Path
-        The partition, which has the client's own samples.
     """
-    settings, device, dataset_info = begin(line, LocalLine, info)
+    device, info = begin(config, read.info)
     scheme = validate_json(Int8, quantisation, "--quantisation")
-    weights, metadata = load_tensors(model)
+    weights, metadata = load_tensors(read.model)
     client = metadata["client"]
-    network = new_model(client_model(settings, client), dataset_info, device)
-    fill_model(network, weights, model)
-    own = read_samples(clients, scheme.calibration.on, client)
-    generator = torch_generator(settings.seed, "quantised_model", client)
+    network = new_model(client_model(config, client), info, device)
+    fill_model(network, weights, read.model)
+    own = read_samples(read.clients, scheme.calibration.on, client)
+    generator = torch_generator(config.seed, "quantised_model", client)
     order = torch.randperm(len(own), generator=generator)
     chosen = own[order[: scheme.calibration.samples]]
-    images, _ = read_images(data, chosen, device)
-    batches = normalised_batches(images, dataset_info)
+    images, _ = read_images(read.data, chosen, device)
+    batches = normalised_batches(images, info)
     tensors = library().quantise(network, scheme, example(images), batches)
     described = {
         "client": client,

@@ -11,6 +11,7 @@ import torch
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.inputs import RetentionInputs
 from fedstage.results.retention.measures import RETENTION_SCHEMA, forgetting, percent_right
 from fedstage.settings.lines import Line
 from fedstage.stages.inputs import begin
@@ -24,18 +25,7 @@ Labelled = tuple[Samples, torch.Tensor]
 Judge = Callable[[Labelled], torch.Tensor]
 
 
-def retention(
-    *,
-    line: Path,
-    models: list[Path],
-    data: Path,
-    test: Path,
-    info: Path,
-    clients: Path,
-    participants: list[Path],
-    output: Path,
-    right: Path,
-) -> None:
+def retention(config: Line, read: RetentionInputs[Path], *, output: Path, right: Path) -> None:
     """Write a row of measures for each round; images are not augmented.
 
     The measures are those of "Edge Bias in Federated Learning and its Solution by Buffered
@@ -44,27 +34,21 @@ def retention(
 
     Parameters
     ----------
-    models : list of Path
-        The main model before the first round and after each, w*_{t,0} for t = 0..T.
-    data, test : Path
-        Samples for training and for testing.
-    participants : list of Path
-        The participants of every group of the rounds 1..T.
     output : Path
         The measures, `RETENTION_SCHEMA`.
     right : Path
         Which test samples the first and the last model are right about: `start` and `end`, bool.
     """
-    settings, device, dataset_info = begin(line, Line, info)
-    tables = _read_participants(participants)
-    samples, owners = read_owned(clients, "train")
-    tested = read_labelled(test, None, device, dataset_info)
-    judges = _judges(models, settings, dataset_info, device)
+    device, info = begin(config, read.info)
+    tables = _read_participants(read.participants)
+    samples, owners = read_owned(read.clients, "train")
+    tested = read_labelled(read.test, None, device, info)
+    judges = _judges(read.models, config, info, device)
 
     def samples_of(round: int) -> Labelled | None:
         took_part = torch.tensor([row["client"] for row in tables[round]], dtype=torch.int64)
         chosen = samples[torch.isin(owners, took_part)]
-        return read_labelled(data, chosen, device, dataset_info) if len(chosen) else None
+        return read_labelled(read.data, chosen, device, info) if len(chosen) else None
 
     start = end = next(judges)(tested)
     rows = []
@@ -77,14 +61,14 @@ def retention(
 
 
 def _judges(
-    paths: list[Path], settings: Line, info: dict[str, Any], device: torch.device
+    paths: list[Path], config: Line, info: dict[str, Any], device: torch.device
 ) -> Iterator[Judge]:
     """Yield what each model is right about; one model after the other is held."""
-    model = new_model(settings.model, info, device, settings.numerics)
+    model = new_model(config.model, info, device, config.numerics)
 
     def right(of: Labelled) -> torch.Tensor:
         samples, labels = of
-        logits = compute_logits(model, samples, info, settings.numerics)
+        logits = compute_logits(model, samples, info, config.numerics)
         return logits.argmax(1) == labels.cpu()
 
     for path in paths:

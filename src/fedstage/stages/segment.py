@@ -8,25 +8,14 @@ from typing import Any
 from fedstage.plan.graph import File, Job, listed
 from fedstage.plan.segment_files import Kept, outputs
 from fedstage.plan.segments import Segment
+from fedstage.plan.training import LOCAL_TRAINING
 from fedstage.settings.lines import Line
-from fedstage.stages import Seconds, call
-from fedstage.storage.yaml_files import read_line
-
-#: The values of a place that a stage takes as options, beside its files.
-_TAKEN = {
-    "local_training": ("round", "group"),
-    "logits": ("members",),
-    "cached_labels": ("round",),
-    "selected_labels": ("round",),
-    "distillation": ("round", "group"),
-    "feature_training": ("round", "group"),
-    "head_transfer": ("round", "group"),
-}
+from fedstage.stages import Seconds, call, run_job
 
 
 def segment(
+    config: Line,
     *,
-    line: Path,
     first: int,
     last: int,
     groups: list[int],
@@ -51,7 +40,7 @@ def segment(
     dict of str to float
         The seconds of each job that a DAG of single jobs would have.
     """
-    jobs = Segment(read_line(line, Line), tuple(groups), first, last).jobs()
+    jobs = Segment(config, tuple(groups), first, last).jobs()
     rounds = {
         "updates": kept_updates,
         "models": kept_models,
@@ -87,7 +76,7 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
     """Yield jobs, participants that train from the same files together."""
 
     def alike(job: Job) -> Any:
-        together = job.stage.name == "local_training"
+        together = job.stage is LOCAL_TRAINING
         return (job.at["round"], job.at["group"], job.inputs) if together else job
 
     for _, some in groupby(jobs, key=alike):
@@ -95,12 +84,10 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
 
 
 def _run(jobs: list[Job]) -> Seconds:
-    """Call the stage of one job, or of participants that train together."""
+    """Run one job, or participants that train together."""
     job = jobs[0]
-    options = {name: job.at[name] for name in _TAKEN.get(job.stage.name, ())}
-    if job.stage.name != "local_training":
-        return call(job.stage.name, job.inputs | job.files, **options)
-    made = {"outputs": [str(one.files["outputs"]) for one in jobs]}
-    return call(
-        "local_training", job.inputs | made, **options, slots=[one.at["slot"] for one in jobs]
-    )
+    if job.stage is not LOCAL_TRAINING:
+        return run_job(job)
+    together = {"slots": [one.at["slot"] for one in jobs]}
+    made = {"outputs": [one.files["outputs"] for one in jobs]}
+    return call(job.stage.name, job.inputs | job.at | together | made, job.config) or Seconds()

@@ -9,10 +9,12 @@ from fedstage.algorithm.one_shot.generators.adversarial import synthesise
 from fedstage.algorithm.one_shot.generators.world import World
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.models.loading import state_of
+from fedstage.plan.inputs import SynthesisedInputs
 from fedstage.plan.one_shot_sharing import client_model, members
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.teaching import server_of
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
@@ -21,11 +23,9 @@ _ROWS = 10  # of the picture
 
 
 def synthesised(
+    config: OneShotLine,
+    read: SynthesisedInputs[Path],
     *,
-    line: Path,
-    info: Path,
-    models: list[Path],
-    start: Path,
     output: Path,
     histogram: Path,
     picture: Path,
@@ -36,10 +36,6 @@ def synthesised(
 
     Parameters
     ----------
-    models : list of Path
-        The members', in the order of clients.
-    start : Path
-        What the student starts from.
     output : Path
         `images` and `labels` of all epochs, as a data set's samples.
     histogram, picture : Path
@@ -48,29 +44,28 @@ def synthesised(
     student, weights : Path
         Output: the student that learnt beside them, and the weights [members] of the ensemble.
     """
-    settings, device, dataset_info = begin(line, OneShotLine, info)
-    generator, server = settings.generator, settings.server
+    device, info = begin(config, read.info)
+    generator = config.generator
     assert isinstance(generator, Adversarial), "checked by the catalogue: the server trains it"
-    assert server is not None, "checked by OneShotLine"
-    clients = members(settings)
+    clients = members(config)
     teachers = [
-        load_model(path, client_model(settings, client), dataset_info, device, settings.numerics)
-        for client, path in zip(clients, models, strict=True)
+        load_model(path, client_model(config, client), info, device, config.numerics)
+        for client, path in zip(clients, read.models, strict=True)
     ]
-    learner = load_model(start, settings.student, dataset_info, device, settings.numerics)
+    learner = load_model(read.start, config.student, info, device, config.numerics)
     made = synthesise(
         generator,
-        of_server(generator, dataset_info),
-        World(teachers, learner, dataset_info, settings.numerics),
-        server,
-        (settings.seed, "synthesised"),
+        of_server(generator, info),
+        World(teachers, learner, info, config.numerics),
+        server_of(config),
+        (config.seed, "synthesised"),
     )
     images, labels = made.images.pixels.cpu(), made.images.labels.cpu()
     save_tensors(output, {"images": images, "labels": labels})
     save_rows(histogram, _count(labels), HISTOGRAM_SCHEMA)
     epochs = torch.arange(len(labels)) // generator.batch_size
     first = epochs < _ROWS
-    names = dataset_info["class_names"]
+    names = info["class_names"]
     save_grid(picture, images[first], epochs[first] + 1, labels[first], names, "epoch")
     save_tensors(student, state_of(learner), {"members": clients, "loss": made.loss})
     save_tensors(weights, {"weights": made.weights}, {"members": clients})

@@ -7,11 +7,12 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
+from fedstage.plan.stages import LINES
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
-from fedstage.storage.records import LINES, by_path, read_settings
+from fedstage.storage.records import by_path, read_settings
 
 #: A job's record, by its path.
 Records = Mapping[Path, Mapping[str, Any]]

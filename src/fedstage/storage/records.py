@@ -12,6 +12,7 @@ from fedstage.plan.graph import Job, find_job
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.segments import Segment
+from fedstage.plan.stages import LINES
 from fedstage.plan.training import LOGITS
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.lines import Line, LocalLine
@@ -20,13 +21,6 @@ from fedstage.settings.validation import validate_restricted
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.yaml_files import load_yaml
-
-#: Folders of lines. A rule that serves several of them keeps its logs in folders of the same names.
-LINES = (
-    "training", "local_models", "aggregators", "distilled_models", "generators", "generated",
-    "synthesised", "discriminators",
-    "moments",
-)  # fmt: skip
 
 Keys = Mapping[str, type | tuple[type, ...]]
 

@@ -10,12 +10,11 @@ import yaml
 from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, listed
 from fedstage.plan.source import source_of, stage_fingerprint
-from fedstage.plan.stages import STAGES, LineKind
+from fedstage.plan.stages import STAGES, configuration_of
 from fedstage.settings.base import Settings
 from fedstage.settings.data import DataOption
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.participation import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json
@@ -34,17 +33,12 @@ from fedstage.storage.yaml_files import load_yaml
 #: How many unchanged files of an option are listed.
 SHOWN = 8
 
-#: The settings of a line, by the kind that the registry of stages names.
-_KINDS: dict[LineKind | None, type[Line | LocalLine | OneShotLine]] = {
-    "federated": Line,
-    "local": LocalLine,
-    "one_shot": OneShotLine,
-}
-
 #: The settings of stages that take them as an option.
 _OPTIONS: dict[str, type[Settings]] = {
     "dataset": DataOption,
     "partition": PartitionSettings,
+    "core": PartitionSettings,
+    "participation": PlanSettings,
     "initial_model": InitialModel,
 }
 
@@ -84,12 +78,12 @@ def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
     """Return the settings that the fingerprint of a record's job is about, None if it has none."""
     stage, options = job["stage"], job["options"]
     for line in job["inputs"].get("line", ()):
-        settings: Settings = read_settings(root / line, _KINDS[STAGES[stage].line])
+        settings: Settings = read_settings(root / line, configuration_of(stage))
         if how := options.get("quantisation"):
             quantisation = validate_json(Int8, how, "--quantisation")
             settings = settings.model_copy(update={"quantisation": quantisation})
         return settings
-    if stage not in _OPTIONS:
+    if stage not in _OPTIONS or "settings" not in options:  # as of an earlier version
         return None
     raw = json.loads(options["settings"])
     return validate(_OPTIONS[stage], {"data": raw} if stage == "dataset" else raw, "--settings")

@@ -1,7 +1,6 @@
 """Which GPUs there are, which a job may take, and which worker gets it; in one process."""
 
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -10,11 +9,12 @@ import torch
 
 from fedstage.execution import gpus, pool
 from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, places, visible_gpus
+from fedstage.plan.commands import never
 from fedstage.plan.source import reachable
 from fedstage.plan.stages import STAGES
 
 RULES = Path(__file__).parents[3] / "workflow/rules"
-ON_DEVICE = {name for name, stage in STAGES.items() if stage.on_device}
+ON_DEVICE = {name for name, stage in STAGES.items() if stage.on_device is not never}
 
 
 # --- the GPUs of a machine ------------------------------------------------------------------------
@@ -133,18 +133,6 @@ def test_stages_on_a_device_are_those_that_prepare_one():
         if "fedstage.training.devices" in reachable(name, calls=stage.calls)
     }
     assert prepared == ON_DEVICE
-
-
-def test_rules_that_ask_for_gpus_are_those_of_stages_on_a_device():
-    found = {}
-    for path in RULES.glob("*.smk"):
-        for rule in re.split(r"^ *(?:use )?rule\b", path.read_text(), flags=re.MULTILINE):
-            if stage := re.search(r'"fedstage (\w+|\{params\.stage\})', rule):
-                param = stage[1] == "{params.stage}"
-                for name in ("segment", "logits_segment") if param else (stage[1],):
-                    found[name] = "gpu=" in rule
-    assert found.keys() == STAGES.keys()
-    assert {stage for stage, asks in found.items() if asks} == ON_DEVICE
 
 
 @pytest.mark.parametrize("device", ["cpu", "auto", "cuda", "cuda:0", "cuda:1"])

@@ -1,5 +1,7 @@
 import logging
+import sys
 from io import StringIO
+from types import ModuleType
 
 from fedstage.execution import cli
 from fedstage.execution.notices import noticing
@@ -27,7 +29,9 @@ def test_a_stages_warnings_stand_on_the_terminal_and_in_its_log(monkeypatch, tmp
     def stage(*, name: str) -> None:
         logging.getLogger("fedstage.stages").warning("%s is odd", name)
 
-    monkeypatch.setattr(cli, "find_stage", lambda name: stage)
+    module = ModuleType("fedstage.stages.noticed")
+    module.noticed = stage
+    monkeypatch.setitem(sys.modules, "fedstage.stages.noticed", module)
     monkeypatch.setattr(cli, "write_record", lambda *arguments: None)
     log = tmp_path / "a.log"
     assert cli.run_stage("noticed", ["--name", "it", "--log", str(log)], 0.0) == 0

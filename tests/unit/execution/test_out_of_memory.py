@@ -10,8 +10,9 @@ from fedstage.errors import FedstageError
 from fedstage.execution import out_of_memory
 from fedstage.execution.memory import Taken
 from fedstage.execution.out_of_memory import explain_out_of_memory
+from fedstage.plan.commands import never
 from fedstage.plan.stages import STAGES
-from fedstage.stages import find_stage
+from fedstage.stages import options_of
 
 SETTINGS = {"client": {"batch_size": 64}, "server": {"batch_size": 128}}
 ON_GPU = [
@@ -143,9 +144,9 @@ WITH_BATCHES = [name for name, stage in STAGES.items() if stage.batches]
 
 @pytest.mark.parametrize("stage", WITH_BATCHES)
 def test_stages_with_batch_sizes_compute_on_a_device(stage):
-    assert STAGES[stage].on_device
+    assert STAGES[stage].on_device is not never
 
 
 @pytest.mark.parametrize("stage", WITH_BATCHES)
 def test_stages_with_batch_sizes_have_a_line(stage):
-    assert "line" in find_stage(stage).__annotations__
+    assert "line" in {option.name for option in options_of(stage)}

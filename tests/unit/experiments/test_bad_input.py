@@ -1701,14 +1701,14 @@ SETTINGS = {
 }
 PARTITION = {"clients": 4, "partition": {"name": "iid"}, "validation": 0.0, "seed": 0}
 INITIAL = {"model": SETTINGS["model"], "seed": 0}
+PLAN = {"clients": 4, "participants": 2, "participation": "uniform", "seed": 0}
 INFO = {"classes": 10, "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
 SAMPLES = 60
 
 COMMANDS = {
     "partition": "--settings {partition} --train train.safetensors --output new"
     " --histogram new_histogram",
-    "participation": "--clients 4 --participants 2 --seed 0 --first 1 --last 100 --binding ''"
-    " --output new",
+    "participation": "--settings {plan} --first 1 --last 100 --output new",
     "initial_model": "--settings {initial} --group 0 --info info.json --output new",
     "local_training": "--line line.yaml --round 1 --group 0 --slot 0 --data train.safetensors"
     " --info info.json --clients clients.parquet --participation participation.parquet"
@@ -1724,6 +1724,7 @@ COMMANDS = {
 def arguments_of(stage, changes):
     """Return a stage's arguments; `changes` gives options another value."""
     texts = {"partition": PARTITION, "initial": INITIAL, "digits": SETTINGS["data"]}
+    texts["plan"] = PLAN
     quoted = {name: shlex.quote(json.dumps(text)) for name, text in texts.items()}
     arguments = shlex.split(COMMANDS[stage].format(**quoted))
     for option, value in changes.items():
@@ -1906,20 +1907,20 @@ BAD_ARTEFACTS = {
     "settings of a partition that are wrong": divided("--settings", "clients = 0", clients=0),
     "settings that are not JSON": asked("partition", "--settings", "{", "--settings", "JSON"),
     "more participants than clients": asked(
-        "participation", "--participants", "5", "participants = 5", "clients = 4"
+        "participation", "--settings", PLAN | {"participants": 5}, "participants = 5", "clients = 4"
     ),
-    "binding that is not JSON": asked("participation", "--binding", "[", "--binding = '['", "JSON"),
+    "plan that is not JSON": asked("participation", "--settings", "[", "--settings = '['", "JSON"),
     "binding of other clients": asked(
         "participation",
-        "--binding",
-        {"slots": [0, 1], "clients": [0, 1]},
+        "--settings",
+        PLAN | {"binding": {"slots": [0, 1], "clients": [0, 1]}},
         "binding: of 2 slots and 2 clients",
         "clients = 4",
     ),
     "binding that leaves too few": asked(
         "participation",
-        "--binding",
-        {"slots": [1, 1], "clients": [0, 0, None, 0]},
+        "--settings",
+        PLAN | {"binding": {"slots": [1, 1], "clients": [0, 0, None, 0]}},
         "binding: 1 clients are bound to no architecture",
     ),
     "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),

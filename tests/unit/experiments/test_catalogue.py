@@ -20,16 +20,25 @@ from fedstage.experiments.catalogue import (
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.plan import data_files
-from fedstage.plan.identity import data_id, initial_id, local_id, participation_id, partition_id
+from fedstage.plan.graph import behind, name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
-from fedstage.plan.training import aggregated_model, global_model
-from fedstage.plan.training_folder import training_folder, training_id
+from fedstage.plan.training_folder import training_id
+from fedstage.plan.unfederated import local_id
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.config_file import Config
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.lines import Line
 from fedstage.storage.yaml_files import load_yaml
+
+
+def partition_id(line):
+    return name_of(data_files.clients_table(line))
+
+
+def participation_id(line):
+    return name_of(data_files.participation_table(line, 1))
+
 
 REPOSITORY = Path(__file__).parents[3]
 WORKFLOW = REPOSITORY / "workflow"
@@ -78,8 +87,10 @@ def every_run(catalogue):
     return [run for runs in catalogue.runs.values() for run in runs]
 
 
-def federated(catalogue):
-    return {name: line for name, line in catalogue.lines.items() if isinstance(line, Line)}
+def named(catalogue, kind):
+    """Return the settings behind the names of folders of a kind."""
+    return {path.split("/")[2]: found for path, found in catalogue.folders.items()
+            if path.split("/")[1] == kind}  # fmt: skip
 
 
 def test_runs_of_every_experiment_and_scale_in_the_order_of_the_grid(catalogue):
@@ -97,66 +108,23 @@ def test_runs_of_every_experiment_and_scale_in_the_order_of_the_grid(catalogue):
 # A job may see one target only, and must find the settings behind the name of each folder.
 
 
-def test_names_of_all_lines_are_known(catalogue):
+def test_settings_of_all_folders_are_known(catalogue):
     for run in every_run(catalogue):
-        if isinstance(run.line, LocalLine):
-            assert catalogue.lines[local_id(run.line)] == run.line
-            continue
-        for round in (*range(run.length.rounds + 1),):
-            for group in range(run.line.global_models):
-                path = global_model(run.line, round, group)
-                kind, name = path.split("/")[1:3]
-                known = {"training": federated(catalogue), "initial_models": catalogue.initial}[
-                    kind
-                ]
-                assert name in known, path
-
-
-def test_names_of_lines_stand_for_lines_of_that_name(catalogue):
-    ids = {Line: training_id, LocalLine: local_id}
-    assert all(ids[type(line)](line) == name for name, line in catalogue.lines.items())
-    assert {type(line) for line in catalogue.lines.values()} == ids.keys()
-    assert all(partition_id(line) == name for name, line in catalogue.partitions.items())
-    assert all(participation_id(line) == name for name, line in catalogue.plans.items())
-    assert all(data_id(data) == name for name, data in catalogue.data.items())
-    assert all(
-        initial_id(start.data, start.model, start.seed) == name
-        for name, start in catalogue.initial.items()
-    )
-
-
-def test_names_of_all_that_lines_depend_on_are_known(catalogue):
-    for run in every_run(catalogue):
-        line = run.line
-        assert partition_id(line) in catalogue.partitions
-        assert data_id(line.data) in catalogue.data
-        assert initial_id(line.data, line.model, line.seed) in catalogue.initial
-        if isinstance(line, Line):
-            assert participation_id(line) in catalogue.plans
-
-
-def test_files_of_the_lines_in_the_catalogue_stay_in_the_catalogue(catalogue):
-    # A rule is called with the line of a folder, and asks for the files of that line's owner.
-    lines = federated(catalogue)
-    for name, line in lines.items():
-        assert training_folder(line) == f"results/training/{name}"
-        for round in (1, 2, 3):
-            for group in range(line.global_models):
-                assert aggregated_model(line, round, group).split("/")[2] in lines
+        for job in behind([metrics_of(run)]):
+            assert catalogue.folders[job.folder] == job.config
+            assert job.stage.job(job.config, *job.place) is job
 
 
 def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
-    names = {data.name for data in catalogue.data.values()}
-    assert names == {"cifar10", "digits", "svhn"}
-    lines = federated(catalogue).values()
-    (public,) = {line.public for line in lines if line.public.name == "svhn"}
-    assert data_id(public) in catalogue.data
+    assert {data.name for data in named(catalogue, "data").values()} == {
+        "cifar10", "digits", "svhn",
+    }  # fmt: skip
 
 
 def test_data_that_no_line_reads_is_not_there(tmp_path):
     unread = experiment(base={**BASE, "public": "svhn"}, grid={"method": ["fedavg"], "seed": [0]})
     catalogue = load(tmp_path, experiments={"a": unread})
-    assert [data.name for data in catalogue.data.values()] == ["digits"]
+    assert [data.name for data in named(catalogue, "data").values()] == ["digits"]
 
 
 def test_methods_share_what_they_can(tmp_path):
@@ -166,7 +134,7 @@ def test_methods_share_what_they_can(tmp_path):
     assert len({partition_id(run.line) for run in catalogue.runs["a", "mini"]}) == 1
     assert len({participation_id(run.line) for run in runs}) == 1
     # The undistilled lines of feddf and fedsdd are fedavg and fed_ensemble.
-    lines = {name for name, line in federated(catalogue).items() if line.seed == 0}
+    lines = {name for name, line in named(catalogue, "training").items() if line.seed == 0}
     assert lines == {training_id(run.line) for run in runs}
 
 
@@ -228,10 +196,10 @@ def test_targets_may_be_files_of_the_folder(tmp_path):
 
 
 def test_unknown_folder_says_what_it_is(catalogue):
-    line = next(iter(catalogue.lines))
-    assert find(catalogue.lines, line, "line") is catalogue.lines[line]
-    with pytest.raises(FedstageError, match="line digits-x: no experiment of this configuration"):
-        find(catalogue.lines, "digits-x", "line")
+    folder = next(iter(catalogue.folders))
+    assert find(catalogue.folders, folder, "folder") is catalogue.folders[folder]
+    with pytest.raises(FedstageError, match="folder digits-x: no experiment of this configuration"):
+        find(catalogue.folders, "digits-x", "folder")
 
 
 # --- runs and rounds ------------------------------------------------------------------------------
@@ -342,7 +310,7 @@ def test_catalogue_can_be_loaded_twice_with_the_same_result(tmp_path):
     one = load(tmp_path)
     other = load_catalogue({"targets": ["a"], "experiments": {"a": experiment()}}, folder)
     assert one == other
-    assert list(one.lines) != []
+    assert one.folders != {}
 
 
 # --- the workflow ---------------------------------------------------------------------------------
@@ -469,8 +437,9 @@ def test_a_folder_of_an_unnamed_experiment_makes_all_be_read(tmp_path):
     config = {"targets": ["a"], "experiments": {"a": experiment()}}
     every = load_catalogue(config, tmp_path / "workflow")
     own = load_catalogue(config, tmp_path / "workflow", "")
-    foreign = next(name for name in every.lines if name not in own.lines)
-    for name, names in {next(iter(own.lines)): ["a"], foreign: ["a", "b"]}.items():
+    lines = named(own, "training")
+    foreign = next(name for name in named(every, "training") if name not in lines)
+    for name, names in {next(iter(lines)): ["a"], foreign: ["a", "b"]}.items():
         argument = f"results/training/{name}/round_0001/group_0/aggregated.safetensors"
         assert list(load_catalogue(config, tmp_path / "workflow", argument).experiments) == names
 

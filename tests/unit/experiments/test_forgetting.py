@@ -6,9 +6,8 @@ import yaml
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
-from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.identity import local_id
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.training_folder import training_id
 from fedstage.stages.forgetting import forgetting
@@ -87,18 +86,16 @@ def test_only_experiments_that_forget_have_traces(catalogue):
 def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples(catalogue):
     locals_ = [local_line(line_of(catalogue, "others", name)) for name in ("fens", "whole")]
     traces = found(catalogue)
-    assert traces["its model"] == {one_shot_artefacts.local_models(local)[2] for local in locals_}
-    said = {
-        f"{one_shot_artefacts.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_
-    }
+    assert traces["its model"] == {unfederated.local_models(local)[2] for local in locals_}
+    said = {f"{unfederated.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_}
     assert traces["what its model says"] == said  # in any precision
-    rough = one_shot_artefacts.members_quantised(line_of(catalogue, "others", "rough"))
+    rough = unfederated.members_quantised(line_of(catalogue, "others", "rough"))
     assert any(is_among(rough[2], files) for files in traces["its quantised model"])
     assert not any(is_among(rough[1], files) for files in traces["its quantised model"])
     about = {path.rpartition("/")[2] for path in traces["what models say about its samples"]}
     assert about == {"client_*-aggregator.safetensors", "client_*-validation.safetensors"}
     assert traces["learnt from its samples"] == {
-        one_shot_artefacts.local_models(line_of(catalogue, "others", "centralised"))[0]
+        unfederated.local_models(line_of(catalogue, "others", "centralised"))[0]
     }
 
 
@@ -120,7 +117,7 @@ def test_rounds_of_the_same_clients_are_listed(catalogue):
 
 
 def test_nothing_of_another_seed_is_listed(catalogue):
-    other = local_id(local_line(line_of(catalogue, "another_seed", "fens")))
+    other = unfederated.local_folder(local_line(line_of(catalogue, "another_seed", "fens")))
     text = str(traces_of(catalogue, "b", "default"))
     assert "-seed1-" not in text
     assert other not in text
@@ -206,8 +203,8 @@ def test_students_and_aggregators_learn_from_samples_set_aside(natural):
 def test_models_of_other_seeds_are_those_of_the_same_natural_client(natural):
     traces = found(natural)
     other = local_line(line_of(natural, "another_seed", "fens"))
-    assert one_shot_artefacts.local_models(other)[2] in traces["its model"]
-    assert one_shot_artefacts.local_models(other)[1] not in traces["its model"]
+    assert unfederated.local_models(other)[2] in traces["its model"]
+    assert unfederated.local_models(other)[1] not in traces["its model"]
     rounds = f"results/training/{training_id(line_of(natural, 'another_seed', 'fedavg'))}"
     assert rounds in traces["rounds that it may be in"]
     assert data_files.label_histogram(other) in traces["its label counts"]
@@ -216,9 +213,7 @@ def test_models_of_other_seeds_are_those_of_the_same_natural_client(natural):
 def test_other_shares_and_public_samples_of_the_same_files_have_it_too(natural):
     traces = found(natural)
     shares = local_line(line_of(natural, "other_shares", "fens"))
-    assert (
-        one_shot_artefacts.local_folder(shares) in traces["learnt from its samples in other shares"]
-    )
+    assert unfederated.local_folder(shares) in traces["learnt from its samples in other shares"]
     taught = shot.student_file(line_of(natural, "public", "taught")).job.folder
     assert traces["learnt from its samples as public ones"] == {taught}
 

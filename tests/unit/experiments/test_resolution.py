@@ -8,7 +8,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import one_shot as shot
-from fedstage.plan import one_shot_artefacts
+from fedstage.plan import unfederated
 from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_id
 from fedstage.settings.config_file import Config
@@ -801,7 +801,7 @@ def test_candidates_start_from_the_same():
 def test_clients_may_train_alone_from_a_federated_model():
     tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
     (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
-    assert one_shot_artefacts.local_start(run.line, 2) == global_model(run.before.line, 3, 0)
+    assert unfederated.local_start(run.line, 2) == global_model(run.before.line, 3, 0)
 
 
 # --- models that nobody trains --------------------------------------------------------------------

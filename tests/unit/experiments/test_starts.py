@@ -5,7 +5,7 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.experiments.starts import check_start, ended_in, named_start
 from fedstage.plan import one_shot as shot
-from fedstage.plan import one_shot_artefacts
+from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.training import global_model
 from fedstage.settings.lines import Line
@@ -45,8 +45,8 @@ def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student
 
 def test_a_model_of_the_core_is_one_to_start_from():
     core = alone(federated(core={}), 3, on_core=True)
-    assert ended_in("e", core, 1) == one_shot_artefacts.local_models(core)[0]
-    assert one_shot_artefacts.local_models(core)[0].endswith("/core.safetensors")
+    assert ended_in("e", core, 1) == unfederated.local_models(core)[0]
+    assert unfederated.local_models(core)[0].endswith("/core.safetensors")
     check_start("e", federated(core={}), core)
     with pytest.raises(FedstageError, match="start: core = "):
         check_start("e", federated(), core)

@@ -4,12 +4,12 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.shared.stages import initial_model
 from torch import nn
 
 from fedstage.errors import FedstageError
 from fedstage.models.pretrained import LAYOUTS, Layout, take_weights
 from fedstage.settings.models import Pretrained
-from fedstage.stages.initial_model import initial_model
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import load_tensors
 

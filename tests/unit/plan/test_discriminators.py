@@ -1,7 +1,7 @@
 """Which settings reach clients' discriminators and their odds, and who reads these."""
 
 from fedstage.plan import discriminators
-from fedstage.plan.training import AGGREGATION, DISTILLATION, teacher_logits
+from fedstage.plan.training import AGGREGATION, global_model, teacher_logits
 from fedstage.settings.lines import Line
 
 BASE = {
@@ -59,7 +59,7 @@ def test_only_the_last_step_of_a_round_reads_odds():
     odds = discriminators.odds_files(weighted)
     assert len(odds) == 1
     for round in (1, 2):
-        one, other = (DISTILLATION.job(config, round, 0).inputs for config in (weighted, plain))
+        one, other = (global_model(config, round, 0).job.inputs for config in (weighted, plain))
         assert (one["odds"], other["odds"]) == (odds[0], [])
     assert teacher_logits(weighted, 1) == teacher_logits(plain, 1)
     assert AGGREGATION(weighted, 1, 0) == AGGREGATION(plain, 1, 0)

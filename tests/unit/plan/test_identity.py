@@ -11,15 +11,9 @@ import yaml
 from pydantic import BaseModel
 
 from fedstage import settings as package
+from fedstage.plan import data_files, unfederated
 from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical, digest
-from fedstage.plan.identity import (
-    data_id,
-    initial_id,
-    is_stateful_name,
-    local_id,
-    participation_id,
-    partition_id,
-)
+from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import binding
 from fedstage.plan.training_folder import owners, training_id
@@ -27,6 +21,23 @@ from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
 from fedstage.settings.exchange import clients_keep_state, keeps_state
 from fedstage.settings.lines import Line, LocalLine
+
+
+def data_id(data):
+    return name_of(data_files.data_file(data, "train"))
+
+
+def local_id(line):
+    return name_of(unfederated.local_models(line)[0])
+
+
+def partition_id(line):
+    return name_of(data_files.clients_table(line))
+
+
+def participation_id(line):
+    return name_of(data_files.participation_table(line, 1))
+
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -52,7 +63,7 @@ IDS = {
     "data": lambda line: data_id(line.data),
     "partition": partition_id,
     "participation": participation_id,
-    "initial": lambda line: initial_id(line.data, line.model, line.seed),
+    "initial": lambda line: name_of(data_files.initial_model(line.data, line.model, line.seed, 0)),
     "taught": training_id,
     "untaught": lambda line: training_id(owners(line)[1]),
     "alone": lambda line: local_id(alone(line, 3, pooled=False)),
@@ -239,7 +250,7 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
         data_id(full.data),
         partition_id(full),
         participation_id(full),
-        initial_id(full.data, full.model, full.seed),
+        name_of(data_files.initial_model(full.data, full.model, full.seed, 0)),
         training_id(line()),
         training_id(full),
         local_id(alone(full, 8, pooled=False)),
@@ -271,7 +282,11 @@ def test_names_are_readable():
 def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard():
     for folder in ("a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"):
         settings = line(data={"parquet": {"folder": folder}})
-        for name in (data_id(settings.data), partition_id(settings), training_id(settings)):
+        for name in (
+            data_id(settings.data),
+            partition_id(settings),
+            training_id(settings),
+        ):
             assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
     one, other = (ParquetData(name="parquet", folder=folder) for folder in ("a/b", "a_b"))
     assert data_id(one) != data_id(other)  # though their names read the same
@@ -313,9 +328,6 @@ def test_runs_that_keep_state_are_named_so():
         assert found == (of_clients, of_server), changes
         name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
         assert training_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-"), changes
-        assert bool(re.fullmatch(is_stateful_name(), training_id(settings))) == of_server, changes
-    misleading = line(data={"parquet": {"folder": "images-scaffold-new"}})
-    assert not re.fullmatch(is_stateful_name(), training_id(misleading))
 
 
 # --- plans of participants ------------------------------------------------------------------------
@@ -346,7 +358,9 @@ def test_plans_are_named_after_all_that_determines_them():
         (by_samples, by_samples | {"partition": "iid"}),
         ({"staleness": stragglers}, {"staleness": {"cyclic": {"delays": [0, 2]}}}),
     ):
-        assert participation_id(line(**one)) != participation_id(line(**other))
+        assert participation_id(line(**one)) != name_of(
+            data_files.participation_table(line(**other), 1)
+        )
 
 
 TWO = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}

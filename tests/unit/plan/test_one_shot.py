@@ -3,12 +3,11 @@
 import pytest
 from tests.shared.graph import lists_of
 
-from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.generated import SYNTHESISED_IMAGES, client_generators, generated_images
-from fedstage.plan.identity import local_id, partition_id, partition_settings, quantisation_id
+from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot import (
-    aggregator_reads,
     traffic_tables,
     travelling_models,
 )
@@ -56,8 +55,8 @@ def student_or_none(line):
 
 
 IDS = {
-    "partition": lambda line: partition_id(local_line(line)),
-    "models": lambda line: local_id(local_line(line)),
+    "partition": lambda line: name_of(data_files.clients_table(local_line(line))),
+    "models": lambda line: unfederated.local_folder(local_line(line)),
     "aggregator": aggregator_id,
     "student": student_or_none,
 }
@@ -161,7 +160,7 @@ def test_a_closed_form_reads_the_moments_of_members_and_trains_nobody():
 def test_all_rules_have_the_same_clients():
     rules = ("averaging", "weighted", "linear", "per_class", "mlp", "voting", "moe")
     lines = [one_shot(aggregator=rule) for rule in rules]
-    assert len({local_id(local_line(line)) for line in lines}) == 1
+    assert len({unfederated.local_folder(local_line(line)) for line in lines}) == 1
     assert len({aggregator_id(line) for line in lines}) == 7
 
 
@@ -170,8 +169,10 @@ def test_training_on_all_samples_is_training_without_a_part_for_the_aggregator()
     plain = one_shot(aggregator="averaging", aggregator_fraction=0.0)
     assert local_line(whole) == local_line(plain)
     assert aggregator_id(whole) == aggregator_id(plain)
-    assert local_id(local_line(whole)) != local_id(local_line(one_shot()))
-    assert "aggregator_fraction" not in partition_settings(local_line(whole))
+    assert unfederated.local_folder(local_line(whole)) != unfederated.local_folder(
+        local_line(one_shot())
+    )
+    assert "aggregator_fraction" not in data_files.clients_table(whole).job.settings
 
 
 def test_clients_of_an_ensemble_are_the_clients_that_train_alone():
@@ -223,13 +224,16 @@ def test_architectures_are_dealt_out_in_turn():
     ids=["repeated", "too many", "one", "all the same"],
 )
 def test_the_same_models_are_the_same_files_however_they_are_listed(one, other):
-    ids = {local_id(local_line(one_shot(architectures=models))) for models in (one, other)}
+    ids = {
+        unfederated.local_folder(local_line(one_shot(architectures=models)))
+        for models in (one, other)
+    }
     assert len(ids) == 1
 
 
 def test_a_model_that_no_client_has_does_not_reach_clients():
     ids = {
-        local_id(local_line(one_shot(architectures=[LINEAR], model=model)))
+        unfederated.local_folder(local_line(one_shot(architectures=[LINEAR], model=model)))
         for model in (SMALL, LINEAR, {"name": "resnet8"})
     }
     assert len(ids) == 1
@@ -240,18 +244,16 @@ def test_a_model_that_no_client_has_does_not_reach_clients():
 
 def test_clients_start_from_one_model_or_each_from_its_own():
     common, own = (local_line(one_shot(initialisation=kind)) for kind in ("common", "own"))
-    starts = {
-        kind: [one_shot_artefacts.local_start(kind, n) for n in range(4)] for kind in (common, own)
-    }
+    starts = {kind: [unfederated.local_start(kind, n) for n in range(4)] for kind in (common, own)}
     assert len(set(starts[common])) == 1
     assert len(set(starts[own])) == 4
     assert starts[own][0] == starts[common][0]
-    assert one_shot_artefacts.local_start(common, None) == starts[common][0]
+    assert unfederated.local_start(common, None) == starts[common][0]
 
 
 def test_clients_of_one_architecture_start_from_its_common_weights():
     line = local_line(one_shot(architectures=[SMALL, LINEAR]))
-    starts = [one_shot_artefacts.local_start(line, client) for client in range(4)]
+    starts = [unfederated.local_start(line, client) for client in range(4)]
     assert starts[:2] == starts[2:]
     assert starts[0] != starts[1]
 
@@ -262,9 +264,7 @@ START = "results/training/a/round_0003/group_0/aggregated.safetensors"
 def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained_before():
     taught = {"aggregator": "weighted", "distillation": "l1", "server": SERVER, "start": START}
     line = one_shot(**taught)
-    assert {one_shot_artefacts.local_start(local_line(line), client) for client in range(4)} == {
-        START
-    }
+    assert {unfederated.local_start(local_line(line), client) for client in range(4)} == {START}
     assert shot.student_start(line) == START
     other = one_shot(**taught, student="logistic_regression")
     assert "initial_models" in shot.student_start(other)
@@ -276,9 +276,7 @@ def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained
 def test_forgotten_clients_are_no_members():
     line = one_shot(forget=[2, 0])
     assert members(line) == [1, 3]
-    assert [
-        path.rpartition("/")[2] for path in one_shot_artefacts.members_logits(line, "test")
-    ] == [
+    assert [path.rpartition("/")[2] for path in unfederated.members_logits(line, "test")] == [
         "client_1-test.safetensors",
         "client_3-test.safetensors",
     ]
@@ -333,7 +331,7 @@ def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
 
 def test_students_of_a_seed_start_from_one_model():
     starts = {shot.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
-    assert starts == {one_shot_artefacts.local_start(local_line(one_shot()), 0)}
+    assert starts == {unfederated.local_start(local_line(one_shot()), 0)}
 
 
 def test_images_are_whole_sets_or_training_samples_of_a_role():
@@ -372,7 +370,7 @@ PROXY = {"proxy": {"steps": 5}}
     ids=str,
 )
 def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images):
-    read = lists_of(aggregator_reads(one_shot(**changes)))
+    read = lists_of(shot.AGGREGATOR.job(one_shot(**changes)).inputs)
     every = [path for paths in read.values() for path in paths]
     spoken = [path for path in every if "/logits/" in path]
     assert {path.rpartition("-")[2] for path in spoken} == {
@@ -387,28 +385,28 @@ def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images
 
 def test_each_precision_has_its_own_logits_of_the_same_models():
     plain, rough = one_shot(), one_shot(quantisation="int8")
-    folder = one_shot_artefacts.local_folder(local_line(plain))
+    folder = unfederated.local_folder(local_line(plain))
     assert local_line(plain) == local_line(rough)
-    assert one_shot_artefacts.members_quantised(plain) == []
+    assert unfederated.members_quantised(plain) == []
     for client, (logits, model) in enumerate(
         zip(
-            one_shot_artefacts.members_logits(rough, "test"),
-            one_shot_artefacts.members_quantised(rough),
+            unfederated.members_logits(rough, "test"),
+            unfederated.members_quantised(rough),
             strict=True,
         )
     ):
-        precision = quantisation_id(rough.quantisation)
+        precision = name_of(logits)
         assert precision.startswith("int8-")
         assert logits == f"{folder}/logits/{precision}/client_{client}-test.safetensors"
         assert model == f"{folder}/quantised/{precision}/client_{client}.safetensors"
-    assert "/logits/fp32/" in one_shot_artefacts.members_logits(plain, "test")[0]
+    assert "/logits/fp32/" in unfederated.members_logits(plain, "test")[0]
 
 
 def test_of_forgotten_clients_no_quantised_model_is_read():
     rough = one_shot(quantisation="int8")
     left = one_shot(quantisation="int8", forget=[1])
-    every = one_shot_artefacts.members_quantised(rough)
-    assert one_shot_artefacts.members_quantised(left) == [every[0], *every[2:]]
+    every = unfederated.members_quantised(rough)
+    assert unfederated.members_quantised(left) == [every[0], *every[2:]]
 
 
 @pytest.mark.parametrize(
@@ -418,9 +416,9 @@ def test_of_forgotten_clients_no_quantised_model_is_read():
 )
 def test_how_models_are_quantised_is_in_the_names_of_what_is_made_of_them(changed):
     lines = [one_shot(quantisation={"int8": how}) for how in ({}, changed)]
-    assert len({one_shot_artefacts.members_quantised(line)[0] for line in lines}) == 2
+    assert len({unfederated.members_quantised(line)[0] for line in lines}) == 2
     assert len({aggregator_id(line) for line in lines}) == 2
-    assert len({local_id(local_line(line)) for line in lines}) == 1
+    assert len({unfederated.local_folder(local_line(line)) for line in lines}) == 1
 
 
 def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
@@ -431,23 +429,20 @@ def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
         alone(federated, 1, pooled=False, own=own)
         for own in (OneShot(aggregator_fraction=0.1), rough)
     )
-    assert local_id(plain) == local_id(quantised)
+    assert unfederated.local_folder(plain) == unfederated.local_folder(quantised)
     assert unquantised(quantised) == plain == local_line(one_shot())
-    assert one_shot_artefacts.models_in_precision(plain) == one_shot_artefacts.local_models(
-        quantised
+    assert unfederated.models_in_precision(plain) == unfederated.local_models(quantised)
+    assert unfederated.models_in_precision(quantised) == unfederated.members_quantised(
+        one_shot(quantisation="int8")
     )
-    assert one_shot_artefacts.models_in_precision(
-        quantised
-    ) == one_shot_artefacts.members_quantised(one_shot(quantisation="int8"))
-    precision = quantisation_id(quantised.quantisation)
+    precision = name_of(unfederated.models_in_precision(quantised)[0])
     for client in (None, 3):
         files = [
-            one_shot_artefacts.local_metrics_file(one, "test", 1, client)
-            for one in (plain, quantised)
+            unfederated.local_metrics_file(one, "test", 1, client) for one in (plain, quantised)
         ]
         assert files[1] == files[0].replace("/metrics/fp32/", f"/metrics/{precision}/")
-    models = one_shot_artefacts.models_in_precision(quantised)
-    scored = one_shot_artefacts.scored_models(quantised)
+    models = unfederated.models_in_precision(quantised)
+    scored = unfederated.scored_models(quantised)
     assert (scored["each_client"], scored["client_3"]) == (models, [models[3]])
     assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)
 
@@ -544,7 +539,7 @@ def test_what_reaches_images_against_an_ensemble(changes, reached):
 @pytest.mark.parametrize("distillation", ["cotrained", "labels", "kl"])
 def test_only_clients_models_travel_for_images_against_an_ensemble(distillation):
     line = boosted(distillation=distillation)
-    models = one_shot_artefacts.local_models(local_line(line))
+    models = unfederated.local_models(local_line(line))
     assert travelling_models(line) == SYNTHESISED_IMAGES.job(line).inputs["models"] == models
     assert traffic_tables(line) == [shot.AGGREGATOR(line, output="rounds")]
     folder = generated_images(line).job.folder

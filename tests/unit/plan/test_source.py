@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.folders import Initial
 from fedstage.plan import discriminators
 from fedstage.plan import one_shot as shot
 from fedstage.plan.generated import generated_images
+from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.source import (
     DECLARING,
@@ -27,10 +27,11 @@ from fedstage.plan.source import (
 )
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules
+from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.data import DataOption
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.models import EfficientNet
+from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
@@ -161,8 +162,6 @@ RESULTS = {
     "retention_summary",
     "report",
 }
-#: What only some lines have: the stages that a line without distillation does not run.
-OF_DISTILLED = ("distillation",)
 
 
 def reach(settings, stage, *more):
@@ -186,11 +185,14 @@ def jobs(package):
     """Fingerprints of all stages of lines that differ in them, and of evaluated ensembles."""
     found = {}
     others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS, *OF_MOMENTS}.union(*OF_GENERATORS.values())
-    others |= {"cached_labels", "selected_labels"}  # no line here keeps labels
+    of_rounds = {stage.name: stage for stage in OF_ROUNDS}
     for stage in STAGES.keys() - others:
         for name, line in lines_with(stage).items():
-            if stage not in OF_DISTILLED or line.global_trainer:
-                found[stage, name] = fingerprint(line, stage, package)
+            if stage not in of_rounds or of_rounds[stage].used(line):
+                distils = stage in DISTILLATIONS
+                found["distillation" if distils else stage, name] = fingerprint(
+                    line, stage, package
+                )
     for name, line in ONE_SHOT.items():
         for stage in OF_ONE_SHOT:
             found[stage, name] = fingerprint(line, stage, package)
@@ -303,7 +305,7 @@ def test_what_declares_or_runs_is_no_part_of_results(changed):
     assert changed(
         ("settings/partitions.py", "mask: bool = True\n", "mask: bool = True\n    more: int = 0\n"),
         ("__init__.py", "0.1.0", "0.1.1"),
-        ("plan/stages.py", "average the updates", "take the mean of the updates"),
+        ("plan/training.py", "average the updates", "take the mean of the updates"),
         ("execution/cli.py", "return 0\n", "return 3\n"),
         ("execution/pool.py", "IDLE_SECONDS = 300.0", "IDLE_SECONDS = 30.0"),
         ("execution/timings.py", "1024", "1000"),
@@ -767,7 +769,7 @@ def test_weights_of_a_file_are_read_for_models_that_have_them_only():
     with_file = EfficientNet.model_validate({"name": "efficientnet_b0", "weights": weights})
     without = EfficientNet(name="efficientnet_b0")
     reached = [
-        reachable("initial_model", chosen_modules(Initial(a_line().data, model, 0).settings))
+        reachable("initial_model", chosen_modules(InitialModel(model=model, seed=0)))
         for model in (without, with_file)
     ]
     assert "fedstage.models.architectures.efficientnet" in reached[0]
@@ -866,9 +868,8 @@ def test_other_settings_than_lines_choose():
     line = LINES["resnet20"]
     divided = PartitionSettings(clients=2, partition=line.partition, validation=0.0, seed=0)
     assert names(divided) == {"data.partitions.dirichlet"}
-    assert names(Initial(line.data, line.model, line.seed).settings) == {
-        "models.architectures.resnet"
-    }
+    weights = InitialModel(model=line.model, seed=line.seed)
+    assert names(weights) == {"models.architectures.resnet"}
 
 
 def test_a_stage_that_does_not_exist_is_named():
@@ -892,12 +893,11 @@ def test_a_file_has_one_source_however_its_round_is_made():
 def test_other_rules_carry_the_fingerprint_of_their_stage():
     line = LINES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
-    calls = {"local_training", "aggregation", "distillation", "logits"}
+    calls = {"local_training", "aggregation", "logits", *DISTILLATIONS}
     calls |= {"feature_training", "head_transfer", "cached_labels", "selected_labels"}
     assert of_segments == calls
-    for stage in set(STAGES) - of_segments - {"partition"}:
+    for stage in set(STAGES) - of_segments:
         assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)
-    assert source_of(line, "partition") == fingerprint(line.partition, "partition", PACKAGE)
     expected = fingerprint(line, "evaluation", PACKAGE, parse_evaluated("clients"))
     assert source_of(line, "evaluation", "clients") == expected
 

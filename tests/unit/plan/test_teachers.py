@@ -4,7 +4,6 @@ from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files
 from fedstage.plan.training import (
-    DISTILLATION,
     LOGITS,
     aggregated_model,
     cached_labels,
@@ -12,7 +11,6 @@ from fedstage.plan.training import (
     member_logits,
     member_models,
     teacher_logits,
-    teacher_models,
     updates,
 )
 from fedstage.plan.training_folder import public_file, public_id
@@ -150,13 +148,13 @@ def test_students_read_what_their_server_uses():
         }
         found = {option: files for option, files in (usual | expected(one)).items() if files}
         assert read(global_model(one, 3, 1)) == found, changes
-        assert list(DISTILLATION.job(one, 3, 1).files) == ["output"]
+        assert list(global_model(one, 3, 1).job.files) == ["output"]
 
 
 def test_who_learns_from_a_generator_goes_on_from_the_last_one_and_reads_no_images():
     away = {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True}
     one = line(**GENERATED, **away)  # round 2 is idle
-    generator = DISTILLATION(one, 1, 1, output="new_generator")
+    generator = global_model(one, 1, 1).job.files["new_generator"]
     assert generator.endswith("/round_0001/group_1/generator.safetensors")
     expected = {
         "start": [aggregated_model(one, 3, 1)],
@@ -172,8 +170,6 @@ def test_averages_of_earlier_rounds_are_asked_too():
     one = line(server=SERVER | AUGMENTED, ensemble={"aggregated": {"checkpoints": 2}})
     expected = [aggregated_model(one, round, group) for round in (2, 3) for group in (0, 1)]
     assert read(global_model(one, 3, 0))["members"] == expected
-    for changes in ({}, {"global": None}):
-        assert teacher_models(line(**changes), 3) == []
 
 
 def test_the_servers_model_starts_from_its_previous_one_in_any_case():
@@ -188,6 +184,6 @@ def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_els
     assert path.endswith("/round_0003/group_2/cached_labels.safetensors")
     assert read(path) == {"logits": teacher_logits(one, 3), "before": cached_labels(one, 2)}
     assert "before" not in read(cached_labels(one, 1)[0])
-    assert read(updates(one, 4, 1)[0])["said"] == [path]
-    assert read(global_model(one, 3, 0))["logits"] == [path]
+    assert read(updates(one, 4, 1)[0])["received_logits"] == [path]
+    assert read(global_model(one, 3, 0))["labels"] == [path]
     assert cached_labels(line(**SERVED, local="digest"), 3) == []

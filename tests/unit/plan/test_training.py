@@ -216,8 +216,10 @@ def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
 def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_before():
     one = line(**SERVED, local="digest")
     first, later = (read(updates(one, round, 1)[0]) for round in (1, 3))
-    assert not {"said", "public", "state"} & first.keys()
-    assert later["said"] == [LOGITS(one, 2, group, "clients", "held_out") for group in (1, 2)]
+    assert not {"received_logits", "public", "state"} & first.keys()
+    assert later["received_logits"] == [
+        LOGITS(one, 2, group, "clients", "held_out") for group in (1, 2)
+    ]
     assert later["public"] == [data_files.data_file(one.data, "held_out")]
     assert later["state"] == states(one, 2, 1)  # the client's own model
     assert "server_model" not in later
@@ -231,7 +233,7 @@ def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_i
             found, heard = read(updates(one, round, 2)[0]), round > first
             assert found.get("server_model", []) == [global_model(one, round - 1, 0)] * heard
             assert found.get("public", []) == [public_file(one)] * (public and heard)
-            assert "said" not in found
+            assert "received_logits" not in found
     assert read(updates(features, 3, 2)[0])["state"] == states(features, 2, 2)
 
 
@@ -314,7 +316,7 @@ def test_a_server_selects_by_what_it_was():
         "before": selected_labels(one, 2),
     }
     assert "before" not in read(selected_labels(one, 1)[0])
-    assert read(global_model(one, 3, 0))["logits"] == [path]
+    assert read(global_model(one, 3, 0))["labels"] == [path]
 
 
 # --- what methods share ---------------------------------------------------------------------------

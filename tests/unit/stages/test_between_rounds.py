@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.stages import aggregation, local_training
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
@@ -15,9 +16,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.stages.aggregation import aggregation
 from fedstage.stages.line import line
-from fedstage.stages.local_training import local_training
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -4,13 +4,14 @@ Four of six clients take part, whose groups are drawn. With this seed nobody of 
 round 1.
 """
 
-import json
 import statistics
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.shared.stages import call_with as call
+from tests.shared.stages import make_data, segment
 
 from fedstage.algorithm.exchange.updates import part, place_of, read_updates
 from fedstage.data.client_groups import draw_groups
@@ -19,8 +20,6 @@ from fedstage.errors import FedstageError
 from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
-from fedstage.plan.participants import groups_drawn
 from fedstage.plan.scores import EVALUATION
 from fedstage.plan.taught import is_distilled, takes_head
 from fedstage.plan.training import (
@@ -40,9 +39,7 @@ from fedstage.settings.ensembles import EachClient
 from fedstage.settings.exchange import keeps_state
 from fedstage.settings.groups import client_groups, group_slots
 from fedstage.settings.lines import Line
-from fedstage.stages import call
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
-from fedstage.stages.segment import segment
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -89,24 +86,7 @@ def a_line(**changes):
 
 def prepare(line, rounds=2):
     """Write what rounds start from, below the current folder."""
-    parts = ("train", "test", "held_out", "server_validation")
-    data = {part: data_files.data_file(line.data, part) for part in parts}
-    info = data_files.data_file(line.data, "info")
-    call("dataset", data | {"info": info}, settings=as_json(canonical(line.data)))
-    tables = {
-        "output": data_files.clients_table(line),
-        "histogram": data_files.label_histogram(line),
-    }
-    settings = json.dumps(partition_settings(line))
-    call("partition", tables | {"train": data["train"]}, settings=settings)
-    call(
-        "participation", {"output": data_files.participation_table(line, 1)}, clients=CLIENTS,
-        participants=PARTICIPANTS, seed=line.seed, first=1, last=rounds, groups=groups_drawn(line),
-    )  # fmt: skip
-    for group, model in enumerate(line.architectures):
-        drawn = as_json({"model": canonical(model), "seed": line.seed})
-        files = {"info": info, "output": global_model(line, 0, group)}
-        call("initial_model", files, settings=drawn, group=group)
+    make_data(line)
 
 
 def run(line, rounds=2):
@@ -444,7 +424,7 @@ def evaluated(line, what, tmp_path, **changes):
     files = EVALUATION.job(line, what, "test", 2, 1).inputs | {
         "output": str(tmp_path / "m.parquet")
     }
-    call("evaluation", files | changes, evaluated=what, role="test", rounds=[1, 2])
+    call("evaluation", files | changes, evaluated=what, role="test", rounds=2, every=1)
     return load_table(files["output"]).to_pylist()
 
 

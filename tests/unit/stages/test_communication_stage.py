@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
-from fedstage.plan import one_shot_artefacts
+from fedstage.plan import unfederated
 from fedstage.plan.digests import canonical
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.results.communication.files import client_models, held_files, traffic_files
@@ -152,7 +152,7 @@ def test_what_ran_before_counts_as_well(tmp_path, monkeypatch):
     rows = write_rounds(after, 5)
     length = RunLength(rounds=ROUNDS, evaluate_every=2)
     write_models(after, length)
-    for path in one_shot_artefacts.local_models(local_line(before)):
+    for path in unfederated.local_models(local_line(before)):
         save_tensors(path, {"w": torch.zeros(5)})
     write_metrics("metrics.parquet", [10.0, 50.0, 60.0], "test")
     parts = [

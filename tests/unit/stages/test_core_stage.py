@@ -4,10 +4,9 @@ import json
 
 import pytest
 import torch
+from tests.shared.stages import core, partition
 
 from fedstage.errors import FedstageError
-from fedstage.stages.core import core
-from fedstage.stages.partition import partition
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -17,16 +16,20 @@ IMAGES = torch.randint(256, (SAMPLES, 1, 2, 2), generator=torch.Generator().manu
 LABELS = torch.arange(SAMPLES) % 10
 
 
+def settings_of(classes="all", **changes):
+    """Return the settings of a partition as JSON."""
+    core = {"classes": classes}
+    settings = {"clients": CLIENTS, "partition": "iid", "validation": 0.2, "core": core, "seed": 3}
+    return json.dumps(settings | changes)
+
+
 def parted(tmp_path, **changes):
     """Write a training set and its partition with a core; return their files."""
     train, info = tmp_path / "train.safetensors", tmp_path / "info.json"
     save_tensors(train, {"images": IMAGES, "labels": LABELS})
     save_json(info, {"classes": 10})
-    settings = {
-        "clients": CLIENTS, "partition": "iid", "validation": 0.2, "core": {}, "seed": 3,
-    } | changes  # fmt: skip
     clients, histogram = tmp_path / "clients.parquet", tmp_path / "histogram.parquet"
-    partition(settings=json.dumps(settings), train=train, output=clients, histogram=histogram)
+    partition(settings=settings_of(**changes), train=train, output=clients, histogram=histogram)
     return {"data": train, "clients": clients, "info": info}, histogram
 
 
@@ -54,7 +57,7 @@ def test_without_a_core_the_partition_stays_as_it_is(tmp_path):
 def test_the_core_file_has_its_samples_with_their_labels_in_order(tmp_path):
     files, _ = parted(tmp_path)
     output = tmp_path / "core.safetensors"
-    core(**files, classes="all", output=output)
+    core(**files, settings=settings_of("all"), output=output)
     tensors, metadata = load_tensors(output)
     own = sorted(row["sample"] for row in rows_of(files) if row["role"] == "core")
     assert torch.equal(tensors["images"], IMAGES[own])
@@ -69,12 +72,12 @@ def test_a_missing_class_is_told_in_one_line_or_allowed(tmp_path):
     missing = sorted(set(range(10)) - own)
     assert missing, "the partition is as skewed as the test needs"
     with pytest.raises(FedstageError) as error:
-        core(**files, classes="all", output=output)
+        core(**files, settings=settings_of("all"), output=output)
     assert str(error.value).startswith(
         f"core.classes = 'all': {len(missing)} of 10 classes have no sample"
     )
     assert f"such as class {missing[0]}" in str(error.value)
     assert "core.classes = some" in str(error.value)
     assert not output.exists()
-    core(**files, classes="some", output=output)
+    core(**files, settings=settings_of("some"), output=output)
     assert set(load_tensors(output)[0]["labels"].tolist()) == own

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.stages import feature_training
 
 from fedstage.algorithm.global_trainers.features import train_server, upload
 from fedstage.data.partitions import CLIENTS_SCHEMA
@@ -12,7 +13,6 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.lines import Line
-from fedstage.stages.feature_training import feature_training
 from fedstage.stages.line import line
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table

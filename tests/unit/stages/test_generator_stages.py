@@ -2,18 +2,20 @@
 
 import pytest
 import torch
+from tests.shared.stages import (
+    client_generator,
+    distilled_model,
+    generated,
+    initial_model,
+    synthesised,
+)
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.stages.client_generator import client_generator
-from fedstage.stages.distilled_model import distilled_model
-from fedstage.stages.generated import generated
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
-from fedstage.stages.synthesised import synthesised
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

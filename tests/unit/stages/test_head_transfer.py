@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.stages import (
+    head_transfer,
+    initial_model,
+    logits_segment,
+    participation,
+    partition,
+    segment,
+)
 
 from fedstage.data.client_groups import draw_groups
 from fedstage.models.heads import BODY, HEAD
 from fedstage.plan import data_files, segments
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
 from fedstage.plan.training import aggregated_model, global_model, updates
@@ -20,13 +27,7 @@ from fedstage.settings.groups import client_groups, model_of
 from fedstage.settings.lines import Line
 from fedstage.settings.runs import RunLength
 from fedstage.stages.dataset import dataset
-from fedstage.stages.head_transfer import head_transfer
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
-from fedstage.stages.logits_segment import logits_segment
-from fedstage.stages.participation import participation
-from fedstage.stages.partition import partition
-from fedstage.stages.segment import segment
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -70,6 +71,12 @@ def tensors(value, prefix=""):
     return {f"{prefix}{name}": torch.full((2,), float(value)) for name in names}
 
 
+def written(folder):
+    """Write the settings of some run, which this stage does not read; return their file."""
+    write_line(settings=as_json(canonical(Line.model_validate(BASE))), output=folder / "line.yaml")
+    return folder / "line.yaml"
+
+
 @pytest.fixture
 def transferred(tmp_path):
     """A function that calls the stage for a model of ones and these heads."""
@@ -81,7 +88,7 @@ def transferred(tmp_path):
             paths.append(tmp_path / f"{number}.safetensors")
             save_tensors(paths[-1], weights, metadata)
         head_transfer(
-            line=tmp_path / "line.yaml", round=2, group=0, model=tmp_path / "model.safetensors",
+            line=written(tmp_path), round=2, group=0, model=tmp_path / "model.safetensors",
             heads=paths, output=tmp_path / "output.safetensors",
         )  # fmt: skip
         return load_tensors(tmp_path / "output.safetensors")
@@ -146,7 +153,7 @@ def prepare(line, number_of_initial):
     dataset(settings=as_json(canonical(line.data)), **files)
     histogram = Path(data_files.label_histogram(line))
     partition(
-        settings=json.dumps(partition_settings(line)), train=files["train"],
+        settings=json.dumps(data_files.clients_table(line).job.settings), train=files["train"],
         output=Path(data_files.clients_table(line)), histogram=histogram,
     )  # fmt: skip
     participation(

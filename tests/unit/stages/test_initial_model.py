@@ -2,13 +2,13 @@ import json
 
 import pytest
 import torch
+from tests.shared.stages import initial_model
 
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
-from fedstage.stages.initial_model import initial_model
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import load_tensors
 

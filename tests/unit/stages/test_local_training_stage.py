@@ -1,15 +1,13 @@
 """Clients of a job that train side by side: the bytes of each are those that it has alone."""
 
-import json
-
 import pytest
 import torch
+from tests.shared import stages
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
 from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.equivalences import simplest
@@ -49,22 +47,7 @@ def prepare(tmp_path, monkeypatch):
 
     def make(**changes):
         line = simplest(Line.model_validate(BASE | changes))
-        data = {
-            part: data_files.data_file(line.data, part) for part in ("train", "test", "held_out")
-        }
-        info = data_files.data_file(line.data, "info")
-        call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
-        call(
-            "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
-            output=data_files.clients_table(line), histogram=data_files.label_histogram(line),
-        )  # fmt: skip
-        call(
-            "participation", clients=CLIENTS, participants=CLIENTS, seed=1, first=1, last=100,
-            output=data_files.participation_table(line, 1),
-        )  # fmt: skip
-        model = as_json({"model": canonical(line.model), "seed": 1})
-        output = global_model(line, 0, 0)
-        call("initial_model", settings=model, group=0, info=info, output=output)
+        stages.make_data(line)
         call("line", settings=as_json(canonical(line)), output=f"{training_folder(line)}/line.yaml")
         return line
 
@@ -89,7 +72,7 @@ def alone(line, tmp_path):
     updates = []
     for slot in group_slots(line, 0):
         output = tmp_path / f"alone_{slot}.safetensors"
-        local_training.local_training(**inputs(line, tmp_path), slots=[slot], outputs=[output])
+        stages.local_training(**inputs(line, tmp_path), slots=[slot], outputs=[output])
         updates.append(output.read_bytes())
     return updates
 
@@ -99,7 +82,7 @@ def together(line, tmp_path, at_a_time, monkeypatch):
     monkeypatch.setattr(local_training, "at_a_time", lambda device: at_a_time)
     slots = list(group_slots(line, 0))
     outputs = [tmp_path / f"{at_a_time}_{slot}.safetensors" for slot in slots]
-    local_training.local_training(**inputs(line, tmp_path), slots=slots, outputs=outputs)
+    stages.local_training(**inputs(line, tmp_path), slots=slots, outputs=outputs)
     return [output.read_bytes() for output in outputs]
 
 
@@ -200,10 +183,10 @@ def test_the_last_models_are_judged_once_a_job_and_for_no_empty_slot(
     given = inputs(line, tmp_path)
     given |= {"history": [given["start"]], "server_validation": given["data"]}
     outputs = [tmp_path / f"{slot}.safetensors" for slot in range(3)]
-    local_training.local_training(**given, slots=[0, 1, 2], outputs=outputs)
+    stages.local_training(**given, slots=[0, 1, 2], outputs=outputs)
     assert [len(models) for models in judged] == [1]
     monkeypatch.setattr(local_training, "_in_slot", lambda *_: (None, 0))
     gone = {"history": [tmp_path / "gone"], "server_validation": tmp_path / "gone"}
-    local_training.local_training(**given | gone, slots=[0], outputs=outputs[:1])
+    stages.local_training(**given | gone, slots=[0], outputs=outputs[:1])
     assert len(judged) == 1
     assert load_tensors(outputs[0])[0] == {}

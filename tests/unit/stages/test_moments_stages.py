@@ -2,14 +2,12 @@
 
 import pytest
 import torch
+from tests.shared.stages import closed_form_model, feature_moments, initial_model
 
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.stages.closed_form_model import closed_form_model
-from fedstage.stages.feature_moments import feature_moments
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table

@@ -9,28 +9,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.shared.stages import (
+    aggregator,
+    client_logits,
+    distilled_model,
+    initial_model,
+    local_evaluation,
+    local_model,
+    one_shot_evaluation,
+    partition,
+    quantised_model,
+)
 
 import fedstage.models
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
 from fedstage.plan.one_shot_sharing import local_line, members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.quantisation import Int8
-from fedstage.stages.aggregator import aggregator
-from fedstage.stages.client_logits import client_logits
 from fedstage.stages.dataset import dataset
-from fedstage.stages.distilled_model import distilled_model
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
-from fedstage.stages.local_evaluation import local_evaluation
-from fedstage.stages.local_model import local_model
-from fedstage.stages.one_shot_evaluation import one_shot_evaluation
-from fedstage.stages.partition import partition
-from fedstage.stages.quantised_model import quantised_model
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -119,7 +121,7 @@ def world(tmp_path_factory):
     save_tensors(made.data("train"), {name: value[:400] for name, value in tensors.items()})
     local = local_line(settings_of())
     partition(
-        settings=as_json(partition_settings(local)), train=made.data("train"),
+        settings=as_json(data_files.clients_table(local).job.settings), train=made.data("train"),
         output=made.clients, histogram=made.histogram,
     )  # fmt: skip
     written(made.folder / "local.yaml", local)
@@ -129,7 +131,7 @@ def world(tmp_path_factory):
         chosen = json.dumps({"model": model, "seed": 3})
         initial_model(settings=chosen, group=0, info=made.info, output=start)
         local_model(
-            line=made.folder / "local.yaml", client=client, data=made.data("train"),
+            line=made.folder / "local.yaml", who=f"client_{client}", data=made.data("train"),
             info=made.info, clients=made.clients, start=start, output=made.model(client),
         )  # fmt: skip
         speak(made, client, "test", "test")

@@ -8,18 +8,20 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.shared.stages import (
+    aggregation,
+    evaluation,
+    initial_model,
+    local_training,
+    logits,
+    participation,
+    partition,
+)
 
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.samples import read_labelled
-from fedstage.stages.aggregation import aggregation
 from fedstage.stages.dataset import dataset
-from fedstage.stages.evaluation import evaluation
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
-from fedstage.stages.local_training import local_training
-from fedstage.stages.logits import logits
-from fedstage.stages.participation import participation
-from fedstage.stages.partition import partition
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -109,7 +111,7 @@ def world(request, tmp_path, monkeypatch):
 def evaluated(folder, role):
     at = folder.joinpath
     evaluation(
-        line=at("line.yaml"), evaluated="global_model", role=role, rounds=[2],
+        line=at("line.yaml"), evaluated="global_model", role=role, rounds=2, every=2,
         models=[at("w2.safetensors")],
         data=at(f"{role}.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
         histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],

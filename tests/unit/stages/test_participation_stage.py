@@ -2,12 +2,12 @@ import json
 
 import numpy as np
 import pytest
+from tests.shared.stages import participation
 
 from fedstage.data.participation import SCHEMA, draw, draw_by_samples
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.stages.participation import participation
 from fedstage.storage.tables import load_table, save_table
 
 
@@ -54,17 +54,17 @@ STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
 def test_everybody_starts_from_the_round_before_unless_the_plan_has_delays(tmp_path):
     rows = written(tmp_path).to_pydict()
     assert rows["base_round"] == [t - 1 for t in rows["round"]]
-    assert written(tmp_path, delays="{}").to_pydict() == rows
+    assert written(tmp_path, delays={}).to_pydict() == rows
 
 
 def test_stragglers_start_from_an_older_round(tmp_path):
-    rows = written(tmp_path, last=5, delays=json.dumps(STRAGGLERS)).to_pydict()
+    rows = written(tmp_path, last=5, delays=STRAGGLERS).to_pydict()
     assert rows["base_round"] == [base for base in (0, 0, 2, 2, 4) for _ in range(5)]
     assert rows["client"] == written(tmp_path, "other.parquet", last=5).to_pydict()["client"]
 
 
 def test_slots_of_those_who_would_be_late_stay_empty(tmp_path):
-    away = json.dumps(STRAGGLERS | {"withdraw_stale": True})
+    away = STRAGGLERS | {"withdraw_stale": True}
     rows = written(tmp_path, last=4, delays=away).to_pydict()
     everyone = written(tmp_path, "other.parquet", last=4).to_pydict()["client"]
     assert rows["client"] == [
@@ -73,7 +73,7 @@ def test_slots_of_those_who_would_be_late_stay_empty(tmp_path):
 
 
 def test_drawn_groups_keep_the_delays_of_their_participants(tmp_path):
-    late = json.dumps({"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}})
+    late = {"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}}
     single = written(tmp_path, delays=late).to_pydict()
     groups = written(tmp_path, "groups.parquet", groups=3, delays=late).to_pylist()
     found = [
@@ -87,7 +87,7 @@ def test_drawn_groups_keep_the_delays_of_their_participants(tmp_path):
 
 
 def test_clients_come_in_turn(tmp_path):
-    rows = written(tmp_path, last=8, order="in_turn").to_pydict()
+    rows = written(tmp_path, last=8, participation="in_turn").to_pydict()
     assert rows["client"] == [*range(20), *range(20)]
 
 
@@ -100,10 +100,9 @@ def test_same_arguments_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"binding": "{"}, "--binding = '{': must be a JSON object"),
-        ({"binding": '{"slots": [0, 0]}'}, "--binding: clients: missing"),
-        ({"binding": '{"slots": [0, 0], "clients": [0, 1]}'}, "must be of participants = 5"),
-        ({"delays": '{"staleness": "late"}'}, "--delays: staleness = 'late'"),
+        ({"binding": {"slots": [0, 0]}}, "--settings: binding.clients: missing"),
+        ({"binding": {"slots": [0, 0], "clients": [0, 1]}}, "must be of participants = 5"),
+        ({"delays": {"staleness": "late"}}, "--settings: delays.staleness = 'late'"),
         ({"participants": 21}, "participants = 21: from 1 to clients = 20"),
         ({"first": 0}, "round = 0: at least 1"),
         ({"first": 5, "last": 4}, "last = 4: at least first = 5"),
@@ -117,17 +116,17 @@ def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path, changes, m
 
 def test_bound_clients_are_in_their_slots_only(tmp_path):
     settings = {"slots": [0, 0, 0, 1, 1], "clients": [0] * 8 + [None] * 2 + [1] * 10}
-    rows = written(tmp_path, binding=json.dumps(settings)).to_pydict()
+    rows = written(tmp_path, binding=settings).to_pydict()
     seen = {0: set(), 1: set()}
     for slot, client in zip(rows["slot"], rows["client"], strict=True):
         seen[int(slot > 2)].add(client)
     assert seen == {0: set(range(10)), 1: set(range(8, 20))}
-    assert written(tmp_path, binding="").equals(written(tmp_path))
+    assert written(tmp_path, binding=None).equals(written(tmp_path))
 
 
 def test_command_line(tmp_path):
     output = tmp_path / "rounds.parquet"
-    numbers = {"clients": 20, "participants": 5, "seed": 3, "first": 1, "last": 2}
-    options = [f"--{name}={number}" for name, number in numbers.items()]
+    plan = {"clients": 20, "participants": 5, "seed": 3, "participation": "uniform"}
+    options = [f"--settings={json.dumps(plan)}", "--first=1", "--last=2"]
     assert main(["participation", *options, f"--output={output}"]) == 0
     assert load_table(output).equals(written(tmp_path, "again.parquet", last=2))

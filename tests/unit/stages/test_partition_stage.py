@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.shared.stages import partition
 
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.stages.partition import partition
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import save_tensors
 

@@ -6,15 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.shared.stages import initial_model, partition, retention
 
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.lines import Line
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.dataset import dataset
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line as write_line
-from fedstage.stages.partition import partition
-from fedstage.stages.retention import retention
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 

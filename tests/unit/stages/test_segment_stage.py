@@ -1,14 +1,12 @@
 """Segments in one process; tests/workflow compares them with single jobs, byte by byte."""
 
-import json
-
 import pytest
 import torch
+from tests.shared.stages import make_data
 
 from fedstage.execution.cli import main
-from fedstage.plan import data_files, segment_files, segment_rules, segments
+from fedstage.plan import segment_files, segment_rules, segments
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
     AGGREGATION,
@@ -87,22 +85,7 @@ def prepare(tmp_path, monkeypatch):
 
     def make(**changes):
         line = Line.model_validate(BASE | changes)
-        parts = ("train", "test", "held_out", "server_validation")
-        data = {part: data_files.data_file(line.data, part) for part in parts}
-        info = data_files.data_file(line.data, "info")
-        call("dataset", settings=as_json(canonical(line.data)), info=info, **data)
-        call(
-            "partition", settings=json.dumps(partition_settings(line)), train=data["train"],
-            output=data_files.clients_table(line), histogram=data_files.label_histogram(line),
-        )  # fmt: skip
-        call(
-            "participation", clients=3, participants=2, seed=0, first=1, last=100,
-            output=data_files.participation_table(line, 1),
-        )  # fmt: skip
-        model = as_json({"model": canonical(line.model), "seed": 0})
-        for group in range(line.global_models):
-            output = global_model(line, 0, group)
-            call("initial_model", settings=model, group=group, info=info, output=output)
+        make_data(line)
         return line
 
     return make
@@ -239,12 +222,7 @@ def exchanging(prepare):
     """Return a function that prepares a line of such clients, with their groups drawn."""
 
     def make(cache):
-        line = prepare(**EXCHANGING, local={"digest": {"cache": cache}})
-        call(
-            "participation", clients=3, participants=2, groups=2, seed=0, first=1, last=100,
-            output=data_files.participation_table(line, 1),
-        )  # fmt: skip
-        return line
+        return prepare(**EXCHANGING, local={"digest": {"cache": cache}})
 
     return make
 

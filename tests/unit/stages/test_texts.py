@@ -9,17 +9,19 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.shared.stages import (
+    aggregation,
+    distillation,
+    evaluation,
+    initial_model,
+    local_training,
+    logits,
+    participation,
+    partition,
+)
 
-from fedstage.stages.aggregation import aggregation
 from fedstage.stages.dataset import dataset
-from fedstage.stages.distillation import distillation
-from fedstage.stages.evaluation import evaluation
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
-from fedstage.stages.local_training import local_training
-from fedstage.stages.logits import logits
-from fedstage.stages.participation import participation
-from fedstage.stages.partition import partition
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -100,7 +102,7 @@ def federate(at, settings, folder):
 
 def accuracy(at):
     evaluation(
-        line=at("line.yaml"), evaluated="global_model", role="test", rounds=[2],
+        line=at("line.yaml"), evaluated="global_model", role="test", rounds=2, every=2,
         models=[at("w2.safetensors")],
         data=at("test.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
         histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],

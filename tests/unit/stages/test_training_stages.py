@@ -14,6 +14,20 @@ import pytest
 import torch
 import yaml
 from sklearn.metrics import roc_auc_score
+from tests.shared.stages import (
+    aggregation,
+    distillation,
+    evaluation,
+    initial_model,
+    judged_distillation,
+    live_distillation,
+    local_evaluation,
+    local_model,
+    local_training,
+    logits,
+    participation,
+    partition,
+)
 
 from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
 from fedstage.data.partitions import CLIENTS_SCHEMA
@@ -22,18 +36,9 @@ from fedstage.randomness import torch_generator
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.ensembles import Aggregated
 from fedstage.settings.lines import Line, LocalLine
-from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA, aggregation
+from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.dataset import dataset
-from fedstage.stages.distillation import distillation
-from fedstage.stages.evaluation import evaluation
-from fedstage.stages.initial_model import initial_model
 from fedstage.stages.line import line
-from fedstage.stages.local_evaluation import local_evaluation
-from fedstage.stages.local_model import local_model
-from fedstage.stages.local_training import local_training
-from fedstage.stages.logits import logits
-from fedstage.stages.participation import participation
-from fedstage.stages.partition import partition
 from fedstage.storage.files import load_json
 from fedstage.storage.seals import sealed
 from fedstage.storage.tables import load_table, save_table
@@ -197,7 +202,7 @@ def evaluated(world, folder, line_file, what, models, tables, role="test", **cha
         "histogram": world.histogram,
     }
     rounds = {row["round"] for path in tables for row in load_table(path).to_pylist()}
-    inputs["rounds"] = sorted(rounds)
+    inputs |= {"rounds": max(rounds), "every": min(rounds)}
     evaluation(
         line=line_file, evaluated=what, role=role, models=models, participants=tables,
         output=output, **(inputs | changes),
@@ -836,7 +841,9 @@ def distilled(world, folder, made, **changes):
     output = folder / "distilled.safetensors"
     inputs = {"line": made.line, "start": made.models[0], "logits": made.public}
     inputs |= {"public": world.held_out, "info": world.info, "round": 1, "group": 0}
-    distillation(**(inputs | changes), output=output)
+    stage = live_distillation if "members" in changes else distillation
+    stage = judged_distillation if "judged" in changes else stage
+    stage(**(inputs | changes), output=output)
     return output
 
 
@@ -1115,7 +1122,7 @@ def test_a_round_to_which_nobody_came_is_scored_without_participants(world, thre
     save_table(empty, {name: [] for name in PARTICIPANTS_SCHEMA.names}, PARTICIPANTS_SCHEMA)
     models, tables = [made[0].model, made[0].model], [made[0].participants, empty]
     rows = evaluated(
-        world, tmp_path, folder / "line.yaml", "global_model", models, tables, rounds=[1, 2]
+        world, tmp_path, folder / "line.yaml", "global_model", models, tables, rounds=2, every=1
     )
     assert [row["round"] for row in rows] == [1, 2]
     traffic = ("participants", "bytes_up", "bytes_down")
@@ -1291,10 +1298,12 @@ def written_local(path, settings):
 
 
 def trained_alone(world, folder, line_file, client):
-    output = folder / f"model_{client}.safetensors"
+    output, who = folder / f"model_{client}.safetensors", "pooled"
+    if client is not None:
+        who = f"client_{client}"
     local_model(
-        line=line_file, client=client, data=world.train, info=world.info, clients=world.clients,
-        start=world.initial(LINEAR), output=output,
+        line=line_file, who=who, data=world.train, info=world.info,
+        clients=world.clients, start=world.initial(LINEAR), output=output,
     )  # fmt: skip
     return output
 
@@ -1506,7 +1515,7 @@ def calls(world, tmp_path_factory):
             | {"logits": made.public, "public": world.held_out, "info": world.info},
         ),
         "judged": (
-            distillation,
+            judged_distillation,
             {"line": judged.line, "round": 1, "group": 0, "start": judged.models[0]}
             | {"logits": judged.public, "public": world.held_out, "info": world.info} | judging,
         ),
@@ -1518,17 +1527,19 @@ def calls(world, tmp_path_factory):
         ),
         "evaluation": (
             evaluation,
-            {"line": made.line, "evaluated": "global_model", "role": "validation", "rounds": [1]}
+            {"line": made.line, "evaluated": "global_model", "role": "validation", "rounds": 1}
+            | {"every": 1}
             | labelled | models | {"data": world.train},
         ),
         "ensemble": (
             evaluation,
-            {"line": made.line, "evaluated": "aggregated_1", "role": "test", "rounds": [1]}
+            {"line": made.line, "evaluated": "aggregated_1", "role": "test", "rounds": 1}
+            | {"every": 1}
             | labelled | models | {"models": [scored]},
         ),
         "local_model": (
             local_model,
-            {"line": alone, "client": 0, "data": world.train, "start": world.initial(LINEAR)}
+            {"line": alone, "who": "client_0", "data": world.train, "start": world.initial(LINEAR)}
             | common,
         ),
         "local_evaluation": (

@@ -9,7 +9,6 @@ import pytest
 from fedstage.execution.cli import main
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import partition_settings
 from fedstage.plan.training import (
     AGGREGATION,
     DISTILLATION,
@@ -59,13 +58,13 @@ def make(line):
     parts = {part: data_files.data_file(data, part) for part in ("train", "test", "held_out")}
     stage("dataset", "dataset/d", settings=as_json(canonical(data)), **parts, info=info)
     clients, histogram = data_files.clients_table(line), data_files.label_histogram(line)
-    settings = as_json(partition_settings(line))
+    settings = as_json(data_files.clients_table(line).job.settings)
     train = parts["train"]
     stage("partition", "partition/p", settings=settings, train=train, output=clients,
           histogram=histogram)  # fmt: skip
-    plan = {"clients": 4, "participants": 4, "seed": 5, "first": 1, "last": 100}
-    stage("participation", "participation/p", **plan,
-          output=data_files.participation_table(line, 1))  # fmt: skip
+    plan = data_files.participation_table(line, 1)
+    stage("participation", "participation/p", settings=as_json(plan.job.settings), first=1,
+          last=100, output=plan)  # fmt: skip
     for group in (0, 1):
         output = data_files.initial_model(data, line.model, line.seed, group)
         settings = as_json({"model": canonical(line)["model"], "seed": line.seed})

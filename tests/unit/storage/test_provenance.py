@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.execution.cli import stage_parser
-from fedstage.plan.stages import STAGES
-from fedstage.stages import find_stage
+from fedstage.plan.stages import LINES, STAGES
+from fedstage.stages import options_of
 from fedstage.storage.provenance import content_digest, machine, versions, write_record
-from fedstage.storage.records import LINES, records_of
+from fedstage.storage.records import records_of
 from fedstage.storage.tensors import save_tensors
 
 RULES = Path(__file__).parents[3] / "workflow/rules"
@@ -166,51 +165,10 @@ def test_what_is_cut_off_or_states_nothing_is_digested_as_a_whole(tensors, damag
 
 # --- which options are outputs --------------------------------------------------------------------
 
-SEGMENTS = ("segment", "logits_segment")
-
-
-def commands_of_rules():
-    """Return (stage, {option: what the rule gives it}) of each command of the workflow."""
-    literal = r'f?"(?:[^"\\\n]|\\.)*"'
-    for path in sorted(RULES.glob("*.smk")):
-        for joined in re.findall(rf"{literal}(?:\s*{literal})*", path.read_text()):
-            parts = re.findall(literal, joined)
-            command = "".join(part.lstrip("f")[1:-1] for part in parts)
-            if command.startswith("fedstage "):
-                values = dict(re.findall(r"--([a-z-]+) (\{[^}]*\})", command))
-                stage = command.split()[1]
-                # The rules of segments name their stage in a param.
-                stages = SEGMENTS if stage == "{params.stage}" else (stage,)
-                yield from ((stage, values) for stage in stages)
-
-
-def test_options_that_rules_give_their_outputs_to_are_outputs():
-    found = {}
-    for stage, values in commands_of_rules():
-        given = {
-            name.replace("-", "_") for name, value in values.items() if value.startswith("{output")
-        }
-        found[stage] = found.get(stage, set()) | given
-    # Options of what few lines have are added to commands in other strings.
-    found["aggregation"].add("new_state")
-    found["distillation"].add("new_generator")
-    assert {stage: set(names) for stage, names in OUTPUTS.items()} == {
-        stage: names for stage, names in found.items() if names
-    }
-    assert STAGES.keys() - OUTPUTS.keys() == set(SEGMENTS)
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_rule_hands_its_source_to_the_record(stage):
-    given = [values for name, values in commands_of_rules() if name == stage]
-    assert given
-    assert all(values.get("fingerprint") == "{params.source}" for values in given)
-
 
 @pytest.mark.parametrize("stage", OUTPUTS)
 def test_outputs_are_options_of_the_stage(stage):
-    parser = stage_parser(stage, find_stage(stage))
-    assert set(OUTPUTS[stage]) <= {action.dest for action in parser._actions}
+    assert set(OUTPUTS[stage]) <= {option.name for option in options_of(stage)}
 
 
 # --- where records are ----------------------------------------------------------------------------

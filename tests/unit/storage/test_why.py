@@ -16,18 +16,11 @@ from tests.shared.graph import lists_of
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.plan import data_files, one_shot_artefacts
+from fedstage.plan import data_files, unfederated
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.identity import (
-    data_id,
-    initial_id,
-    local_id,
-    participation_id,
-    partition_id,
-    partition_settings,
-)
+from fedstage.plan.graph import name_of
 from fedstage.plan.scores import EVALUATION
-from fedstage.plan.source import source_of, stage_fingerprint
+from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
 from fedstage.plan.training import (
     AGGREGATION,
     HEAD_TRANSFER,
@@ -91,22 +84,27 @@ def call(stage, log, source, **options):
 
 def prepare():
     """Make what rounds start from."""
-    data, scheme, plan = data_id(LINE.data), partition_id(LINE), participation_id(LINE)
+    data, scheme, plan = (
+        data_files.data_id(LINE.data),
+        name_of(data_files.clients_table(LINE)),
+        name_of(data_files.participation_table(LINE, 1)),
+    )
     parts = {part: data_files.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
     source = source_of(LINE.data, "dataset")
     settings = as_json(canonical(LINE.data))
     call("dataset", f"dataset/{data}", source, settings=settings, **parts, info=INFO)
     call(
-        "partition", f"partition/{scheme}", source_of(LINE, "partition"),
-        settings=as_json(partition_settings(LINE)), train=parts["train"],
+        "partition", f"partition/{scheme}", fingerprint_of(data_files.clients_table(LINE).job),
+        settings=as_json(data_files.clients_table(LINE).job.settings), train=parts["train"],
         output=data_files.clients_table(LINE), histogram=data_files.label_histogram(LINE),
     )  # fmt: skip
     call(
         "participation", f"participation/{plan}/rounds_0001-0100",
-        stage_fingerprint("participation"), clients=3, participants=2, seed=5, first=1, last=100,
+        fingerprint_of(data_files.participation_table(LINE, 1).job),
+        settings=as_json(data_files.participation_table(LINE, 1).job.settings), first=1, last=100,
         output=data_files.participation_table(LINE, 1),
     )  # fmt: skip
-    initial = initial_id(LINE.data, LINE.model, LINE.seed)
+    initial = name_of(data_files.initial_model(LINE.data, LINE.model, LINE.seed, 0))
     drawn = InitialModel(model=LINE.model, seed=LINE.seed)
     settings = as_json(canonical(drawn))
     for group in (0, 1):
@@ -186,7 +184,7 @@ def evaluate():
     call(
         "evaluation", f"evaluation/{training_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
         source_of(LINE, "evaluation", "aggregated_2"), line=line_file(LINE), info=INFO,
-        evaluated="aggregated_2", role="test", rounds=1, models=members,
+        evaluated="aggregated_2", role="test", rounds=1, every=1, models=members,
         data=data_files.data_file(LINE.data, "test"), clients=data_files.clients_table(LINE),
         histogram=data_files.label_histogram(LINE),
         participants=[participants_table(LINE, 1, group) for group in (0, 1)],
@@ -195,7 +193,7 @@ def evaluate():
 
 
 def train_alone():
-    folder = local_id(ALONE)
+    folder = unfederated.local_id(ALONE)
     line = f"results/local_models/{folder}/line.yaml"
     settings = as_json(canonical(ALONE))
     call(
@@ -204,10 +202,10 @@ def train_alone():
     )  # fmt: skip
     call(
         "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
-        line=line, client=1, data=data_files.data_file(LINE.data, "train"), info=INFO,
+        line=line, who="client_1", data=data_files.data_file(LINE.data, "train"), info=INFO,
         clients=data_files.clients_table(LINE),
         start=data_files.initial_model(LINE.data, LINE.model, LINE.seed, 0),
-        output=one_shot_artefacts.local_models(ALONE)[1],
+        output=unfederated.local_models(ALONE)[1],
     )  # fmt: skip
 
 
@@ -357,10 +355,13 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     ("path", "stage", "settings", "options"),
     [
         (data_files.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
-        (data_files.label_histogram(LINE), "partition", partition_settings(LINE), None),
         (
-            data_files.participation_table(LINE, 1), "participation", None,
-            {"clients": 3, "participants": 2, "seed": 5, "first": 1, "last": 100},
+            data_files.label_histogram(LINE), "partition",
+            data_files.clients_table(LINE).job.settings, None,
+        ),
+        (
+            data_files.participation_table(LINE, 1), "participation",
+            data_files.participation_table(LINE, 1).job.settings, {"first": 1, "last": 100},
         ),
         (
             data_files.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
@@ -378,9 +379,9 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
         ),
         (
             METRICS, "evaluation", canonical(LINE),
-            {"evaluated": "aggregated_2", "role": "test", "rounds": [1]},
+            {"evaluated": "aggregated_2", "role": "test", "rounds": 1, "every": 1},
         ),
-        (one_shot_artefacts.local_models(ALONE)[1], "local_model", canonical(ALONE), {"client": 1}),
+        (unfederated.local_models(ALONE)[1], "local_model", canonical(ALONE), {"who": "client_1"}),
     ],
 )  # fmt: skip
 def test_every_kind_of_file_tells_its_stage_settings_and_source(

@@ -24,11 +24,12 @@ from fedstage.errors import FedstageError
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
 from fedstage.models.loading import fill_model
 from fedstage.randomness import Key, torch_generator
-from fedstage.settings.generators import RoundGenerator
+from fedstage.settings.generators import FedFtg, RoundGenerator
 from fedstage.settings.lines import Line
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
 from fedstage.settings.server import Server
+from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.descent import descent
 from fedstage.training.divergence import each_divergence
@@ -85,17 +86,18 @@ def learn_without_data(
     before : Path, optional
         The generator of an earlier round, with which this one goes on.
     """
-    assert line.generator is not None, "the caller has seen it"
-    assert line.server is not None, "checked by Line: a global trainer has server settings"
+    teaching = teaching_of(line)
+    generator = teaching.generator
+    assert isinstance(generator, FedFtg), "of such a line alone the graph has this stage"
     held = counts_of(teachers, counts, int(info["classes"]))
     room = Classroom(student, [one.model for one in teachers], held, info, line.numerics)
-    net = new_generator(line.generator, info, line.seed, group)
+    net = new_generator(generator, info, line.seed, group)
     if before is not None:
         fill_model(net, load_tensors(before)[0], before)
     net.to(next(student.parameters()).device)
     key = (line.seed, "distillation", round, group)
     name = f"distillation, round {round}, group {group}"
-    loss = fine_tune(room, net, line.generator, line.server, key, name)
+    loss = fine_tune(room, net, generator, teaching.server, key, name)
     return net, {"loss": loss}
 
 
@@ -141,14 +143,14 @@ def fine_tune(
     FedstageError
         If the student or the generator diverges.
     """
-    assert server.steps is not None, "checked by Line"
+    steps = server.steps
+    assert steps is not None, "checked by Line"
     distance = each_distance(server)
-    rates = [server.learning_rate * factor(server.schedule, step, server.steps)
-             for step in range(server.steps)]  # fmt: skip
+    rates = [server.learning_rate * factor(server.schedule, step, steps) for step in range(steps)]
     learn = descent(list(room.student.parameters()), server, rates)
-    improve = _generator_steps(room, net, settings, server, distance)
+    improve = _generator_steps(room, net, settings, server, steps, distance)
     losses: list[Loss] = []
-    for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, key)):
+    for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, steps, key)):
         shares = shares_of(room.counts).to(labels.device)[:, labels]
         losses += [("generator", loss) for loss in improve(batch, latent, labels, shares)]
         with torch.no_grad():
@@ -156,7 +158,7 @@ def fine_tune(
             members = room.said(pixels, range(len(room.teachers)))
         room.student.train()
         first = batch * settings.student_steps
-        for step in range(first, min(first + settings.student_steps, server.steps)):
+        for step in range(first, min(first + settings.student_steps, steps)):
             own = forward(room.student, pixels, room.numerics)
             loss = student_loss(own, members, shares, distance)
             learn(loss, step)
@@ -186,14 +188,13 @@ def each_distance(server: Server) -> Distance:
 
 
 def drawn_batches(
-    room: Classroom, settings: RoundGenerator, server: Server, key: tuple[Key, ...]
+    room: Classroom, settings: RoundGenerator, server: Server, steps: int, key: tuple[Key, ...]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield z [b, latent] and labels [b], for each of `student_steps` steps of the student."""
-    assert server.steps is not None, "checked by Line"
     device = next(room.student.parameters()).device
     of_labels, of_latent = torch_generator(*key, "labels"), torch_generator(*key, "latent")
     held = room.counts.sum(0).double()
-    for _ in range(-(-server.steps // settings.student_steps)):
+    for _ in range(-(-steps // settings.student_steps)):
         labels = torch.multinomial(held, server.batch_size, replacement=True, generator=of_labels)
         latent = torch.randn(server.batch_size, settings.latent, generator=of_latent)
         yield latent.to(device), labels.to(device)
@@ -210,16 +211,16 @@ def _generator_steps(
     net: ImageGenerator,
     settings: RoundGenerator,
     server: Server,
+    steps: int,
     distance: Distance,
 ) -> Callable[[int, Tensor, Tensor, Tensor], list[Tensor]]:
     """Return what the generator does with a batch of a number; it returns the losses."""
-    assert server.steps is not None, "checked by Line"
     how = generator_module(settings)
     turns = how.turns(settings, len(room.teachers))
     adam = Optimiser(
         optimiser="adam", learning_rate=settings.learning_rate, batch_size=server.batch_size
     )
-    number = len(turns) * -(-server.steps // settings.student_steps)
+    number = len(turns) * -(-steps // settings.student_steps)
     descend = descent(list(net.parameters()), adam, [settings.learning_rate] * number)
 
     def improve(batch: int, latent: Tensor, labels: Tensor, shares: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Digestion: a client's model learns on public samples what the last round's participants said.
+"""Digestion: a client's model learns on public samples the logits of the last round's participants.
 
 It is what a student on the server does, on a client (FedMD's digest; DS-FL's distillation).
 """
@@ -12,17 +12,18 @@ from torch import nn
 from fedstage.algorithm.global_trainers.lesson import of_round, read_lesson
 from fedstage.algorithm.global_trainers.selection import from_server
 from fedstage.algorithm.global_trainers.student import Taught, teach
-from fedstage.algorithm.global_trainers.transfers import transfer
+from fedstage.algorithm.global_trainers.transfers import loss_of
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.settings.lines import Line
 from fedstage.settings.server import in_round
+from fedstage.settings.teaching import teaching_of
 from fedstage.training.inference import compute_logits
 
 
 def digest(
     model: nn.Module,
     line: Line,
-    said: Sequence[Path],
+    received: Sequence[Path],
     public: Path,
     client: int,
     round: int,
@@ -33,31 +34,31 @@ def digest(
 
     Parameters
     ----------
-    said : sequence of Path
+    received : sequence of Path
         The logits of the participants of round `round` - 1 on the `public` samples, or the labels
         that are kept of those and earlier ones.
     server : nn.Module, optional
-        The server's model, where clients learn what it says and the labels of `public`.
+        The server's model, where clients learn its logits and the labels of `public`.
 
     Raises
     ------
     FedstageError
         If the model diverges.
     """
-    assert line.server is not None, "checked by Line: who digests has the server's settings"
+    teaching = teaching_of(line)
     device = next(model.parameters()).device
     if server is None:
         images = read_public(public, dict(info), device)
-        heard = read_lesson(line, said, images, round - 1)
+        taught = read_lesson(line, received, images, round - 1)
     else:
         images, labels = read_labelled(public, None, device, info)
         logits = compute_logits(server, images, info, line.numerics).to(device)
-        heard = of_round(line, Taught(images, from_server(logits, labels)), round - 1)
+        taught = of_round(line, Taught(images, from_server(logits, labels)), round - 1)
     teach(
         model,
-        heard,
-        transfer(line.distillation).loss(line.distillation, line.server),
-        in_round(line.server, round),
+        taught,
+        loss_of(teaching),
+        in_round(teaching.server, round),
         line.numerics,
         info,
         (line.seed, "digest", round, client),

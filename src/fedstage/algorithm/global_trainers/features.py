@@ -24,6 +24,7 @@ from fedstage.data.bags import Samples
 from fedstage.models.heads import HEAD, body_of, joined
 from fedstage.settings.lines import Line
 from fedstage.settings.local_training import Gkt
+from fedstage.settings.teaching import server_of
 from fedstage.training.inference import compute_logits
 from fedstage.training.passes import Loss
 from fedstage.weights import Weights
@@ -90,13 +91,12 @@ def train_server(
         If it diverges.
     """
     assert isinstance(line.local, Gkt), "clients exchange features"
-    assert line.server is not None, "checked by Line: who learns from features has settings"
     features, targets = (torch.cat(parts) for parts in zip(*uploads, strict=True))
     return teach(
         server,
         Taught(features, targets),
         loss_of(line.local),
-        line.server,
+        server_of(line),
         line.numerics,
         info,
         (line.seed, "feature_training", round),

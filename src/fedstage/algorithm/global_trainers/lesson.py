@@ -6,23 +6,17 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import (
-    Members,
-    in_order,
-    read_members,
-    stack,
-    teacher_logits,
-)
+from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
-from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.data.bags import Samples
-from fedstage.settings.exchange import caches_labels, receives_server_logits
+from fedstage.settings.exchange import caches_labels
 from fedstage.settings.lines import Line
 from fedstage.settings.numerics import Numerics
+from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import forward
 
@@ -39,21 +33,22 @@ def lesson(
     All students of the round, on the server and on clients, have the same. Public samples may have
     `labels` [n].
     """
-    targets = targets_from(line, members).to(images.device)
+    targets = targets_from(teaching_of(line), members).to(images.device)
     return of_round(line, Taught(images, targets, labels), round)
 
 
-def read_lesson(
-    line: Line,
-    said: Sequence[Path],
-    images: Samples,
-    round: int,
-    labels: torch.Tensor | None = None,
+def read_lesson(line: Line, received: Sequence[Path], images: Samples, round: int) -> Taught:
+    """Return a round's `lesson` from the files of members' logits, or of labels made of them."""
+    if caches_labels(line):
+        return kept_lesson(line, received[0], images, round)
+    return lesson(line, read_members(received), images, round)
+
+
+def kept_lesson(
+    line: Line, kept: Path, images: Samples, round: int, labels: torch.Tensor | None = None
 ) -> Taught:
-    """Return a round's `lesson` from the files of what was said, or of what is kept of it."""
-    if not (caches_labels(line) or receives_server_logits(line)):
-        return lesson(line, read_members(said), images, round, labels)
-    targets = load_tensors(said[0])[0]["labels"].to(images.device)
+    """Return a round's `lesson` from the file of labels that are kept of public samples."""
+    targets = load_tensors(kept)[0]["labels"].to(images.device)
     return of_round(line, Taught(images, targets, labels), round)
 
 
@@ -73,15 +68,12 @@ def of_round(line: Line, whole: Taught, round: int) -> Taught:
 
 def live_targets(line: Line, teachers: Sequence[Teacher]) -> LiveTargets:
     """Return the function from pixels to the targets of the line's ensemble and `distillation`."""
-    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    ensemble, how = line.ensemble, transfer(line.distillation)
-    (kind,) = ensemble.members  # nobody is drawn
+    teaching = teaching_of(line)
+    (kind,) = teaching.ensemble.members  # nobody is drawn
 
     @torch.no_grad()
     def targets_of(pixels: torch.Tensor) -> torch.Tensor:
-        members = in_order(logits_of(teachers, kind, pixels, line.numerics))
-        logits = teacher_logits(ensemble, members)
-        return how.targets(line.distillation, logits, stack(members).float())
+        return targets_from(teaching, logits_of(teachers, kind, pixels, line.numerics))
 
     return targets_of
 

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, stack, teacher_logits
-from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.settings.lines import Line
+from fedstage.algorithm.global_trainers.transfers import targets_of
+from fedstage.settings.teaching import EnsembleTeaching
 
 
-def targets_from(line: Line, members: Sequence[Members]) -> torch.Tensor:
+def targets_from(teaching: EnsembleTeaching, members: Sequence[Members]) -> torch.Tensor:
     """Return what is to learn of each public sample, [n, ...]."""
-    assert line.ensemble is not None, "checked by Line: what is taught has an ensemble"
     ordered = in_order(members)
-    teacher = teacher_logits(line.ensemble, ordered)
-    how = transfer(line.distillation)
-    return how.targets(line.distillation, teacher, stack(ordered).float())
+    teacher = teacher_logits(teaching.ensemble, ordered)
+    return targets_of(teaching, teacher, stack(ordered).float())

@@ -13,6 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.groups import model_of
 from fedstage.settings.lines import Line
+from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 
 
@@ -40,8 +41,7 @@ def read_teachers(
     FedstageError
         If no member is left.
     """
-    assert line.ensemble is not None, "checked by Line: a global trainer has an ensemble"
-    if line.ensemble.members == ("clients",):
+    if teaching_of(line).ensemble.members == ("clients",):
         read = [(one.path, one.weights, one.metadata) for one in answered(read_updates(paths))]
     else:
         read = [(path, *load_tensors(path)) for path in paths]

@@ -11,8 +11,8 @@ from fedstage.data.bags import Samples
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import data_files, one_shot, one_shot_artefacts
-from fedstage.plan.one_shot_sharing import client_model, local_line
+from fedstage.plan import data_files, one_shot, unfederated
+from fedstage.plan.one_shot_sharing import client_model, local_line, trained_on
 from fedstage.plan.training import global_model
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part
@@ -98,7 +98,7 @@ def scored_samples(run: ExperimentRun, part: Part, folder: Path) -> tuple[Sample
     role, line = run.length.role, part.line
     chosen = None
     if role == "validation":
-        clients = data_files.clients_table(one_shot_artefacts.partition_line(line))
+        clients = data_files.clients_table(line)
         chosen = read_samples(folder / clients, role)
     return read_labelled(folder / data_files.samples_file(line, role), chosen, CPU)
 
@@ -122,8 +122,8 @@ def final_models(part: Part) -> dict[str, tuple[Model, str]]:
 
 def _local_models(line: LocalLine) -> dict[str, tuple[Model, str]]:
     """Return the models of a line before they are quantised."""
-    paths = one_shot_artefacts.local_models(line)
-    if who := one_shot_artefacts.trained_on(line):
+    paths = unfederated.local_models(line)
+    if who := trained_on(line):
         return {who: (line.model, paths[0])}
     return {f"client_{i}": (client_model(line, i), path) for i, path in enumerate(paths)}
 
@@ -141,7 +141,7 @@ def scored_model(part: Part) -> str | None:
             return None
         if length.evaluate_client is not None:
             return f"client_{length.evaluate_client}"
-        return one_shot_artefacts.trained_on(line)
+        return trained_on(line)
     return None if line.distillation is None else "student"
 
 

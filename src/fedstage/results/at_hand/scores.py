@@ -14,7 +14,7 @@ from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import one_shot, one_shot_artefacts
+from fedstage.plan import one_shot, unfederated
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.training import member_logits
@@ -155,7 +155,7 @@ def _local(
 ) -> Logits:
     """Yield the logits of models that were trained without federation, in their precision."""
     scheme = None if line.quantisation.name == "none" else as_json(canonical(line.quantisation))
-    paths = one_shot_artefacts.models_in_precision(line)
+    paths = unfederated.models_in_precision(line)
     names = list(final_models(part))
     wanted = part.length.evaluate_client
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
@@ -168,7 +168,7 @@ def _aggregated(
     run: ExperimentRun, line: OneShotLine, images: Samples, folder: Path
 ) -> torch.Tensor:
     """Return the logits of a one-shot aggregator, from those of its members."""
-    paths = one_shot_artefacts.members_logits(line, run.length.role)
+    paths = unfederated.members_logits(line, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
     parameters, notes = load_tensors(folder / one_shot.aggregator_file(line))
     chosen = of_chosen(line, notes["members"], members, info_of(run))

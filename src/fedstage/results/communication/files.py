@@ -6,7 +6,7 @@ No torch here: the Snakefile reads this.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from fedstage.plan import discriminators, one_shot, one_shot_artefacts
+from fedstage.plan import discriminators, one_shot, unfederated
 from fedstage.plan.data_files import data_file
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.one_shot_sharing import members, quantised_line
@@ -51,7 +51,7 @@ def client_models(line: AnyLine, length: RunLength) -> list[str]:
         return [aggregated_model(line, length.rounds, group) for group in groups]
     if isinstance(line, OneShotLine):
         return one_shot.travelling_models(line)
-    return _of_scored(one_shot_artefacts.local_models(line), length)
+    return _of_scored(unfederated.local_models(line), length)
 
 
 def held_files(
@@ -67,12 +67,12 @@ def held_files(
     clients whose models a one-shot ensemble has, by default all that it can have.
     """
     if isinstance(line, LocalLine):
-        return _of_scored(one_shot_artefacts.models_in_precision(line), length)
+        return _of_scored(unfederated.models_in_precision(line), length)
     if isinstance(line, Line):
         return list(_of_rounds(line, length.rounds, length.evaluate, filled))
     if line.distillation is not None:
         return [one_shot.student_file(line)]
-    models = one_shot_artefacts.models_in_precision(quantised_line(line))
+    models = unfederated.models_in_precision(quantised_line(line))
     held = members(line) if chosen is None else chosen
     return [*(models[client] for client in held), one_shot.aggregator_file(line)]
 
@@ -82,10 +82,10 @@ def holds_one(line: AnyLine, length: RunLength) -> bool:
     return isinstance(line, LocalLine) or isinstance(length.evaluate, EachClient)
 
 
-def _of_scored(models: list[str], length: RunLength) -> list[str]:
+def _of_scored(models: Sequence[str], length: RunLength) -> list[str]:
     """Return the models of the scored clients, which are all or one."""
     client = length.evaluate_client
-    return models if client is None else [models[client]]
+    return [*models] if client is None else [models[client]]
 
 
 def _of_rounds(

@@ -8,13 +8,14 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.discriminators import odds_files
+from fedstage.plan.stages import LINES
 from fedstage.results.communication.files import held_files
 from fedstage.results.round_times.seconds import read_times
 from fedstage.results.runs_file import Part
 from fedstage.settings.exchange import exchanges_logits
 from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.one_shot import OneShotLine
-from fedstage.storage.records import LINES, by_path, records_in_order
+from fedstage.storage.records import by_path, records_in_order
 
 #: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
 _CLIENTS = (

@@ -62,7 +62,7 @@ def test_the_shares_of_a_class_that_is_held_are_1_and_of_another_0():
 
 def test_classes_are_drawn_in_proportion_and_those_of_nobody_never():
     server = SERVER.model_copy(update={"batch_size": 2000})
-    drawn = torch.cat([y for _, y in drawn_batches(classroom(), PUBLISHED, server, KEY)])
+    drawn = torch.cat([y for _, y in drawn_batches(classroom(), PUBLISHED, server, 5, KEY)])
     counts = torch.bincount(drawn, minlength=4)
     assert len(drawn) == 3 * 2000  # of 5 steps, 2 a batch
     assert counts[2] == 0

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fedstage.plan import one_shot as shot
-from fedstage.plan import one_shot_artefacts
+from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone, local_line, quantised_line
 from fedstage.plan.training import aggregated_model, global_model, participants_table
 from fedstage.results.communication.files import (
@@ -102,7 +102,7 @@ def test_a_global_model_is_one_model():
 
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     line, length = one_shot(forget=[2]), RunLength(rounds=1)
-    models = one_shot_artefacts.local_models(local_line(line))
+    models = unfederated.local_models(local_line(line))
     assert held_files(line, length) == [
         *models[:2],
         *models[3:],
@@ -114,13 +114,13 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
 def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     """They are what travels back; a client's own model travels as it was trained."""
     line, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
-    models = one_shot_artefacts.models_in_precision(quantised_line(line))
+    models = unfederated.models_in_precision(quantised_line(line))
     assert held_files(line, length) == [
         *models[:2],
         *models[3:],
         shot.aggregator_file(line),
     ]
-    trained = one_shot_artefacts.local_models(local_line(line))
+    trained = unfederated.local_models(local_line(line))
     assert client_models(line, length) == [*trained[:2], *trained[3:]]
 
 
@@ -131,7 +131,7 @@ def test_a_student_is_held_alone():
 
 def test_of_clients_alone_each_holds_its_own():
     line = alone(GROUPS, 3, pooled=False)
-    assert held_files(line, RunLength(rounds=3)) == one_shot_artefacts.local_models(line)
+    assert held_files(line, RunLength(rounds=3)) == unfederated.local_models(line)
     length = RunLength(rounds=3)
     assert (holds_one(line, length), holds_one(GROUPS, length)) == (True, False)
     assert holds_one(GROUPS, RunLength(rounds=3, evaluate="each_client"))
@@ -145,8 +145,8 @@ def test_of_one_client_that_is_scored_no_other_model_is_read(precision):
     line = alone(GROUPS, 1, pooled=False, own=own)
     length = RunLength(rounds=1, evaluate_client=2)
     trained, asked = (
-        one_shot_artefacts.local_models(line)[2],
-        one_shot_artefacts.models_in_precision(line)[2],
+        unfederated.local_models(line)[2],
+        unfederated.models_in_precision(line)[2],
     )
     assert held_files(line, length) == [asked]
     assert client_models(line, length) == [trained]

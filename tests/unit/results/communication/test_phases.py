@@ -7,7 +7,7 @@ import torch
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.plan import discriminators, one_shot_artefacts
+from fedstage.plan import discriminators, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_line
 from fedstage.plan.training import aggregated_model, participants_table
@@ -157,7 +157,7 @@ def test_what_goes_on_from_something_adds_to_it():
 
 
 def test_sizes_are_those_of_the_files():
-    models = one_shot_artefacts.local_models(local_line(ENSEMBLE))
+    models = unfederated.local_models(local_line(ENSEMBLE))
     for number, path in enumerate(models[:3]):
         save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
     save_tensors(shot.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.plan import discriminators, one_shot_artefacts, one_shot_edges
+from fedstage.plan import discriminators, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import local_line
@@ -67,16 +67,15 @@ def flat(files):
 def of_models(root, line):
     """Records of the clients' models: 1, 2 and 4 seconds."""
     local = local_line(line)
-    for client, model in enumerate(one_shot_artefacts.local_models(local)):
-        read = flat(one_shot_edges.local_model(local, client))
-        write(root, "local_model", [model], 2.0**client, read)
+    for client, model in enumerate(unfederated.local_models(local)):
+        write(root, "local_model", [model], 2.0**client, flat(model.job.inputs))
 
 
 def of_logits(root, line, images, seconds):
     local = local_line(line)
     for client in range(line.clients):
-        path = one_shot_artefacts.client_logits(local, client, images)
-        read = flat(one_shot_edges.client_logits(local, client, images))
+        path = unfederated.CLIENT_LOGITS(local, f"client_{client}", images)
+        read = flat(path.job.inputs)
         write(root, "client_logits", [path], seconds, read, options={"images": images})
 
 
@@ -143,7 +142,7 @@ def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
 def test_a_file_without_a_record_is_named(tmp_path):
     line = OneShotLine.model_validate(BASE | {"aggregator": "averaging"})
     of_aggregator(tmp_path, line, 1.0)
-    missing = one_shot_artefacts.local_models(local_line(line))[-1]
+    missing = unfederated.local_models(local_line(line))[-1]
     with pytest.raises(
         FedstageError, match=rf"^{re.escape(missing)}: no record below results/logs"
     ):
@@ -157,7 +156,7 @@ def test_a_file_without_a_record_is_named(tmp_path):
 def test_pooled_data_is_the_servers(tmp_path, changes, expected):
     known = ("data", "clients", "partition", "model", "client", "seed")
     line = LocalLine.model_validate({key: BASE[key] for key in known} | changes)
-    for client, model in enumerate(one_shot_artefacts.local_models(line)):
+    for client, model in enumerate(unfederated.local_models(line)):
         write(tmp_path, "local_model", [model], 2.0**client)
     assert seconds_of(tmp_path, [part(line)]) == expected
 

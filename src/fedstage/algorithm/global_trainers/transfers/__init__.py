@@ -10,6 +10,7 @@ import torch
 
 from fedstage.settings.base import implementation
 from fedstage.settings.server import Server
+from fedstage.settings.teaching import Teaching
 from fedstage.settings.transfers import OneShotTransfer, Transfer
 from fedstage.training.passes import Loss
 
@@ -30,3 +31,15 @@ class TransferModule(Protocol):
 def transfer(settings: Transfer | OneShotTransfer) -> TransferModule:
     """Return the module of a transfer."""
     return cast(TransferModule, implementation(settings))
+
+
+def targets_of(
+    teaching: Teaching[Transfer | OneShotTransfer], teacher: torch.Tensor, members: torch.Tensor
+) -> torch.Tensor:
+    """Return what is taught of each sample, from logits or labels as `TransferModule.targets`."""
+    return transfer(teaching.distillation).targets(teaching.distillation, teacher, members)
+
+
+def loss_of(teaching: Teaching[Transfer | OneShotTransfer]) -> Loss:
+    """Return the loss with which students learn it."""
+    return transfer(teaching.distillation).loss(teaching.distillation, teaching.server)

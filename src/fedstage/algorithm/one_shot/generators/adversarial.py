@@ -55,15 +55,16 @@ def synthesise(
     FedstageError
         If the student, or a generator at each of its steps, diverges.
     """
-    assert server.epochs is not None, "checked by OneShotLine"
+    epochs = server.epochs
+    assert epochs is not None, "checked by OneShotLine"
     for one in world.teachers:
         one.eval().requires_grad_(False)
     device = next(world.student.parameters()).device
     weights = torch.full((len(world.teachers),), 1 / len(world.teachers), device=device)
     pool: Images | None = None
-    learn = _learner(method, world, server, key)
+    learn = _learner(method, world, server, epochs, key)
     losses: list[Tensor] = []
-    for epoch in range(server.epochs):
+    for epoch in range(epochs):
         made = generate(settings, method, world, weights, (*key, "batch", epoch))
         if pool is not None and method.moved is not None:
             order = torch_generator(*key, "weights", epoch)
@@ -104,7 +105,7 @@ def _joined(pool: Images, made: Images) -> Images:
 
 
 def _learner(
-    method: Method, world: World, server: Server, key: tuple[Key, ...]
+    method: Method, world: World, server: Server, epochs: int, key: tuple[Key, ...]
 ) -> Callable[[Images, Tensor, int], list[Tensor]]:
     """Return a pass of the student over the pool, which goes on from the optimiser's state.
 
@@ -118,8 +119,7 @@ def _learner(
         nonlocal taken
         steps = epoch_steps(len(pool.labels), server.batch_size)
         generator = torch_generator(*key, "student", epoch)
-        assert server.epochs is not None, "checked by OneShotLine"
-        rate = server.learning_rate * factor(server.schedule, epoch, server.epochs)
+        rate = server.learning_rate * factor(server.schedule, epoch, epochs)
         sizes = step_sizes(server, [rate] * (taken + steps), parameters[0])[taken:]
         taken += steps
 

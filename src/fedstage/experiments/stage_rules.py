@@ -1,0 +1,43 @@
+"""The rules of a run: of each stage of the graph those that its granularity needs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import get_args
+
+from fedstage.experiments.catalogue import Catalogue, state_rounds
+from fedstage.experiments.targets import asked_runs, cohorts_of
+from fedstage.plan.jobs import OF_ROUNDS
+from fedstage.plan.rules import Rule, cohort_rules, rules_of
+from fedstage.plan.stages import GRAPH
+from fedstage.plan.training import LOCAL_TRAINING, LOGITS
+from fedstage.settings.scores import Role
+
+
+def stage_rules(catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
+    """Yield the rules of all stages, without those whose files segments make."""
+    execution = catalogue.config.execution
+    by_participant = execution.granularity == "participant"
+    rounds, names = state_rounds(catalogue), set[str]()
+    for stage in GRAPH:
+        if by_participant or stage not in OF_ROUNDS or stage is LOGITS:
+            for rule in rules_of(stage, catalogue.folders, rounds):
+                if rule.name in names:  # the same stage in another folder
+                    rule = replace(rule, name=f"{rule.name}_of_{stage.folder.name}")
+                names.add(rule.name)
+                yield from _of_run(rule, catalogue, arguments)
+
+
+def _of_run(rule: Rule, catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
+    """Yield a stage's rule as the settings of execution change it."""
+    execution = catalogue.config.execution
+    if rule.stage is LOGITS and execution.granularity != "participant":
+        # Of public images they are a segment's, as training is.
+        images = "|".join(get_args(Role))
+        rule = replace(rule, constraints={**rule.constraints, "images": images})
+    if rule.stage is LOCAL_TRAINING and catalogue.config.keep != "all":
+        rule = replace(rule, temporary=frozenset(rule.outputs))
+    if rule.stage is LOCAL_TRAINING and execution.clients_per_job != 1:
+        runs = asked_runs(catalogue, arguments)
+        yield from cohort_rules(rule, cohorts_of(runs, execution.clients_per_job))
+    else:
+        yield rule

@@ -1,0 +1,186 @@
+"""The rule of a stage: outputs, log and command, as text with Snakemake's wildcards.
+
+A stage is one rule, but for files that are temporary in some rounds only, outputs that some
+configurations lack, and participants that train together: each of these is a rule of its own.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any, get_args
+
+from fedstage.plan.commands import Command, always
+from fedstage.plan.graph import Stage
+from fedstage.plan.members import PATTERN as MEMBERS
+from fedstage.plan.results import RESULTS
+from fedstage.plan.stages import LINES
+from fedstage.settings.scores import Role
+
+#: What the wildcards in names of files stand for.
+WILDCARDS = {
+    "line": "[^/]+",
+    "round": r"\d{4}",
+    "group": r"\d+",
+    "slot": r"\d+",
+    "client": r"\d+",
+    "members": MEMBERS,
+    "images": "[^/]+",
+    "who": r"each_client|client_\d+|pooled|core",
+    "precision": "fp32|int8-[0-9a-f]{10}",
+    "evaluated": r"[\w.=]+",
+    "role": "|".join(get_args(Role)),
+    "rounds": r"\d{4}",
+    "every": r"\d+",
+    "folder": "|".join(LINES),
+    "choice": "[^/]+",
+    "experiment": "[^/]+",
+    "scale": r"[^/.]+",
+}
+
+#: Participants of a group that train in one job, and the configurations that have them, by name.
+Cohorts = Mapping[tuple[int, tuple[int, ...]], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: the stage, its outputs by option, and which of its wildcards it is for."""
+
+    name: str
+    stage: Stage
+    outputs: Mapping[str, str | list[str]]
+    temporary: frozenset[str] = frozenset()
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    slots: tuple[int, ...] = ()  # of the participants that train together
+
+    def place(self, wildcards: Any) -> tuple[Any, ...]:
+        """Return the place of a job, by its wildcards: the first where several train together."""
+        values = dict(wildcards.items()) | ({"slot": self.slots[0]} if self.slots else {})
+        return tuple(_number(values[name]) for name in self.stage.place)
+
+    def folder(self, wildcards: Any) -> str:
+        """Return the folder of a job's files, by its wildcards."""
+        folder = self.stage.folder
+        return f"{RESULTS}/{folder.name}/{folder.pattern.format(**dict(wildcards.items()))}"
+
+    @property
+    def log(self) -> str:
+        """The file of the log, named after the folder, and the main output if it has a place."""
+        first = next(iter(self.outputs.values()))
+        path = PurePosixPath(first if isinstance(first, str) else first[0])
+        below = path.with_suffix("").parts[2:] if self.stage.place else path.parts[2:-1]
+        return f"{RESULTS}/logs/{self.stage.name}/{'/'.join(below)}.log"
+
+    @property
+    def message(self) -> str:
+        """What a job is, for people."""
+        place = (name for name in self.stage.place if f"{{{name}}}" in self.log)
+        where = ", ".join(f"{name} {{wildcards.{name}}}" for name in place)
+        return f"{self.name}{': ' * bool(where)}{where} ({{wildcards.line}})"
+
+    @property
+    def shell(self) -> str:
+        """The command."""
+        return command(self.stage, self.outputs, self.slots)
+
+
+def command(stage: Command, outputs: Iterable[str] | None = None, slots: Sequence[int] = ()) -> str:
+    """Return the shell command of a rule, from the options of its stage.
+
+    It begins with what a person needs to run it: inputs, the values of its place, and outputs, by
+    default all.
+    """
+    options = {name: f"{{input.{name}}}" for name in stage.options}
+    if isinstance(stage, Stage):
+        if not stage.folder.line:
+            options[stage.folder.setting or "settings"] = "{params.settings:q}"
+        for name in stage.takes:
+            options[name] = f"{{wildcards.{name}}}"
+        if "slot" in options:
+            one = options.pop("slot")
+            options["slots"] = " ".join(map(str, slots)) or one
+    made = stage.outputs if outputs is None else outputs
+    options |= {name: f"{{output.{name}}}" for name in made}
+    text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    return f"fedstage {stage.name} --log {{log}} --fingerprint {{params.source}} {text}"
+
+
+def rules_of(
+    stage: Stage, configurations: Mapping[str, Any], kept_rounds: Iterable[int]
+) -> Iterator[Rule]:
+    """Yield the rules of a stage, of which each file matches at most one.
+
+    Parameters
+    ----------
+    configurations : mapping
+        All that own files, by their folders.
+    kept_rounds : iterable of int
+        The rounds in which temporary outputs stay.
+    """
+    names: dict[tuple[str, ...], list[str]] = {}
+    for folder, config in configurations.items():
+        _, kind, name, *_ = folder.split("/")
+        if kind == stage.folder.name and stage.used(config):
+            made = stage.outputs if stage.made is None else stage.made(config)
+            names.setdefault(tuple(made), []).append(name)
+    fewest = min(map(len, names), default=0)
+    for made, of in names.items():
+        few = stage.used is not always or stage.made is not None
+        more = "".join(f"_with_{output}" for output in made[fewest:])
+        rule = Rule(
+            stage.name + more,
+            stage,
+            {name: _pattern(stage, name) for name in made},
+            constraints={**_padded(stage), **({"line": named(of)} if few else {})},
+        )
+        yield from _in_rounds(rule, kept_rounds)
+
+
+def _in_rounds(rule: Rule, kept: Iterable[int]) -> Iterator[Rule]:
+    """Yield a rule for rounds whose temporary outputs are deleted, and one for others."""
+    temporary = frozenset(rule.stage.temporary) & rule.outputs.keys()
+    if not temporary:
+        yield rule
+        return
+    rounds = "|".join(f"{round:04d}" for round in kept)
+    others = {**rule.constraints, "round": rf"(?!(?:{rounds})/)\d{{4}}"}
+    yield replace(rule, temporary=temporary, constraints=others)
+    these = {**rule.constraints, "round": rounds}
+    yield replace(rule, name=f"{rule.name}_kept", constraints=these)
+
+
+def cohort_rules(rule: Rule, cohorts: Cohorts) -> Iterator[Rule]:
+    """Yield a rule for each set of participants that train together, for configurations with it."""
+    for (group, slots), names in cohorts.items():
+        outputs = {
+            option: [str(path).replace("{slot}", str(slot)) for slot in slots]
+            for option, path in rule.outputs.items()
+        }
+        yield replace(
+            rule,
+            name=f"cohort_of_group_{group}_slots_{slots[0]}_to_{slots[-1]}",
+            outputs=outputs,
+            constraints={**rule.constraints, "line": named(names), "group": str(group)},
+            slots=slots,
+        )
+
+
+def named(names: Iterable[str]) -> str:
+    """Return a pattern of these names, by the digests in which they end: short, so soon matched."""
+    return rf"[^/]+-(?:{'|'.join(dict.fromkeys(name.rpartition('-')[2] for name in names))})"
+
+
+def _pattern(stage: Stage, output: str) -> str:
+    """Return the path of an output with Snakemake's wildcards."""
+    name = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", stage.outputs[output])
+    return f"{RESULTS}/{stage.folder.name}/{stage.folder.pattern}/{name}"
+
+
+def _padded(stage: Stage) -> dict[str, str]:
+    """Return the constraints of numbers that have four digits in names of files."""
+    names = " ".join(stage.outputs.values())
+    return dict.fromkeys(re.findall(r"\{(\w+):04d\}", names), r"\d{4}")
+
+
+def _number(text: str | int) -> str | int:
+    return int(text) if isinstance(text, str) and text.isdecimal() else text

@@ -1,0 +1,141 @@
+"""Each file of a run is made by one rule, whose command has the options of its stage."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fedstage.experiments.catalogue import load_catalogue, metrics_of, state_rounds
+from fedstage.experiments.stage_rules import stage_rules
+from fedstage.plan.graph import behind
+from fedstage.plan.jobs import OF_ROUNDS
+from fedstage.plan.rules import WILDCARDS, command
+from fedstage.plan.stages import GRAPH, RESULTS, STAGES
+from fedstage.plan.training import AGGREGATION, LOCAL_TRAINING, LOGITS
+from fedstage.settings.config_file import Config
+from fedstage.stages import options_of
+from fedstage.storage.yaml_files import load_yaml
+
+REPOSITORY = Path(__file__).parents[3]
+#: Experiments whose methods use all stages of the graph.
+TARGETS = [
+    "quickstart", "benchmark_distillation/smoke", "benchmark_one_shot/smoke", "fens_table1/smoke",
+    "fedet_table2/smoke", "bkd_one_edge/smoke", "fedsdd_table5/smoke", "fedsdd_table2/smoke",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def load():
+    """A function that returns the shipped catalogue of these targets, with other settings."""
+
+    def loaded(**changes):
+        content = load_yaml(REPOSITORY / "config.yaml") | {"targets": TARGETS} | changes
+        return load_catalogue(content, REPOSITORY / "workflow", " ".join(TARGETS))
+
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def catalogue(load):
+    return load()
+
+
+def jobs_of(catalogue):
+    runs = [one for target in catalogue.config.targets for one in every_run(catalogue, target)]
+    return behind(metrics_of(run) for run in runs)
+
+
+def every_run(catalogue, target):
+    name, _, scale = target.partition("/")
+    return [one for run in catalogue.runs[name, scale or "default"] for one in run.evaluated()]
+
+
+def pattern(rule, path):
+    """Return the expression by which Snakemake matches files with an output."""
+    found, seen = re.escape(path).replace(r"\{", "{").replace(r"\}", "}"), set()
+
+    def wildcard(match):
+        name = match[1]
+        if name in seen:
+            return f"(?P={name})"
+        seen.add(name)
+        return f"(?P<{name}>{(WILDCARDS | dict(rule.constraints))[name]})"
+
+    return re.compile(re.sub(r"\{(\w+)\}", wildcard, found))
+
+
+def test_every_file_is_an_output_of_one_rule_whose_job_makes_it(catalogue):
+    rules = list(stage_rules(catalogue, ""))
+    outputs = [
+        (rule, name, pattern(rule, path)) for rule in rules for name, path in rule.outputs.items()
+    ]
+    jobs = jobs_of(catalogue)
+    for job in jobs:
+        for name, file in job.files.items():
+            found = [(rule, which, m) for rule, which, one in outputs if (m := one.fullmatch(file))]
+            ((rule, which, match),) = found
+            assert (rule.stage, which) == (job.stage, name)
+            wildcards = SimpleNamespace(items=match.groupdict().items)
+            assert rule.folder(wildcards) == job.folder
+            assert rule.place(wildcards) == job.place
+            config = catalogue.folders[job.folder]
+            assert rule.stage.job(config, *job.place).inputs == job.inputs
+    unused = {stage.name for stage in GRAPH} - {job.stage.name for job in jobs}
+    assert unused <= {
+        "retention", "client_accuracy", "core", "selected_labels", "judged_distillation",
+    }  # fmt: skip
+
+
+def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogue):
+    kept = state_rounds(catalogue)
+    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is AGGREGATION]
+    for rule in rules:
+        assert rule.temporary <= {"new_state"}
+    for round in range(1, 12):
+        stateful = [
+            rule for rule in rules
+            if "new_state" in rule.outputs
+            and re.fullmatch(f"(?:{rule.constraints['round']})/", f"{round:04d}/")
+        ]  # fmt: skip
+        assert [bool(rule.temporary) for rule in stateful] == [round not in kept]
+
+
+@pytest.mark.parametrize(("keep", "expected"), [("all", set()), ("models", {"outputs"})])
+def test_updates_are_temporary_where_they_are_not_kept(load, keep, expected):
+    rules = stage_rules(load(keep=keep), "")
+    assert {o for rule in rules if rule.stage is LOCAL_TRAINING for o in rule.temporary} == expected
+
+
+def test_participants_train_together_where_they_are_to(load):
+    catalogue = load(targets=["quickstart"], execution={"clients_per_job": 2})
+    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is LOCAL_TRAINING]
+    assert {rule.slots for rule in rules} == {(0, 1), (2, 3)}
+    for rule in rules:
+        assert len(rule.outputs["outputs"]) == 2
+        assert f"--slots {rule.slots[0]} {rule.slots[1]} --outputs" in rule.shell
+        wildcards = SimpleNamespace(items={"line": "a", "round": "0003", "group": "1"}.items)
+        assert rule.place(wildcards) == (3, 1, rule.slots[0])
+
+
+def test_segments_make_what_rounds_consist_of(load):
+    rules = list(stage_rules(load(execution={"granularity": "segment"}), ""))
+    assert {rule.stage for rule in rules} & set(OF_ROUNDS) == {LOGITS}
+    (logits,) = (rule for rule in rules if rule.stage is LOGITS)
+    assert logits.constraints["images"] == "test|test_own|validation"
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_commands_have_the_options_of_the_function(name):
+    """All that it needs, and nothing that it does not have; values of segments come with them."""
+    given = set(re.findall(r"--([a-z_-]+) \{", command(STAGES[name])))
+    given = {option.replace("-", "_") for option in given} - {"log", "fingerprint"}
+    options = {option.name: option for option in options_of(name)}
+    assert given <= options.keys()
+    if name in {stage.name for stage in (*GRAPH, *RESULTS)}:
+        needed = {option for option, one in options.items() if one.required}
+        assert needed <= given
+
+
+def test_config_validates():
+    assert Config.model_validate(load_yaml(REPOSITORY / "config.yaml"))

@@ -1,0 +1,76 @@
+"""The stages of the graph: a rule for each, whose inputs, outputs and command follow from its
+declaration in `fedstage.plan`. `fedstage list stages` shows what each makes from what.
+"""
+
+
+def make_rule(stage_rule):
+    """Declare the rule of a stage; in a function, for the command is looked up when a job runs."""
+
+    def job(wildcards):
+        return job_of(stage_rule, wildcards)
+
+    rule:
+        name:
+            stage_rule.name
+        input:
+            unpack(lambda w: job(w).inputs),
+        output:
+            **{
+                name: temp(path) if name in stage_rule.temporary else path
+                for name, path in stage_rule.outputs.items()
+            },
+        log:
+            stage_rule.log,
+        wildcard_constraints:
+            **stage_rule.constraints,
+        # What is wrong with data shows in jobs without a configuration, so they come first.
+        priority: int(not stage_rule.stage.folder.line)
+        threads: lambda w: threads_of_job(job(w))
+        resources:
+            gpu=lambda w: gpus_of_job(job(w)),
+        params:
+            **params_of(stage_rule.stage, job),
+        message:
+            stage_rule.message
+        shell:
+            stage_rule.shell
+
+
+for declared in stage_rules(CATALOGUE, ARGUMENTS):
+    make_rule(declared)
+
+
+rule line:
+    output:
+        "results/{folder}/{line}/line.yaml",
+    log:
+        "results/logs/line/{folder}/{line}.log",
+    localrule: True
+    params:
+        source=stage_fingerprint("line"),
+        settings=lambda w: as_json(canonical(new_line(w))),
+    message:
+        "line {wildcards.line}"
+    shell:
+        "fedstage line --log {log} --fingerprint {params.source}"
+        " --settings {params.settings:q} --output {output}"
+
+
+rule choice:
+    input:
+        validation=lambda w: [metrics_of(one) for one in found("choices", w.choice).compared],
+        metrics=lambda w: [metrics_of(one) for one in found("choices", w.choice).candidates],
+    output:
+        metrics="results/choices/{choice}/metrics.parquet",
+        chosen="results/choices/{choice}/chosen.json",
+    log:
+        "results/logs/choice/{choice}.log",
+    params:
+        source=stage_fingerprint("choice"),
+        values=lambda w: as_json([one.axes for one in found("choices", w.choice).candidates]),
+    message:
+        "choice {wildcards.choice}"
+    shell:
+        "fedstage choice --log {log} --fingerprint {params.source} --values {params.values:q}"
+        " --validation {input.validation} --metrics {input.metrics}"
+        " --output {output.metrics} --chosen {output.chosen}"

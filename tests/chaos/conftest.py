@@ -1,6 +1,7 @@
 """Where a test's pool of warm workers listens, what it ends with, and a run to be attacked."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -8,6 +9,13 @@ import sys
 import pytest
 
 from . import damage
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts():
+    """Give SIGINT its handler back: a shell's background jobs, and their children, ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A client, by its number among those of a partition."""
+    """A client, by its number in a partition."""
 
     client: int
     division: Division

@@ -21,6 +21,8 @@ from fedstage.settings.scores import Role
 WILDCARDS = {
     "line": "[^/]+",
     "round": r"\d{4}",
+    "first": r"\d{4}",
+    "last": r"\d{4}",
     "group": r"\d+",
     "slot": r"\d+",
     "client": r"\d+",
@@ -131,7 +133,7 @@ def rules_of(
             stage.name + more,
             stage,
             {name: _pattern(stage, name) for name in made},
-            constraints={**_padded(stage), **({"line": named(of)} if few else {})},
+            constraints={"line": named(of)} if few else {},
         )
         yield from _in_rounds(rule, kept_rounds)
 
@@ -174,12 +176,6 @@ def _pattern(stage: Stage, output: str) -> str:
     """Return the path of an output with Snakemake's wildcards."""
     name = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", stage.outputs[output])
     return f"{RESULTS}/{stage.folder.name}/{stage.folder.pattern}/{name}"
-
-
-def _padded(stage: Stage) -> dict[str, str]:
-    """Return the constraints of numbers that have four digits in names of files."""
-    names = " ".join(stage.outputs.values())
-    return dict.fromkeys(re.findall(r"\{(\w+):04d\}", names), r"\d{4}")
 
 
 def _number(text: str | int) -> str | int:

@@ -1,4 +1,4 @@
-"""All stages: those of the graph, several of which a segment runs in one job, and of results."""
+"""All stages: of the graph, of segments, which run several of them in one job, and of results."""
 
 from functools import partial
 from typing import Any

@@ -19,12 +19,10 @@ from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, 
 from fedstage.settings.known import check_channels
 from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
-from fedstage.settings.one_shot import OneShot, OneShotLine
-from fedstage.settings.prototypes import check_prototypes
+from fedstage.settings.one_shot import OneShot, OneShotLine, check_alone
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
-from fedstage.settings.unknown import check_unknown
 from fedstage.settings.validation import validate
 
 #: The key of a method's name in tables and figures; not a setting of any line, as `LIKE`.
@@ -274,9 +272,7 @@ def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | On
     _check_public(where, line, line.global_trainer is not None or exchanged or re_estimates(line))
     apart = set(keys(OneShot)) - set(keys(Line))  # what rounds share with one shot is the line's
     own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)
-    parts = (line.data, (line.model,), line.client, line.numerics)
-    alone_faults = [] if own.unknown is None else [*check_unknown(own.unknown, *parts)]
-    alone_faults += [] if own.prototypes is None else [*check_prototypes(*parts)]
+    alone_faults = [*check_alone(own, line)]
     if length.training == "alone" and alone_faults:
         raise FedstageError(f"{where}: {alone_faults[0]}")
     if length.training == "federated":

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
 from fedstage.settings.model_rules import ServerRule, WeightedAverage
+from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class ServerStep(Choice):
@@ -13,9 +14,14 @@ class ServerStep(Choice):
     room: ClassVar[str] = "algorithm.aggregation.server_optimizers"
 
 
+#: What an average that a server's optimiser moves is not.
+MOVED: Lacks = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
+
+
 class ServerMomentum(ServerStep):
     """FedAvgM (Hsu et al. 2019): heavy ball, with `damped` new terms, or Nesterov's."""
 
+    lacks: ClassVar[Lacks] = MOVED
     name: Literal["momentum"]
     learning_rate: Rate = 1.0
     beta: Fraction = 0.9
@@ -35,6 +41,7 @@ class Adaptive(ServerStep):
     at 0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
     """
 
+    lacks: ClassVar[Lacks] = MOVED
     learning_rate: Rate = 0.01
     beta1: Fraction = 0.9
     beta2: Fraction = 0.99
@@ -76,6 +83,8 @@ class StaleDiscount(Choice):
     """How much an update counts that is stale."""
 
     room: ClassVar[str] = "algorithm.aggregation.discounts"
+    needs: ClassVar[Needs] = {"name": (Trait.AVERAGE,)}
+    lacks: ClassVar[Lacks] = {"name": ("for which it must be constant", Trait.PLAIN_AVERAGE)}
 
 
 class PolynomialDiscount(StaleDiscount):
@@ -111,6 +120,17 @@ class Aggregation(Settings):
     """
 
     uses: ClassVar[Mapping[str, str]] = {"rule": "algorithm.aggregation.rules"}
+    needs: ClassVar[Needs] = {
+        "stale": (Trait.AVERAGE,),
+        "batch_norm": (Trait.WEIGHTS,),
+        "batch_norm=re_estimate": (Trait.PRESENT,),
+    }
+    lacks: ClassVar[Lacks] = {
+        "learning_rate": ("for which it must be 1", Trait.PLAIN_AVERAGE),
+        "stale": ("for which it must be models", Trait.PLAIN_AVERAGE),
+        "batch_norm": ("for which it must be average", Trait.PLAIN_AVERAGE),
+        "batch_norm=local": ("which clients keep", Trait.MEMORYLESS, Trait.STATISTICS),
+    }
     rule: ServerRule = WeightedAverage(name="average")
     weights: Literal["samples", "uniform"] = "samples"
     learning_rate: Rate = 1.0

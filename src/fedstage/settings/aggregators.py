@@ -7,6 +7,7 @@ from pydantic import Field
 
 from fedstage.settings.aggregation import ServerAdam, ServerOptimiser
 from fedstage.settings.base import ByName, Choice, Count, NonNegative, Positive, Rate, Settings
+from fedstage.settings.traits import Needs, Trait
 
 
 class AggregationRule(Choice):
@@ -144,6 +145,7 @@ class Moe(TrainedRule):
     """
 
     sees_images: ClassVar[bool] = True
+    needs: ClassVar[Needs] = {"name": (Trait.IMAGES,)}
     name: Literal["moe"]
     channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (6, 16)
     kernel: Positive = 5

@@ -1,7 +1,7 @@
 """What all settings share: bounds, strictness, and choices by name."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
@@ -14,6 +14,8 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+
+from fedstage.settings.traits import Lacks, Needs, Part
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -67,10 +69,13 @@ RESTRICTED = "restricted"
 class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys.
 
-    `uses` maps a field to the module that is needed only if the field is not at its default.
+    `uses` maps a field to the module that is needed only if the field is not at its default. What
+    `needs` and `lacks` declare is in `fedstage.settings.traits`; that of base classes holds, too.
     """
 
     uses: ClassVar[Mapping[str, str]] = {}
+    needs: ClassVar[Needs] = {}
+    lacks: ClassVar[Lacks] = {}
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
@@ -85,6 +90,14 @@ class Settings(BaseModel):
     def _faults(self) -> Iterator[str]:
         """Yield what is wrong with the fields together; only the first is reported."""
         yield from ()
+
+    def declarations(self, key: str = "") -> Iterator[Part]:
+        """Yield these settings and those in them, each with its key and what a class declares."""
+        yield from (Part(key, self, *declared) for declared in _declared(type(self)))
+        for name, named in _keys(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Settings):
+                yield from value.declarations(f"{key}.{named}" if key else named)
 
     @cached_property
     def _field_hash(self) -> int:
@@ -109,6 +122,19 @@ class Settings(BaseModel):
         copied = super().__copy__()
         copied.__dict__.pop("_field_hash", None)
         return copied
+
+
+@cache
+def _declared(kind: type[Settings]) -> list[tuple[Needs, Lacks]]:
+    """Return what a class and its bases declare, each by itself."""
+    own = ((vars(one).get("needs", {}), vars(one).get("lacks", {})) for one in kind.__mro__)
+    return [declared for declared in own if any(declared)]
+
+
+@cache
+def _keys(kind: type[Settings]) -> list[tuple[str, str]]:
+    """Return the fields of a class, and their keys in files."""
+    return [(name, field.alias or name) for name, field in kind.model_fields.items()]
 
 
 class Choice(Settings):

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from fedstage.settings.base import Augmentation, Choice, Count, Positive, Seed
 from fedstage.settings.sizes import Parts
+from fedstage.settings.traits import Lacks, Trait
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,20 @@ class DataSet(Choice):
     """
 
     room: ClassVar[str] = "data.datasets"
+    lacks: ClassVar[Lacks] = {
+        "no are_images": ("whose samples are {0.samples}", Trait.IMAGES),
+        "no server_validation": ("", Trait.VALIDATION),
+    }
     samples: ClassVar[str] = "images"
     has_own_test: ClassVar[bool] = False
     in_folder: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
     centres: ClassVar[int | None] = None
+
+    @property
+    def are_images(self) -> bool:
+        """Whether the samples are images."""
+        return self.samples == "images"
 
     @property
     def holds_out(self) -> bool:

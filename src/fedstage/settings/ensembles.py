@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Rate, Settings
 from fedstage.settings.odds import Discriminator, PublicGenerator
+from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class Ensemble(Choice):
@@ -26,6 +27,7 @@ class Clients(Ensemble):
     """
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
+    lacks: ClassVar[Lacks] = dict.fromkeys(("weights", "average"), ("", Trait.UNIFORM))
     name: Literal["clients"]
     weights: Literal["uniform", "samples", "confidence"] = "uniform"
 
@@ -38,6 +40,15 @@ class Odds(Ensemble):
     """
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
+    needs: ClassVar[Needs] = {"name": (Trait.IMAGES,)}
+    lacks: ClassVar[Lacks] = {
+        "name": (
+            "whose odds are of public images as they are",
+            Trait.CLIENTS,
+            Trait.UNIFORM,
+            Trait.LIVE,
+        )
+    }
     name: Literal["odds"]
     generator: PublicGenerator = PublicGenerator()
     discriminator: Discriminator = Discriminator()
@@ -46,6 +57,7 @@ class Odds(Ensemble):
 class Aggregated(Ensemble):
     """The K averaged models of the last `checkpoints` rounds (temporal ensembling)."""
 
+    lacks: ClassVar[Lacks] = {"name": ("", Trait.CLIENTS, Trait.UNIFORM)}
     name: Literal["aggregated"]
     checkpoints: Positive = 1
 
@@ -59,6 +71,9 @@ class Bayesian(Ensemble):
 
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling.draw"}
     members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and those that are drawn
+    lacks: ClassVar[Lacks] = {
+        "name": ("whose members are drawn as logits", Trait.CLIENTS, Trait.UNIFORM, Trait.MODELS)
+    }
     name: Literal["bayesian"]
     distribution: Literal["gaussian", "dirichlet"] = "gaussian"
     samples: Positive = 10
@@ -83,6 +98,11 @@ class Distilling(Settings):
     model, so that what participants have trained teaches only.
     """
 
+    needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.ENSEMBLE, Trait.DISTILLED)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("whose students are trained further", Trait.ONLY_AVERAGED),
+        "starts_from": ("which averages nobody", Trait.PLAIN_AVERAGE),
+    }
     warm_up: Count = 0
     starts_from: Literal["aggregated", "previous"] = "aggregated"
 
@@ -90,6 +110,7 @@ class Distilling(Settings):
 class Basic(Distilling):
     """Every global model is a student."""
 
+    needs: ClassVar[Needs] = {"name": (Trait.SHARED,)}
     name: Literal["basic"]
 
 

@@ -15,6 +15,7 @@ from fedstage.settings.base import (
     Rate,
     Settings,
 )
+from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trait
 
 
 class ImageGenerator(Choice):
@@ -25,6 +26,7 @@ class ImageGenerator(Choice):
 
     room: ClassVar[str] = "algorithm.one_shot.generators"
     trained_by: ClassVar[Literal["clients", "server"]] = "clients"
+    needs: ClassVar[Needs] = {"name": (Trait.IMAGES, Trait.GENERATED, Trait.LEARNING)}
 
 
 class OfClients(ImageGenerator):
@@ -34,6 +36,7 @@ class OfClients(ImageGenerator):
     """
 
     of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
+    lacks: ClassVar[Lacks] = {"name": ("", Trait.FROM_SERVER)}
     samples: Positive = 7500
 
 
@@ -84,6 +87,15 @@ class Adversarial(ImageGenerator):
     """
 
     trained_by: ClassVar[Literal["clients", "server"]] = "server"
+    needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.EPOCHS)}
+    lacks: ClassVar[Lacks] = {
+        "name": (
+            "whose student learns beside it, from the models of all clients",
+            Trait.KEPT,
+            Trait.BUFFERED,
+            Trait.CHOSEN,
+        )
+    }
     latent: Positive = 256
     width: Positive = 64
     steps: Positive = 30
@@ -138,6 +150,18 @@ class FedFtg(Choice):
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.generators"
+    # Of the ensemble it needs the clients alone: it weighs each by its classes itself.
+    needs: ClassVar[Needs] = {
+        "name": (Trait.IMAGES, Trait.GENERATED, Trait.UNIFORM, Trait.KL, Trait.STEPS)
+    }
+    lacks: ClassVar[Lacks] = {
+        "name": (
+            "whose student learns beside it, in steps of its own",
+            Trait.PRESENT,
+            *OF_STUDENTS,
+            *UNRECORDED,
+        )
+    }
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.data_free"}
     name: Literal["fedftg"]
     latent: Positive = 100

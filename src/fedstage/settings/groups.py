@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from fedstage.settings.base import Positive, Settings
 from fedstage.settings.models import Model, head_of
 from fedstage.settings.slots import slots_of, unbound_needed
 from fedstage.settings.staleness import Staleness, Synchronised
+from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class BoundClients(Settings):
@@ -38,6 +39,19 @@ class Groups(Settings):
     and all other models take its head thereafter.
     """
 
+    needs: ClassVar[Needs] = {"head_transfer": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE)}
+    lacks: ClassVar[Lacks] = {
+        "no server_model": ("", Trait.SERVER_MODEL),
+        "client_groups=drawn": ("by which their number is drawn", Trait.ALL_SLOTS),
+        "architectures": ("", Trait.ALIKE),
+        "head_transfer": (
+            "which reaches all models in every round",
+            Trait.MEMORYLESS,
+            Trait.PLAIN_AVERAGE,
+            Trait.ONLY_AVERAGED,
+            Trait.ALIKE,
+        ),
+    }
     clients: Positive
     participants: Positive
     participation: Literal["uniform", "by_samples", "in_turn"] = "uniform"
@@ -93,8 +107,6 @@ class Groups(Settings):
             )
 
     def _check_head_transfer(self) -> Iterator[str]:
-        if not self.server_model:
-            yield "server_model = false: head_transfer is between the server's model and clients'"
         for model in dict.fromkeys(models_of(self)):
             if head_of(model) is None or head_of(model) != head_of(self.model):
                 yield (

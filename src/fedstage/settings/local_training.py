@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
+from fedstage.settings.traits import KEEPING, OF_STUDENTS, Lacks, Needs, Trait
 
 #: What clients send, and learn from one another by.
 Exchanged = Literal["weights", "logits", "features"]
@@ -16,17 +17,28 @@ class LocalTraining(Choice):
     learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
     their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
     logits. `needs_head`: whether that reads the representation of a model with a head.
-    `needs_average`: whether the server's equations hold for the average of the models only.
     `history`: of how many of the last global models a participant learns, `judged`: whether their
     losses on the server's validation set count, and `models_sent` how many the server then sends.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
+    needs: ClassVar[Needs] = {
+        "history": (Trait.STATISTICS,),
+        "judged": (Trait.VALIDATION,),
+        "exchanges=logits": (*KEEPING, Trait.CLIENTS, Trait.PRESENT),
+        "exchanges=features": (*KEEPING, Trait.SERVER_MODEL),
+    }
+    lacks: ClassVar[Lacks] = {
+        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS),
+        "own_loss": ("whose loss is its own and has no compiled code", Trait.COMPILED),
+        "exchanges=logits": ("whose clients send no weights", Trait.WEIGHTS, Trait.SHARED),
+        "exchanges=features": ("whose clients send no weights", Trait.WEIGHTS),
+        "no learns_from_server": ("", Trait.OF_SERVER),
+    }
     keeps_state: ClassVar[bool] = False
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
     needs_head: ClassVar[bool] = False
-    needs_average: ClassVar[bool] = False
 
     @property
     def history(self) -> int:
@@ -42,22 +54,10 @@ class LocalTraining(Choice):
         """Return how many models the server sends where `known` of its history there are."""
         return 1
 
-    def check_history(self, statistics: bool, validation: float) -> Iterator[str]:
-        """Yield what does not go with clients that learn from the last global models.
-
-        `statistics` says whether these have running statistics, `validation` is how many labelled
-        samples the server has to judge them by.
-        """
-        if self.history and not statistics:
-            yield (
-                f"local = {self.name}: not with aggregation.batch_norm = local, by which global "
-                "models, which teach, have no statistics"
-            )
-        if self.judged and not validation:
-            yield (
-                f"data.server_validation = 0: local = {self.name} with teacher = vote needs at "
-                "least 1 sample"
-            )
+    @property
+    def learns_from_server(self) -> bool:
+        """Whether clients that send logits learn from the server's model, not from one another."""
+        return False
 
 
 class FedAvg(LocalTraining):
@@ -83,7 +83,11 @@ class Scaffold(LocalTraining):
     """
 
     keeps_state: ClassVar[bool] = True
-    needs_average: ClassVar[bool] = True
+    needs: ClassVar[Needs] = {
+        # Control variates are mean gradients, and the server's is a mean over a group's clients.
+        "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.ALL_SLOTS, Trait.AVERAGE),
+        "control": (Trait.ALIKE,),
+    }
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     control: Literal["per_model", "shared"] = "per_model"
@@ -104,7 +108,8 @@ class FedNova(LocalTraining):
     ``momentum``.
     """
 
-    needs_average: ClassVar[bool] = True
+    needs: ClassVar[Needs] = {"name": (Trait.SGD, Trait.AVERAGE)}
+    lacks: ClassVar[Lacks] = {"name": ("which takes no plain average", Trait.PLAIN_AVERAGE)}
     name: Literal["fednova"]
 
 
@@ -205,6 +210,10 @@ class Digest(LocalTraining):
     }
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "logits"
+    needs: ClassVar[Needs] = {"teacher=server": (Trait.SELECTION,)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("whose clients learn from logits", Trait.KEPT, Trait.JUDGED, Trait.LIVE)
+    }
     name: Literal["digest"]
     cache: LabelCache | None = None
     teacher: Literal["clients", "server"] = "clients"
@@ -212,6 +221,11 @@ class Digest(LocalTraining):
     def _faults(self) -> Iterator[str]:
         if self.cache is not None and self.teacher == "server":
             yield "cache: not with teacher = 'server', which keeps what it was right about itself"
+
+    @property
+    def learns_from_server(self) -> bool:
+        """Whether the teacher is the server."""
+        return self.teacher == "server"
 
 
 class Gkt(LocalTraining):
@@ -225,6 +239,9 @@ class Gkt(LocalTraining):
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.features"}
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "features"
+    lacks: ClassVar[Lacks] = {
+        "name": ("whose server learns from clients' features", *OF_STUDENTS, Trait.DISTILLED)
+    }
     own_loss: ClassVar[bool] = True
     name: Literal["gkt"]
     alpha: NonNegative = 1.0
@@ -251,6 +268,14 @@ class Stc(Settings):
     published.
     """
 
+    needs: ClassVar[Needs] = {
+        "name": (Trait.WEIGHTS,),
+        "downstream=True": (Trait.ONLY_AVERAGED,),
+    }
+    lacks: ClassVar[Lacks] = dict.fromkeys(
+        ("residuals=True", "downstream=True"),
+        ("which goes on from one round to the next", Trait.MEMORYLESS),
+    )
     name: Literal["stc"]
     sparsity: Fraction = 0.5
     bits: Literal[16, 32] = 16

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
 from fedstage.settings.groups import client_groups, group_slots
+from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class WeightedAverage(Settings):
@@ -20,6 +21,8 @@ class ModelRule(Choice):
     """
 
     room: ClassVar[str] = "algorithm.aggregation.rules"
+    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,)}
+    lacks: ClassVar[Lacks] = {"name": ("which is no average", Trait.AVERAGE, Trait.PLAIN_AVERAGE)}
 
     @property
     def fewest(self) -> int:
@@ -36,6 +39,7 @@ class Median(ModelRule):
 class TrimmedMean(ModelRule):
     """Of each number the mean without the `trimmed` largest and smallest (Yin et al. 2018)."""
 
+    needs: ClassVar[Needs] = {"name": (Trait.ALL_SLOTS,)}
     name: Literal["trimmed_mean"]
     trimmed: Positive = 1
 
@@ -51,6 +55,7 @@ class Krum(ModelRule):
     `faulty` of them may be anything. The mean of the best `selected` is Multi-Krum.
     """
 
+    needs: ClassVar[Needs] = {"name": (Trait.ALL_SLOTS,)}
     name: Literal["krum"]
     faulty: Count = 1
     selected: Positive = 1
@@ -64,28 +69,11 @@ class Krum(ModelRule):
 ServerRule = ByName[WeightedAverage | Median | TrimmedMean | Krum]
 
 
-def check_rule(line: Any) -> Iterator[str]:
-    """Yield what a `Line` has that does not go with a rule in place of the average."""
-    rule, aggregation = line.aggregation.rule, line.aggregation
-    where = f"aggregation.rule = {rule.name!r}"
-    if line.local.exchanges != "weights":
-        yield f"{where}: not with local = {line.local.name}, whose clients send no weights"
-    if line.local.needs_average:
-        yield f"{where}: not with local = {line.local.name}, whose equations are about the average"
-    if aggregation.discount.name != "constant" or aggregation.stale != "models":
-        yield f"{where}: only for aggregation.discount = constant and stale = models"
-    if line.head_transfer:
-        yield f"{where}: not with head_transfer, which averages the heads of all participants"
-    yield from _check_number(line, where, rule)
-
-
-def _check_number(line: Any, where: str, rule: ModelRule) -> Iterator[str]:
+def check_number(line: Any, rule: ServerRule) -> Iterator[str]:
     """Yield that a group has too few participants, as far as slots tell."""
-    if line.client_groups == "drawn" and rule.fewest > 1:
-        yield f"{where}: not with client_groups = drawn, by which a group may have one participant"
     fewest = min(len(group_slots(line, group)) for group in client_groups(line))
-    if fewest < rule.fewest:
+    if isinstance(rule, ModelRule) and fewest < rule.fewest:
         yield (
-            f"{where}: {fewest} participants in a group: with these settings it needs at least "
-            f"{rule.fewest}"
+            f"aggregation.rule = {rule.name!r}: {fewest} participants in a group: with these "
+            f"settings it needs at least {rule.fewest}"
         )

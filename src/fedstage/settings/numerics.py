@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import Positive, Settings
+from fedstage.settings.traits import Needs, Trait
 
 
 class Numerics(Settings):
@@ -18,6 +19,7 @@ class Numerics(Settings):
     """
 
     uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
+    needs: ClassVar[Needs] = {"compile": (Trait.COMPILED,), "cuda_graphs": (Trait.GRAPHS,)}
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     threads: Positive = 1
     precision: Literal["fp32", "bf16", "tf32"] = "fp32"

@@ -22,27 +22,19 @@ from fedstage.settings.base import (
 from fedstage.settings.data import Data
 from fedstage.settings.generators import Generator
 from fedstage.settings.known import check_known
+from fedstage.settings.lines import Line
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.prototypes import Prototypes, check_learnt_prototypes
-from fedstage.settings.public import HeldOut, Public
+from fedstage.settings.prototypes import Prototypes
+from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
-from fedstage.settings.samples import check_clients, check_public, check_samples
+from fedstage.settings.samples import check_clients, check_maps, check_public, check_samples
 from fedstage.settings.selections import Members
-from fedstage.settings.server import Server
-from fedstage.settings.teaching import (
-    BETWEEN_STEPS,
-    LABELLED,
-    OF_ROUNDS,
-    Teaching,
-    changed,
-    check_generated,
-    check_images,
-    check_labels,
-    check_moments,
-)
+from fedstage.settings.server import STUDENTS, Server
+from fedstage.settings.teaching import Teaching
+from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes
 from fedstage.settings.transfers import OneShotTransfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
@@ -79,6 +71,11 @@ class OneShot(Settings):
 class OneShotLine(OneShot):
     """One-shot federated learning: all that determines its final predictions."""
 
+    needs: ClassVar[Needs] = {"start": (Trait.START_OUTPUTS,)}
+    lacks: ClassVar[Lacks] = {
+        "no server": ("", Trait.SERVER),
+        "no generator": ("", Trait.FROM_SERVER),
+    }
     data: Data
     clients: Positive
     partition: Partition
@@ -101,6 +98,19 @@ class OneShotLine(OneShot):
             return None
         return Teaching(server, how, self.public)
 
+    def declarations(self, key: str = "") -> Iterator[Part]:
+        """Yield the parts that something reads, in their roles."""
+        yield from (part for part in super().declarations() if part.key != "public")
+        how = self.distillation
+        if how is None or how.teacher == "moments":
+            return
+        of_rounds = (Trait.JUDGED, Trait.SUBSETS, Trait.LIVE, Trait.ROUNDS)
+        one_shot: Lacks = {"name": ("in one shot", *of_rounds)}
+        yield Part("distillation", how, {"name": (Trait.SERVER,)}, one_shot)
+        yield public_part(self.public)
+        if self.server is not None:
+            yield Part("server", self.server, STUDENTS, {})
+
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)
         models = (*(self.architectures or (self.model,)), self.student or self.model)
@@ -113,11 +123,6 @@ class OneShotLine(OneShot):
                     f"model.more_outputs = {model.more_outputs!r}: follows from unknown or "
                     "prototypes; leave it out"
                 )
-        if self.aggregator.sees_images and self.data.samples != "images":
-            yield (
-                f"aggregator = {self.aggregator.name!r}: sees images, and the samples of data = "
-                f"{self.data.name} are {self.data.samples}"
-            )
         rest = round(1 - self.aggregator_fraction, 9)
         if self.local_fraction not in (None, 1.0, rest):
             yield (
@@ -131,17 +136,12 @@ class OneShotLine(OneShot):
             )
         if len(set(self.forget)) == self.clients:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
-        if self.unknown is not None:
-            of_clients = self.architectures or (self.model,)
-            parts = (self.data, of_clients, self.client, self.numerics)
-            yield from check_unknown(self.unknown, *parts)
-            if self.start is not None:
-                yield (
-                    f"start = {self.start!r}: not with unknown, for which models have one more "
-                    "output than what they start from"
-                )
-        if self.prototypes is not None:
-            yield from check_learnt_prototypes(self)
+        yield from clashes(self.declarations())
+        of_clients = self.architectures or (self.model,)
+        yield from _check_learnt(self, self.data, of_clients)
+        fused = self.aggregator.name == "fused_features"
+        if fused and self.prototypes is not None and len(set(of_clients)) > 1:
+            yield "architectures: must be one with aggregator = fused_features, for features to fit"
         if self.aggregator.name == "fused_features" and self.prototypes is None:
             yield "prototypes = null: aggregator = fused_features needs clients that learn some"
         if self.aggregator.name == "least_unknown":
@@ -151,9 +151,7 @@ class OneShotLine(OneShot):
         if self.aggregator.fitted:
             yield from self._check_fit()
         if self.generator is not None:
-            yield from check_images(self.generator, self.data)
-        if self.generator is not None and self.generator.trained_by == "server":
-            yield from self._check_synthesis(self.generator)
+            yield from self._check_norms(self.generator)
         if self.distillation is not None:
             yield from self._check_distillation(self.distillation)
 
@@ -201,64 +199,16 @@ class OneShotLine(OneShot):
             )
 
     def _check_distillation(self, distillation: OneShotTransfer) -> Iterator[str]:
-        if distillation.teacher == "moments":
-            yield from check_moments(self)
-            return
-        if self.server is None:
-            yield "server = null: distillation needs the server's settings"
-            return
         student = self.student or self.model
+        if distillation.teacher == "moments":
+            yield from check_maps(f"distillation = {distillation.name!r}", [student], headless=True)
+            return
         if student.more_outputs:
             yield f"student.more_outputs = {student.more_outputs}: only for models of clients"
         yield from check_public(self.data, self.public, self.core, self.generator)
-        if self.generator is not None:
-            yield from check_generated(self.generator, self.public)
-        by_server = self.generator is not None and self.generator.trained_by == "server"
-        if distillation.name == "cotrained" and not by_server:
-            yield (
-                "distillation = 'cotrained': needs a generator that the server trains, dense or "
-                "coboosting"
-            )
-        if distillation.teacher == "labels" and self.public.name not in LABELLED:
-            yield (
-                f"distillation = {distillation.name!r}: only for public = "
-                f"{' or '.join(LABELLED)}, because samples of public = {self.public.name} count as "
-                "unlabelled"
-            )
-        if distillation.teacher == "labels":
-            for key in ("members", "unknown"):
-                if getattr(self, key) is not None:
-                    yield f"{key}: not with distillation = labels, which no client's model teaches"
-        if self.server.drop_worst != "none":
-            yield f"server.drop_worst = {self.server.drop_worst!r}: only for federated training"
-        if self.server.samples_a_round is not None:
-            yield (
-                f"server.samples_a_round = {self.server.samples_a_round}: only for federated "
-                "training, because one shot has no rounds"
-            )
-        yield from check_labels(self.server, self.public)
-        for key in changed(self.server, OF_ROUNDS):
-            yield f"server.{key}: only for federated training"
-        if self.server.buffer is not None and self.server.buffer.after:
-            yield (
-                f"server.buffer.after = {self.server.buffer.after}: only for federated training, "
-                "because one shot has no rounds"
-            )
-        if self.server.early_stopping is not None and not self.data.server_validation:
-            yield "data.server_validation = 0: server.early_stopping needs at least 1 sample"
 
-    def _check_synthesis(self, generator: Generator) -> Iterator[str]:
-        """Yield settings of a server that a generator does not train with."""
-        where = f"generator = {generator.name}"
-        if self.server is None or self.server.epochs is None:
-            yield f"server.epochs = null: {where} needs them, a batch of images each"
-            return
-        if self.members is not None:
-            yield f"members = {self.members.name}: not with {where}, which has the models of all"
-        if self.unknown is not None:
-            yield f"unknown: not with {where}, whose images have known classes"
-        for key in changed(self.server, BETWEEN_STEPS):
-            yield f"server.{key}: not with {where}, whose student learns beside it"
+    def _check_norms(self, generator: Generator) -> Iterator[str]:
+        """Yield models without the norms that a generator looks at."""
         if weight := getattr(generator, "batch_norm", 0):
             for model in dict.fromkeys(self.architectures or (self.model,)):
                 if not has_batch_norm(model):
@@ -284,3 +234,23 @@ class OneShotLine(OneShot):
             )
         if training.early_stopping is not None and not self.validation:
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"
+
+
+def check_alone(own: OneShot, line: Line) -> Iterator[str]:
+    """Yield what does not go with what the clients of a line are to learn, each alone."""
+    beside = {key: getattr(line, key) for key in ("data", "client", "numerics")}
+    for key in ("unknown", "prototypes"):
+        if getattr(own, key) is not None:
+            both = beside | {key: getattr(own, key)}
+            yield from clashes(
+                part for one, settings in both.items() for part in settings.declarations(one)
+            )
+    yield from _check_learnt(own, line.data, (line.model,))
+
+
+def _check_learnt(own: OneShot, data: Data, models: tuple[Model, ...]) -> Iterator[str]:
+    """Yield data and models of which clients do not learn an unknown class, or prototypes."""
+    if own.unknown is not None:
+        yield from check_unknown(own.unknown, data, models)
+    if own.prototypes is not None:
+        yield from check_maps("prototypes", models, headless=True)

@@ -15,6 +15,7 @@ from fedstage.settings.base import (
     Rate,
     Settings,
 )
+from fedstage.settings.traits import Lacks, Trait
 
 
 class Constant(Settings):
@@ -82,6 +83,7 @@ class CrossEntropy(LossOfLabels):
 class Focal(LossOfLabels):
     """The mean over a batch of w_y (1 - p_y)^gamma (-log p_y); without `class_weights` w_y is 1."""
 
+    lacks: ClassVar[Lacks] = {"name": ("", Trait.CROSS_ENTROPY)}
     name: Literal["focal"]
     gamma: NonNegative = 2.0
     class_weights: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = None
@@ -98,6 +100,7 @@ class Client(Optimiser):
     permutation of the samples where the previous one stopped.
     """
 
+    lacks: ClassVar[Lacks] = {"optimiser": ("", Trait.SGD), "momentum": ("", Trait.NO_MOMENTUM)}
     epochs: Positive | None = None
     steps: Positive | None = None
     round_decay: Annotated[float, Field(gt=0, le=1)] = 1.0

@@ -4,6 +4,7 @@ from typing import Literal
 
 from fedstage.settings.base import ByName, Settings
 from fedstage.settings.data import Digits, Isic2019, ParquetData, TorchvisionData
+from fedstage.settings.traits import Part, Trait
 
 
 class HeldOut(Settings):
@@ -29,3 +30,14 @@ class Generated(Settings):
 Public = ByName[
     HeldOut | CoreSamples | Generated | Digits | TorchvisionData | ParquetData | Isic2019
 ]
+
+
+def public_part(public: Public) -> Part:
+    """Return what students, and others that look at public samples, do not have with these."""
+    lacked = {
+        Trait.LABELS: public.name not in ("core", "generated"),
+        Trait.OWN_SAMPLES: public.name != "core",
+        Trait.PRESENT: public.name == "generated",
+        Trait.GENERATED: public.name != "generated",
+    }
+    return Part("public", public, {}, {"name": ("", *filter(lacked.__getitem__, lacked))})

@@ -1,8 +1,9 @@
 """The precision in which clients' models are sent and evaluated."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Positive, Settings
+from fedstage.settings.traits import Needs, Trait
 
 
 class NotQuantised(Settings):
@@ -26,6 +27,7 @@ class Int8(Settings):
     (`reduce_range`), or 0 to 255.
     """
 
+    needs: ClassVar[Needs] = {"name": (Trait.FREE_OUTPUTS,)}
     name: Literal["int8"]
     calibration: Calibration = Calibration()
     weights: Literal["per_channel", "per_tensor"] = "per_channel"

@@ -1,11 +1,11 @@
 """Checks that models and settings suit the data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fedstage.settings.data import AgNews, Data, Sent140
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
-from fedstage.settings.models import Lower, Model, OfTexts, Upper
+from fedstage.settings.models import Lower, Model, OfTexts, Upper, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
@@ -99,4 +99,25 @@ def check_parts(where: str, server: Model, clients: tuple[Model, ...]) -> Iterat
             yield (
                 f"architectures: {model.name}.width = {model.width}: must be the server's, "
                 f"model.width = {server.width}"
+            )
+
+
+def check_heads(where: str, models: Iterable[Model]) -> Iterator[str]:
+    """Yield models without a representation that can be read."""
+    for model in models:
+        if head_of(model) is None:
+            yield (
+                f"{where}: reads representations, and model = {model.name!r} has no head, "
+                "such as MOON's model.head = {hidden: 128, width: 256, relu: false}"
+            )
+
+
+def check_maps(where: str, models: Iterable[Model], headless: bool = False) -> Iterator[str]:
+    """Yield models that do not pool feature maps, or do more with what they pool."""
+    for model in models:
+        if not model.pools_maps or (headless and head_of(model) is not None):
+            yield (
+                f"model = {model.name!r}: {where} needs an architecture "
+                f"{'without head ' if headless else ''}that pools its last feature maps, such as "
+                "resnet8 or wrn16_2"
             )

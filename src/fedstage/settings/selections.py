@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, Positive
+from fedstage.settings.traits import Needs, Trait
 
 
 class Selection(Choice):
@@ -12,6 +13,7 @@ class Selection(Choice):
     """
 
     room: ClassVar[str] = "algorithm.one_shot.selections"
+    needs: ClassVar[Needs] = {"name": (Trait.CHOSEN,)}
     judged: ClassVar[bool] = False
     count: Positive
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from math import isclose
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Count, Settings
+from fedstage.settings.traits import Needs, Trait
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -17,7 +18,13 @@ class Synchronised(Settings):
     name: Literal["none"]
 
 
-class Cyclic(Settings):
+class Stale(Settings):
+    """Participants may start from older models."""
+
+    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS, Trait.MEMORYLESS)}
+
+
+class Cyclic(Stale):
     """All participants of round t have the delay `delays`[(t - 1) mod their number], in rounds.
 
     Delays of 0 and 1 in turn are the alternating stragglers of buffered distillation.
@@ -27,13 +34,13 @@ class Cyclic(Settings):
     delays: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
 
 
-class Never(Settings):
+class Never(Stale):
     """Nobody is ever synchronised: every participant starts from the models of round 0."""
 
     name: Literal["never"]
 
 
-class Random(Settings):
+class Random(Stale):
     """Each slot of each round draws its delay: d rounds with the d-th of `probabilities`."""
 
     name: Literal["random"]

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, NonNegative, Rate
+from fedstage.settings.traits import Lacks, Needs, Trait
 
 Teacher = Literal["ensemble", "labels", "moments"]
 
@@ -14,16 +15,23 @@ class StudentLoss(Choice):
 
     Its `teacher` may be the labels of the public samples instead, or moments of clients' features.
     `selects`: whether what it learns depends on labels and on what the student says itself.
+    `diverges`: whether it is the divergence from the teacher, and no more.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
     teacher: ClassVar[Teacher] = "ensemble"
     selects: ClassVar[bool] = False
+    diverges: ClassVar[bool] = False
+    lacks: ClassVar[Lacks] = {
+        "no diverges": ("", Trait.KL),
+        "no selects": ("", Trait.SELECTION),
+    }
 
 
 class KlTransfer(StudentLoss):
     """The Kullback-Leibler divergence to the teacher, with the temperature of `server`."""
 
+    diverges: ClassVar[bool] = True
     name: Literal["kl"]
 
 
@@ -70,6 +78,7 @@ class FedGemsTransfer(StudentLoss):
     """
 
     selects: ClassVar[bool] = True
+    needs: ClassVar[Needs] = {"name": (Trait.OWN_SAMPLES, Trait.OF_SERVER)}
     name: Literal["fedgems"]
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
 
@@ -78,6 +87,8 @@ class LabelsTransfer(StudentLoss):
     """The cross entropy with the labels of the public samples, and no ensemble (FedCVAE-Ens)."""
 
     teacher: ClassVar[Teacher] = "labels"
+    needs: ClassVar[Needs] = {"name": (Trait.LABELS,)}
+    lacks: ClassVar[Lacks] = {"name": ("which no client's model teaches", Trait.CHOSEN)}
     name: Literal["labels"]
 
 
@@ -85,6 +96,7 @@ class CotrainedTransfer(StudentLoss):
     """The student that learns beside a generator that the server trains, with the loss of `kl`."""
 
     module: ClassVar[str] = "kl"
+    needs: ClassVar[Needs] = {"name": (Trait.FROM_SERVER,)}
     name: Literal["cotrained"]
 
 
@@ -97,6 +109,9 @@ class ClosedForm(StudentLoss):
 
     module: ClassVar[str] = "kl"  # which nobody reads: a stage of its own computes the head
     teacher: ClassVar[Teacher] = "moments"
+    lacks: ClassVar[Lacks] = {
+        "name": ("for which no client trains a model", Trait.CHOSEN, Trait.LEARNING)
+    }
     name: Literal["closed_form"]
     covariance: Literal["full", "diagonal"] = "full"
     shrinkage: Annotated[float, Field(ge=0, le=1)] = 0.01

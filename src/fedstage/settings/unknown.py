@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 from fedstage.settings.base import ByName, Choice, NonNegative, Positive, Rate, Settings
 from fedstage.settings.data import Data
 from fedstage.settings.models import Model
-from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Client
+from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 #: Fields of clients that train to the end, and the modules that they need.
 OF_ONE_SHOT = {
@@ -59,6 +58,11 @@ class Unknown(Settings):
     label of two samples of different classes that are mixed.
     """
 
+    needs: ClassVar[Needs] = {"name": (Trait.CROSS_ENTROPY, Trait.FREE_OUTPUTS, Trait.CHOSEN)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("for which models have one more output", Trait.START_OUTPUTS),
+        "changes": ("whose steps have no code for it", *UNRECORDED),
+    }
     more_outputs: ClassVar[int] = 1
     outliers: Outliers | None = Corruptions(name="corruptions")
     attack: Attack | None = Attack()
@@ -79,8 +83,6 @@ def check_unknown(
     unknown: Unknown,
     data: Data,
     models: tuple[Model, ...],
-    client: Client,
-    numerics: Numerics,
 ) -> Iterator[str]:
     """Yield what does not go with clients that learn an unknown class."""
     kind, source = data.samples, unknown.outliers
@@ -89,11 +91,6 @@ def check_unknown(
             f"unknown.outliers = {source.name!r}: made from {' or '.join(source.samples)}, and the "
             f"samples of data = {data.name} are {kind}"
         )
-    if client.loss.name != "cross_entropy":
-        yield f"client.loss = {client.loss.name!r}: must be cross_entropy with unknown"
     for model in models:
         if getattr(model, "outputs", None) == 1:
             yield f"model = {model.name!r}: outputs = 1: not with unknown, which needs one more"
-    for key in ("compile", "cuda_graphs"):
-        if unknown.changes and getattr(numerics, key):
-            yield f"numerics.{key} = true: not with unknown, whose steps have no code for it"

@@ -188,8 +188,8 @@ ONE_SHOT_FAULTS = {
             "aggregator": "moe",
             "aggregator_training": ROUNDS,
         },
-        "aggregator = 'moe'",
-        "data = heart_disease are features",
+        "aggregator = moe: needs samples that are images",
+        "not data = heart_disease, whose samples are features",
     ),
     "an architecture of other samples": one_shot(
         {
@@ -268,12 +268,13 @@ ONE_SHOT_FAULTS = {
     ),
     "prototypes of a model that pools no maps": one_shot(
         {"prototypes": {}, "model": "cnn_small"},
-        "model = 'cnn_small': prototypes need an architecture without head",
+        "model = 'cnn_small': prototypes needs an architecture without head that pools "
+        "its last feature maps, such as resnet8 or wrn16_2",
     ),
     "prototypes of what is no image": one_shot(
         {"prototypes": {}, "data": "heart_disease", "clients": 4, "model": "mlp", "server": None},
-        "prototypes: learnt of views of images",
-        "heart_disease are features",
+        "prototypes: needs samples that are images",
+        "not data = heart_disease, whose samples are features",
     ),
     "a closed form of a model that pools no maps": one_shot(
         {"distillation": "closed_form", "model": "cnn_small"},
@@ -281,7 +282,8 @@ ONE_SHOT_FAULTS = {
     ),
     "a closed form beside what clients train": one_shot(
         {"distillation": "closed_form", "model": "resnet8", "members": {"random": {"count": 2}}},
-        "members: not with distillation = 'closed_form', for which no client trains a model",
+        "members = random: needs an ensemble that predicts with clients' models, not "
+        "distillation = closed_form, for which no client trains a model",
     ),
     "a closed form of nothing but even features": one_shot(
         {"distillation": {"closed_form": {"shrinkage": 1.5}}, "model": "resnet8"},
@@ -294,10 +296,13 @@ ONE_SHOT_FAULTS = {
     ),
     "prototypes in 8 bits": one_shot(
         {"prototypes": {}, "model": "resnet8", "quantisation": "int8"},
-        "quantisation = 'int8': not with prototypes",
+        "quantisation = int8: needs outputs of models that nothing else takes, not "
+        "prototypes, which are learnt in place of outputs, in steps of their own",
     ),
     "prototypes and an unknown class": one_shot(
-        {"prototypes": {}, "model": "resnet8", "unknown": {}}, "unknown: not with prototypes"
+        {"prototypes": {}, "model": "resnet8", "unknown": {}},
+        "unknown: needs outputs of models that nothing else takes, not prototypes, "
+        "which are learnt in place of outputs, in steps of their own",
     ),
     "features of several architectures": one_shot(
         {
@@ -313,7 +318,7 @@ ONE_SHOT_FAULTS = {
     ),
     "prototypes by a focal loss": one_shot(
         {"prototypes": {}, "model": "resnet8", "client": {"loss": "focal"}},
-        "client.loss = 'focal': must be cross_entropy with prototypes",
+        "prototypes: needs client.loss = cross_entropy, not client.loss = focal",
     ),
     "unknown source of outliers": one_shot(
         {"unknown": {"outliers": "mixup"}}, "outliers = 'mixup'", "'corruptions', 'noise'"
@@ -333,10 +338,14 @@ ONE_SHOT_FAULTS = {
         "outputs = 1: not with unknown",
     ),
     "an unknown class by a focal loss": one_shot(
-        {"unknown": {}, "client": {"loss": "focal"}}, "client.loss = 'focal'", "cross_entropy"
+        {"unknown": {}, "client": {"loss": "focal"}},
+        "unknown: needs client.loss = cross_entropy, not client.loss = focal",
+        "cross_entropy",
     ),
     "an unknown class in compiled code": one_shot(
-        {"unknown": {}, "numerics": {"compile": True}}, "numerics.compile = true: not with unknown"
+        {"unknown": {}, "numerics": {"compile": True}},
+        "numerics.compile = true: needs losses with compiled code, not unknown, whose "
+        "steps have no code for it",
     ),
     "a student with more outputs": one_shot(
         {"distillation": "kl", "student": {"cnn_small": {"more_outputs": 1}}},
@@ -353,7 +362,11 @@ ONE_SHOT_FAULTS = {
         {"distillation": "kl", "student": "resnet9"}, "student = 'resnet9'", "'resnet8'"
     ),
     "a student without a server": Bad(
-        ("method own", "server = null", "distillation needs"),
+        (
+            "method own",
+            "server = null",
+            "distillation = kl: needs the server's settings, not server = null",
+        ),
         {
             "e:methods": {"own": ONE_SHOT | {"distillation": "kl"}},
             "e:grid": {"method": ["own"]},
@@ -365,40 +378,46 @@ ONE_SHOT_FAULTS = {
     ),
     "a student of who is left of the worst": one_shot(
         {"distillation": "kl", "server": {"drop_worst": "as_published"}},
-        "server.drop_worst = 'as_published'",
-        "only for federated",
+        "server.drop_worst = as_published: needs client models that are fused in rounds",
+        "not distillation = kl, in one shot",
     ),
     "a student judged by nothing": one_shot(
         {"distillation": "kl", "server": {"early_stopping": {}}}, "data.server_validation = 0"
     ),
     "a student of unlabelled images": one_shot(
-        {"distillation": "kl", "server": {"labels": 1.0}}, "server.labels = 1.0: only for public"
+        {"distillation": "kl", "server": {"labels": 1.0}},
+        "server.labels = 1.0: needs labelled public samples, public = core or "
+        "generated, not public = held_out",
     ),
     "generated images of nobody": one_shot(
         {"distillation": "kl", "public": "generated"}, "generator = null: public = generated needs"
     ),
     "public images beside a generator": one_shot(
         {"distillation": "kl", "generator": "cvae"},
-        "public = held_out: must be generated with generator = cvae",
+        "generator = cvae: needs public = generated, not public = held_out",
     ),
     "labels of unlabelled images": one_shot(
-        {"distillation": "labels"}, "distillation = 'labels': only for public = core or generated"
+        {"distillation": "labels"},
+        "distillation = labels: needs labelled public samples, public = core or "
+        "generated, not public = held_out",
     ),
     "a generator of what is no image": one_shot(
         {"generator": "cvae", "data": "heart_disease", "clients": 4, "model": "mlp"},
-        "generator = 'cvae': generates images",
-        "heart_disease are features",
+        "generator = cvae: needs samples that are images",
+        "not data = heart_disease, whose samples are features",
     ),
     "norms of models that have none": one_shot(
         {"generator": "dense", "server": {"steps": None, "epochs": 2}},
         "generator.batch_norm = 1.0: model = 'cnn_small' has no batch normalisation",
     ),
     "a generator without epochs": one_shot(
-        {"generator": "coboosting"}, "server.epochs = null: generator = coboosting needs them"
+        {"generator": "coboosting"},
+        "generator = coboosting: needs server.epochs, not server.epochs = null",
     ),
     "a student beside no generator": one_shot(
         {"distillation": "cotrained", "generator": "cvae", "public": "generated"},
-        "distillation = 'cotrained': needs a generator that the server trains",
+        "distillation = cotrained: needs a generator that the server trains, dense or "
+        "coboosting, not generator = cvae",
     ),
     "chosen members of a generator that has all": one_shot(
         {
@@ -406,11 +425,14 @@ ONE_SHOT_FAULTS = {
             "members": {"random": {"count": 3}},
             "server": {"steps": None, "epochs": 2},
         },
-        "members = random: not with generator = coboosting",
+        "members = random: needs an ensemble that predicts with clients' models, not "
+        "generator = coboosting, whose student learns beside it, from the models of "
+        "all clients",
     ),
     "a generator of classes that are unknown": one_shot(
         {"generator": "coboosting", "unknown": {}, "server": {"steps": None, "epochs": 2}},
-        "unknown: not with generator = coboosting",
+        "unknown: needs an ensemble that predicts with clients' models, not generator "
+        "= coboosting, whose student learns beside it, from the models of all clients",
     ),
     "chosen members of who learns labels": one_shot(
         {
@@ -419,27 +441,31 @@ ONE_SHOT_FAULTS = {
             "distillation": "labels",
             "members": {"random": {"count": 3}},
         },
-        "members: not with distillation = labels",
+        "members = random: needs an ensemble that predicts with clients' models, not "
+        "distillation = labels, which no client's model teaches",
     ),
     "a class that is unknown to nobody": one_shot(
         {"generator": "cvae", "public": "generated", "distillation": "labels", "unknown": {}},
-        "unknown: not with distillation = labels",
+        "unknown: needs an ensemble that predicts with clients' models, not "
+        "distillation = labels, which no client's model teaches",
     ),
     "unknown generator": one_shot({"generator": "gan"}, "generator = 'gan'", "'cvae'"),
     "a student of factors": one_shot(
         {"distillation": "kl", "server": {"factor_transfer": {}}, "model": "resnet8"},
-        "server.factor_transfer: only for federated training",
+        "server.factor_transfer: needs teachers in rounds that look at a student's "
+        "public images, not distillation = kl, in one shot",
     ),
     "a student of asked teachers": one_shot(
         {
             "distillation": "kl",
             "server": {"augmentation": "flip", "teacher_images": "augmented"},
         },
-        "server.teacher_images: only for federated training",
+        "server.teacher_images = augmented: needs teachers in rounds that look at a "
+        "student's public images, not distillation = kl, in one shot",
     ),
     "a buffer after rounds that there are none of": one_shot(
         {"distillation": "kl", "server": {"buffer": {"after": 2}}},
-        "server.buffer.after = 2: only for federated training",
+        "server.buffer.after = 2: needs rounds, not distillation = kl, in one shot",
     ),
     "unknown quantisation": one_shot(
         {"quantisation": "int4"}, "quantisation = 'int4'", "'none', 'int8'"
@@ -534,7 +560,12 @@ START_FAULTS = {
     ),
     "start from an ensemble": started("fedens", "one_shot without distillation", "one model"),
     "start of models with one more output": started(
-        "tutor", "own", "not with unknown", training="one_shot", rounds=1, unknown={}
+        "tutor",
+        "own",
+        "needs models with the outputs of what they start from, not unknown",
+        training="one_shot",
+        rounds=1,
+        unknown={},
     ),
     "start from clients": started("local_only", "alone or pooled", "must be federated"),
     "start from a choice": started(
@@ -870,7 +901,11 @@ BAD_CONFIGURATIONS = {
         "nobody takes part in round 2",
     ),
     "a start of no server": at(
-        "b:start_of", "server", "start_of = 'server'", "needs server_model = true"
+        "b:start_of",
+        "server",
+        "start_of = server: needs server_model = true, a model that no client trains, "
+        "not server_model = false",
+        "needs server_model = true",
     ),
     "training on no core": method({"training": "core"}, "core = null", "training = core needs one"),
     "public core without one": method(
@@ -978,19 +1013,23 @@ BAD_CONFIGURATIONS = {
     # what does not fit together
     "stale scaffold": method(
         {"local": "scaffold", "staleness": "never"},
-        "staleness = 'never': not with local = scaffold, which keeps state",
+        "staleness = never: needs rounds that go on from global models alone, not "
+        "local = scaffold, which keeps state between rounds",
     ),
     "stale moon": method(
         {"local": "moon", "staleness": "never", "model": {"cnn_small": {"head": {}}}},
-        "staleness = 'never': not with local = moon",
+        "staleness = never: needs rounds that go on from global models alone, not "
+        "local = moon, which keeps state between rounds",
     ),
     "stale clients that exchange logits": method(
         {"local": "digest", "ensemble": "clients", "staleness": "never"},
-        "staleness = 'never': not with local = digest, whose clients exchange no weights",
+        "staleness = never: needs clients that exchange weights, not local = digest, "
+        "whose clients send no weights",
     ),
     "stale clients that keep residuals": method(
         {"local": "fedavg", "compression": {"stc": {"downstream": False}}, "staleness": "never"},
-        "staleness = 'never': not with compression.residuals or compression.downstream",
+        "staleness = never: needs rounds that go on from global models alone, not "
+        "compression.residuals = true, which goes on from one round to the next",
     ),
     "stale clients that keep statistics": method(
         {
@@ -999,7 +1038,8 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"norm": "batch"}},
             "aggregation": {"batch_norm": "local"},
         },
-        "staleness = 'never': not with aggregation.batch_norm = local",
+        "staleness = never: needs rounds that go on from global models alone, not "
+        "aggregation.batch_norm = local, which clients keep",
     ),
     "stale clients whose heads are transferred": method(
         {
@@ -1010,10 +1050,14 @@ BAD_CONFIGURATIONS = {
             "server_model": True,
             "head_transfer": True,
         },
-        "staleness = 'never': not with head_transfer",
+        "staleness = never: needs rounds that go on from global models alone, not "
+        "head_transfer = true, which reaches all models in every round",
     ),
     "drop-worst with a discount": Bad(
-        ("server.drop_worst = 'as_released'", "only for aggregation.discount = constant"),
+        (
+            "server.drop_worst = as_released: needs the plain average of clients' models",
+            "not aggregation.discount = polynomial, for which it must be constant",
+        ),
         {
             "b:server/drop_worst": "as_released",
             "b:data": {"digits": {"server_validation": 9}},
@@ -1060,11 +1104,13 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"head": {}}},
             "numerics": {"compile": True},
         },
-        "numerics.compile = true: not with local = moon, whose loss is its own",
+        "numerics.compile = true: needs losses with compiled code, not local = moon, "
+        "whose loss is its own and has no compiled code",
     ),
     "fedntd compiled": method(
         {"local": "fedntd", "numerics": {"compile": True}},
-        "numerics.compile = true: not with local = fedntd, whose loss is its own",
+        "numerics.compile = true: needs losses with compiled code, not local = fedntd, "
+        "whose loss is its own and has no compiled code",
     ),
     "fedlc with a negative margin": method(
         {"local": {"fedlc": {"tau": -1}}}, "local.tau = -1", "or equal to 0"
@@ -1082,7 +1128,8 @@ BAD_CONFIGURATIONS = {
     ),
     "fedgkd-vote without labelled samples": method(
         {"local": {"fedgkd": {"teacher": "vote"}}},
-        "data.server_validation = 0: local = fedgkd with teacher = vote needs at least 1 sample",
+        "local = fedgkd: needs data.server_validation of at least 1 sample, to judge "
+        "models by, not data.server_validation = 0",
     ),
     "fedgkd with statistics of clients' own": method(
         {
@@ -1090,7 +1137,8 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"norm": "batch"}},
             "aggregation": {"batch_norm": "local"},
         },
-        "local = fedgkd: not with aggregation.batch_norm = local",
+        "local = fedgkd: needs global models with running statistics, not "
+        "aggregation.batch_norm = local, which clients keep",
     ),
     "a server that selects without labelled samples": method(
         {
@@ -1101,11 +1149,13 @@ BAD_CONFIGURATIONS = {
             "global_models": 2,
             "global": "designated",
         },
-        "distillation = 'fedgems': needs public = core, whose samples are labelled",
+        "distillation = fedgems: needs public = core, whose samples are labelled, not "
+        "public = held_out",
     ),
     "a student that selects where clients do not hear it": method(
         {"distillation": "fedgems"},
-        "distillation = 'fedgems': needs public = core",
+        "distillation = fedgems: needs public = core, whose samples are labelled, not "
+        "public = held_out",
     ),
     "a student of one shot that selects": method(
         ONE_SHOT | {"aggregator": "averaging", "distillation": "fedgems"},
@@ -1114,7 +1164,7 @@ BAD_CONFIGURATIONS = {
     ),
     "clients that hear a server that does not select": method(
         {"local": {"digest": {"teacher": "server"}}, "global": None},
-        "local.teacher = 'server': needs distillation = fedgems",
+        "local.teacher = server: needs distillation = fedgems, not distillation = kl",
     ),
     "a cache where the server keeps what it knows": method(
         {"local": {"digest": {"teacher": "server", "cache": {}}}, "distillation": "fedgems"},
@@ -1125,7 +1175,7 @@ BAD_CONFIGURATIONS = {
     ),
     "public images beside a generator of rounds": method(
         {"generator": "fedftg", "public": "cifar10"},
-        "public = cifar10: must be generated with generator = fedftg, whose images take the place",
+        "generator = fedftg: needs public = generated, not public = cifar10",
     ),
     "generated images of nobody in rounds": method(
         {"public": "generated"},
@@ -1134,32 +1184,41 @@ BAD_CONFIGURATIONS = {
     ),
     "a generator of rounds of what is no image": method(
         FED_FTG | {"data": "heart_disease", "clients": 4, "model": "mlp"},
-        "generator = 'fedftg': generates images",
-        "heart_disease are features",
+        "generator = fedftg: needs samples that are images",
+        "not data = heart_disease, whose samples are features",
     ),
     "a generator of rounds without steps": method(
         FED_FTG | {"server": {"steps": None, "epochs": 2}},
-        "server.steps = null: generator = fedftg needs them",
+        "generator = fedftg: needs server.steps, not server.steps = null",
     ),
     "a generator of rounds with averages for teachers": method(
-        FED_FTG | {"ensemble": "aggregated"}, "ensemble: must be clients"
+        FED_FTG | {"ensemble": "aggregated"},
+        "generator = fedftg: needs ensemble = clients with uniform weights, of logits, "
+        "not ensemble = aggregated",
     ),
     "a generator of rounds with weighted teachers": method(
         FED_FTG | {"ensemble": {"clients": {"weights": "samples"}}},
-        "ensemble: must be clients with uniform weights",
+        "generator = fedftg: needs ensemble = clients with uniform weights, of logits, "
+        "not ensemble.weights = samples",
     ),
     "another loss beside a generator of rounds": method(
-        FED_FTG | {"distillation": "l1"}, "distillation = 'l1': must be kl with generator = fedftg"
+        FED_FTG | {"distillation": "l1"},
+        "generator = fedftg: needs distillation = kl, not distillation = l1",
     ),
     "a part of the generated images": method(
         FED_FTG | {"server": {"samples_a_round": 10}},
-        "server.samples_a_round: not with generator = fedftg, whose student learns beside it",
+        "server.samples_a_round = 10: needs rounds of public images, not generator = "
+        "fedftg, whose student learns beside it, in steps of its own",
     ),
     "averaged weights beside a generator of rounds": method(
-        FED_FTG | {"server": {"swa": {"every": 2}}}, "server.swa: not with generator = fedftg"
+        FED_FTG | {"server": {"swa": {"every": 2}}},
+        "server.swa: needs a student of the server, trained by itself, not generator = "
+        "fedftg, whose student learns beside it, in steps of its own",
     ),
     "compiled steps beside a generator of rounds": method(
-        FED_FTG | {"numerics": {"compile": True}}, "numerics.compile = true: not with generator"
+        FED_FTG | {"numerics": {"compile": True}},
+        "numerics.compile = true: needs losses with compiled code, not generator = "
+        "fedftg, whose student learns beside it, in steps of its own",
     ),
     "statistics of images that are not there yet": method(
         FED_FTG
@@ -1167,12 +1226,15 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"norm": "batch"}},
             "aggregation": {"batch_norm": "re_estimate"},
         },
-        "public = generated: not with aggregation.batch_norm = re_estimate",
+        "aggregation.batch_norm = re_estimate: needs public images that are there "
+        "before students learn, not generator = fedftg, whose student learns beside "
+        "it, in steps of its own",
     ),
     "a generator where clients need the images": method(
         FED_FTG
         | {"local": "digest", "client_groups": "drawn", "server_model": True, "global_models": 2},
-        "generator = fedftg: not with local = digest, whose clients need images",
+        "local = digest: needs public images that are there before students learn, not "
+        "generator = fedftg, whose student learns beside it, in steps of its own",
     ),
     "a generator of one shot in rounds": method(
         {"generator": "dense", "public": "generated"}, "generator = 'dense'", "'fedftg'"
@@ -1182,19 +1244,24 @@ BAD_CONFIGURATIONS = {
     ),
     "odds of what is no image": method(
         {"ensemble": "odds", "data": "heart_disease", "clients": 4, "model": "mlp"},
-        "ensemble = odds: discriminates images",
-        "heart_disease are features",
+        "ensemble = odds: needs samples that are images",
+        "not data = heart_disease, whose samples are features",
     ),
     "odds that weigh what clients learn": method(
         {"ensemble": "odds", "local": "digest", "global": None},
-        "ensemble = odds: not with local = digest, whose clients learn from one another",
+        "local = digest: needs ensemble = clients, not ensemble = odds, whose odds are "
+        "of public images as they are",
     ),
     "odds of images as they are augmented": method(
         {"ensemble": "odds", "server": {"teacher_images": "augmented", "augmentation": "flip"}},
-        "server.teacher_images: not with ensemble = odds, whose odds are of public images as",
+        "server.teacher_images = augmented: needs teachers in rounds that look at a "
+        "student's public images, not ensemble = odds, whose odds are of public images "
+        "as they are",
     ),
     "odds of images that are not there yet": method(
-        FED_FTG | {"ensemble": "odds"}, "ensemble: must be clients with uniform weights"
+        FED_FTG | {"ensemble": "odds"},
+        "generator = fedftg: needs ensemble = clients with uniform weights, of logits, "
+        "not ensemble = odds, whose odds are of public images as they are",
     ),
     "the worst left out by odds": method(
         {
@@ -1202,7 +1269,8 @@ BAD_CONFIGURATIONS = {
             "data": {"digits": {"held_out": 100, "server_validation": 10}},
             "server": {"drop_worst": "as_published"},
         },
-        "server.drop_worst = 'as_published': only for ensemble = clients",
+        "server.drop_worst = as_published: needs ensemble = clients, not ensemble = "
+        "odds, whose odds are of public images as they are",
     ),
     "odds of samples that are scored": method(
         {"ensemble": "odds", "evaluate": "odds"}, "evaluate = 'odds'", "'clients'"
@@ -1223,17 +1291,20 @@ BAD_CONFIGURATIONS = {
     ),
     "the median with SCAFFOLD": method(
         {"local": "scaffold", "aggregation": {"rule": "median"}},
-        "aggregation.rule = 'median': not with local = scaffold, whose equations",
+        "local = scaffold: needs aggregation.rule = average, not aggregation.rule = "
+        "median, which is no average",
         name="own",
     ),
     "Krum with FedNova": method(
         {"local": "fednova", "aggregation": {"rule": "krum"}, "participants": 5, "clients": 5},
-        "aggregation.rule = 'krum': not with local = fednova",
+        "local = fednova: needs aggregation.rule = average, not aggregation.rule = "
+        "krum, which is no average",
         name="own",
     ),
     "the median of clients that send logits": method(
         {"aggregation": {"rule": "median"}},
-        "aggregation.rule = 'median': not with local = digest, whose clients send no weights",
+        "aggregation.rule = median: needs clients that exchange weights, not local = "
+        "digest, whose clients send no weights",
         name="fedmd",
     ),
     "Krum with too few participants": method(
@@ -1251,7 +1322,8 @@ BAD_CONFIGURATIONS = {
     ),
     "the median of discounted updates": method(
         {"local": "fedavg", "aggregation": {"rule": "median", "discount": "hinge"}},
-        "aggregation.rule = 'median': only for aggregation.discount = constant",
+        "aggregation.discount = hinge: needs aggregation.rule = average, not "
+        "aggregation.rule = median, which is no average",
         name="own",
     ),
     "an unknown rule": method(
@@ -1261,7 +1333,10 @@ BAD_CONFIGURATIONS = {
         name="own",
     ),
     "drop-worst with the median": Bad(
-        ("server.drop_worst = 'as_released'", "only for aggregation.rule = average"),
+        (
+            "server.drop_worst = as_released: needs the plain average of clients' models",
+            "not aggregation.rule = median, which is no average",
+        ),
         {
             "b:server/drop_worst": "as_released",
             "b:data": {"digits": {"server_validation": 9}},
@@ -1269,7 +1344,10 @@ BAD_CONFIGURATIONS = {
         },
     ),
     "drop-worst with a server optimiser": Bad(
-        ("server.drop_worst = 'as_released'", "only for aggregation.server_optimizer = average"),
+        (
+            "server.drop_worst = as_released: needs the plain average of clients' models",
+            "not aggregation.server_optimizer = yogi, for which it must be average",
+        ),
         {
             "b:server/drop_worst": "as_released",
             "b:data": {"digits": {"server_validation": 9}},
@@ -1277,7 +1355,10 @@ BAD_CONFIGURATIONS = {
         },
     ),
     "drop-worst with fednova": Bad(
-        ("server.drop_worst = 'as_released'", "not for local = fednova"),
+        (
+            "server.drop_worst = as_released: needs the plain average of clients' models",
+            "not local = fednova, which takes no plain average",
+        ),
         {
             "b:server/drop_worst": "as_released",
             "b:data": {"digits": {"server_validation": 9}},
@@ -1285,7 +1366,11 @@ BAD_CONFIGURATIONS = {
         },
     ),
     "sparse change of a distilled model": at(
-        "b:compression", "stc", "compression.downstream = true", "only without global"
+        "b:compression",
+        "stc",
+        "compression.downstream = true",
+        "compression.downstream = true: needs global models that are the old ones with "
+        "averaged changes, not global = basic, whose students are trained further",
     ),
     "tf32 without a GPU": at(
         "b:numerics", {"precision": "tf32"}, "precision = 'tf32'", "only for device = cuda"
@@ -1335,7 +1420,11 @@ BAD_CONFIGURATIONS = {
         "b:server/epochs", 3, "server: give either epochs or steps"
     ),
     "labels that there are none of": at(
-        "b:server/labels", 1.0, "server.labels = 1.0: only for public = core", "held_out"
+        "b:server/labels",
+        1.0,
+        "server.labels = 1.0: needs labelled public samples, public = core or "
+        "generated, not public = held_out",
+        "held_out",
     ),
     "buffer of nothing known": at("b:server/buffer", {"refresh": "step"}, "refresh = 'step'"),
     "buffer that pushes away": at("b:server/buffer", {"weight": -1.0}, "server.buffer.weight"),
@@ -1353,27 +1442,41 @@ BAD_CONFIGURATIONS = {
         "nothing is augmented",
     ),
     "drawn teachers that are asked": Bad(
-        ("server.teacher_images = 'augmented': not for ensemble = bayesian", "drawn"),
+        (
+            "server.teacher_images = augmented: needs members that compute logits of any "
+            "images, all of which teach, not ensemble = bayesian, whose members are drawn "
+            "as logits",
+            "drawn",
+        ),
         ASKED | {"e:methods": {"feddf": {"ensemble": "bayesian"}}},
     ),
     "judged teachers that are asked": Bad(
-        ("server.teacher_images = 'augmented': not with server.drop_worst",),
+        (
+            "server.teacher_images = augmented: needs members that compute logits of any "
+            "images, all of which teach, not server.drop_worst = as_released, which "
+            "chooses among logits",
+        ),
         ASKED | {"b:server/drop_worst": "as_released", "b:data": JUDGING},
     ),
     "asked teachers in a graph": Bad(
-        ("numerics.cuda_graphs = true: not with server.teacher_images = 'augmented'",),
+        (
+            "numerics.cuda_graphs = true: needs training steps that can be recorded, not "
+            "server.teacher_images = augmented, whose ensemble is weighted on the CPU",
+        ),
         ASKED | {"b:numerics": {"cuda_graphs": True, "device": "cuda"}},
     ),
     "several losses compiled": at_all(
         {"b:server/buffer": {}, "b:numerics": {"compile": True}},
-        "numerics.compile = true: not with server.labels, buffer, factor_transfer",
+        "numerics.compile = true: needs losses with compiled code, not server.buffer, "
+        "whose sum of losses is not compiled",
     ),
     "factors of maps that are not pooled": at(
         "b:server/factor_transfer", {}, "model = 'cnn_small': server.factor_transfer needs"
     ),
     "factors of drawn teachers": method(
         {"ensemble": "bayesian", "server": {"factor_transfer": {}}, "model": "resnet8"},
-        "server.factor_transfer: not for ensemble = bayesian",
+        "server.factor_transfer: needs members that compute logits of any images, all "
+        "of which teach, not ensemble = bayesian, whose members are drawn as logits",
     ),
     "no factors": at(
         "b:server/factor_transfer", {"rate": 0.0}, "server.factor_transfer.rate = 0.0"
@@ -1382,7 +1485,10 @@ BAD_CONFIGURATIONS = {
         {"global": {"basic": {"starts_from": "initial"}}}, "global.starts_from = 'initial'"
     ),
     "the worst left out of no average": Bad(
-        ("server.drop_worst: not with global.starts_from = previous",),
+        (
+            "server.drop_worst = as_released: needs the plain average of clients' models, "
+            "not global.starts_from = previous, which averages nobody",
+        ),
         {
             "b:server/drop_worst": "as_released",
             "b:data": JUDGING,

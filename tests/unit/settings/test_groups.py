@@ -121,7 +121,8 @@ GROUP_FAULTS = [
     ),
     (
         {"head_transfer": True, "model": LARGE, "global_models": 2},
-        "server_model = false: head_transfer is between the server's model and clients'",
+        "head_transfer = true: needs server_model = true, a model that no client trains, not "
+        "server_model = false",
     ),
     (
         {"client_groups": "drawn", "client_architectures": BOUND, "global_models": 2},
@@ -187,66 +188,76 @@ def test_methods_of_the_family_are_valid():
 
 STC = {"stc": {"downstream": True}}
 HELD_OUT = {"digits": {"held_out": 0}}
-NO_CLIENTS = "local = digest: needs ensemble = clients, from which clients learn"
+NO_CLIENTS = "local = digest: needs ensemble = clients, not ensemble = "
+DRAWN = "bayesian, whose members are drawn as logits"
 ONE_GROUP = (
-    "client_groups = 'slots': local = digest needs 'drawn' or a single group that clients train, "
-    "because each client keeps its model"
+    "local = digest: needs client_groups = drawn, or a single group that clients train, not "
+    "client_groups = slots"
 )
-NO_SETTINGS = (
-    "server = null: local = digest needs its settings, with which clients learn, too"
-)  # fmt: skip
+NO_SETTINGS = "local = digest: needs the server's settings, not server = null"
 STUDENT = (
-    "local = digest: global only with designated and server_model = true, the one student"
-)  # fmt: skip
-TRICKS = "local = digest: not with server.early_stopping, server.drop_worst or server.swa"
-WEIGHTS = "local = digest: not with compression or head_transfer, because no weights travel"
-SCAFFOLD = (
-    "local = scaffold: not with client_groups = drawn, because the server's control variate is a "
-    "mean over a group's clients, whose number is drawn"
+    "needs global models that clients go on from, or designated and server_model = true, not local "
+    "= digest, whose clients send no weights"
 )
+WEIGHTS = "needs clients that exchange weights, not local = digest, whose clients send no weights"
+SCAFFOLD = (
+    "local = scaffold: needs client_groups = slots, by which a group has as many participants in "
+    "every round, not client_groups = drawn, by which their number is drawn"
+)
+KEPT = "a student of the server, trained by itself"
+JUDGED = "client models that are fused in rounds"
+LIVE = "teachers in rounds that look at a student's public images"
+
+
+def unneeded(setting, trait, by):
+    """Return the message about a setting of the server where nothing has the trait."""
+    return f"server.{setting}: needs {trait}, not {by}"
+
+
 LINE_FAULTS = [
     ({"local": "scaffold", "global_models": 2, "client_groups": "drawn"}, SCAFFOLD),
     (
         {**HEADS, "client_groups": "slots", "local": {"scaffold": {"control": "shared"}}}
         | {"architectures": [], "model": SMALL},
-        "local.control = 'shared': only without head_transfer",
+        "local.control = shared: needs one architecture, without transfer of heads, not "
+        "head_transfer = true, which reaches all models in every round",
     ),
     (
         {**HEADS, "compression": STC},
-        "compression.downstream = true: only without global and head_transfer, for then a model is "
-        "not the old one with a sparse change; set it to false",
+        "compression.downstream = true: needs global models that are the old ones with averaged "
+        "changes, not head_transfer = true, which reaches all models in every round",
     ),
-    (DIGEST | {"ensemble": None}, NO_CLIENTS),
-    (DIGEST | {"ensemble": "aggregated"}, NO_CLIENTS),
-    (DIGEST | {"ensemble": "bayesian"}, NO_CLIENTS),
+    (DIGEST | {"ensemble": None}, NO_CLIENTS + "null"),
+    (DIGEST | {"ensemble": "aggregated"}, NO_CLIENTS + "aggregated"),
+    (DIGEST | {"ensemble": "bayesian"}, NO_CLIENTS + DRAWN),
     (DIGEST | {"server": None}, NO_SETTINGS),
     (DIGEST | {"data": HELD_OUT}, "data.held_out = 0: public = held_out needs at least 1 sample"),
     (DIGEST | {"global_models": 2}, ONE_GROUP),
     (DSFL | {"client_groups": "slots"}, ONE_GROUP),
-    (DSFL | {"global": "basic"}, STUDENT),
-    (DSFL | {"server_model": False}, STUDENT),
-    (DIGEST | {"compression": {"stc": {"downstream": False}}}, WEIGHTS),
-    (DIGEST | HEADS, WEIGHTS),
-    (DSFL | {"server": SERVER | {"swa": {"every": 1}}}, TRICKS),
-    (DSFL | {"server": SERVER | {"drop_worst": "as_published"}}, TRICKS),
-    (DSFL | {"server": SERVER | {"early_stopping": {"every": 1, "patience": 2}}}, TRICKS),
+    (DSFL | {"global": "basic"}, f"global = basic: {STUDENT}"),
+    (DSFL | {"server_model": False}, f"server_model = false: {STUDENT}"),
+    (DIGEST | {"compression": {"stc": {"downstream": False}}}, f"compression = stc: {WEIGHTS}"),
+    (DIGEST | HEADS, f"head_transfer = true: {WEIGHTS}"),
     *(
         (
-            DIGEST | {"server": SERVER | {key: value}},
-            f"server.{key}: not with local = digest, whose clients learn from logits",
+            changed | {"server": SERVER | value},
+            unneeded(key, trait, "local = digest, whose clients learn from logits"),
         )
-        for key, value in {
-            "labels": 1.0, "factor_transfer": {}, "moving_average": {},
-        }.items()
-    ),
-    (
-        DIGEST | {"server": SERVER | {"augmentation": "flip", "teacher_images": "augmented"}},
-        "server.teacher_images: not with local = digest, whose clients learn from logits",
+        for changed, key, value, trait in [
+            (DSFL, "swa", {"swa": {"every": 1}}, KEPT),
+            (DSFL, "drop_worst = as_published", {"drop_worst": "as_published"}, JUDGED),
+            (DSFL, "early_stopping", {"early_stopping": {"every": 1, "patience": 2}}, KEPT),
+            (DIGEST, "labels = 1.0", {"labels": 1.0}, KEPT),
+            (DIGEST, "factor_transfer", {"factor_transfer": {}}, LIVE),
+            (DIGEST, "moving_average", {"moving_average": {}}, KEPT),
+            (DIGEST, "teacher_images = augmented",
+             {"augmentation": "flip", "teacher_images": "augmented"}, LIVE),
+        ]
     ),
     (
         DIGEST | {"model": {"cnn_small": {"norm": "batch"}}}
         | {"aggregation": {"batch_norm": "local"}},
-        "local = digest: only for aggregation.batch_norm = average, because nothing is averaged",
+        f"aggregation.batch_norm = local: {WEIGHTS}",
     ),
 ]  # fmt: skip
 
@@ -262,7 +273,8 @@ GKT = {
 PARTS_FAULTS = [
     (
         GKT | {"server_model": False, "model": LOWER, "architectures": [LOWER] * 3},
-        "server_model = false: local = gkt needs true, for a model that takes features",
+        "local = gkt: needs server_model = true, a model that no client trains, not server_model = "
+        "false",
     ),
     (
         GKT | {"model": "resnet8", "architectures": ["resnet8", LOWER, LOWER]},
@@ -286,33 +298,41 @@ PARTS_FAULTS = [
     ),
     (
         GKT | {"server": None},
-        "server = null: local = gkt needs its settings, with which its model is trained",
+        NO_SETTINGS.replace("digest", "gkt"),
     ),
     *(
         (
             GKT | {"server": SERVER | {key: value}},
-            f"server.{key}: not with local = gkt, whose server learns from clients' features",
+            unneeded(
+                key if isinstance(value, dict) else f"{key} = {value}",
+                trait,
+                "local = gkt, whose server learns from clients' features",
+            ),
         )
-        for key, value in {
-            "early_stopping": {}, "drop_worst": "as_released", "swa": {"every": 1},
-            "samples_a_round": 5, "augmentation": "flip", "moving_average": {}, "buffer": {},
-            "labels": 1.0, "factor_transfer": {},
-        }.items()
+        for key, value, trait in [
+            ("early_stopping", {}, KEPT), ("drop_worst", "as_released", JUDGED),
+            ("swa", {"every": 1}, KEPT), ("samples_a_round", 5, "rounds of public images"),
+            ("augmentation", "flip", "public images"), ("moving_average", {}, KEPT),
+            ("buffer", {}, "a student that is trained by itself"), ("labels", 1.0, KEPT),
+            ("factor_transfer", {}, LIVE),
+        ]
     ),
     (
         GKT | {"ensemble": "clients", "global": "designated"},
-        "local = gkt: not with global, because the server learns from clients' features",
+        "global = designated: needs a server that learns from an ensemble, not local = gkt, whose "
+        "server learns from clients' features",
     ),
     (
         GKT | {"numerics": {"compile": True}},
-        "numerics.compile = true: not with local = gkt, whose loss is its own and has no compiled "
-        "code",
+        "numerics.compile = true: needs losses with compiled code, not local = gkt, whose loss is "
+        "its own and has no compiled code",
     ),
     (GKT | {"client_groups": "slots"}, ONE_GROUP.replace("digest", "gkt")),
-    (GKT | {"compression": {"stc": {"downstream": False}}}, WEIGHTS.replace("digest", "gkt")),
+    (GKT | {"compression": {"stc": {"downstream": False}}},
+     f"compression = stc: {WEIGHTS}".replace("digest", "gkt")),
     (
         GKT | {"aggregation": {"batch_norm": "local"}},
-        "local = gkt: only for aggregation.batch_norm = average, because nothing is averaged",
+        f"aggregation.batch_norm = local: {WEIGHTS}".replace("digest", "gkt"),
     ),
 ]  # fmt: skip
 
@@ -343,6 +363,6 @@ def test_one_shot_has_no_rounds_to_draw_public_samples_for():
     with pytest.raises(FedstageError) as caught:
         validate(OneShotLine, raw | {"server": SERVER | {"samples_a_round": 20}}, "here")
     assert str(caught.value) == (
-        "here: server.samples_a_round = 20: only for federated training, because one shot has no "
-        "rounds"
+        "here: server.samples_a_round = 20: needs rounds of public images, not distillation = l1, "
+        "in one shot"
     )

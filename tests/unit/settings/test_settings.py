@@ -337,10 +337,16 @@ def test_shared_variates_weigh_clients_alike():
     assert told in refusal(local={"scaffold": {"weights": "samples", "control": "shared"}})
 
 
-@pytest.mark.parametrize("client", [{"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
-def test_scaffold_needs_plain_sgd(client):
+@pytest.mark.parametrize(
+    ("client", "told"),
+    [({"momentum": 0.9}, "momentum = 0"), ({"optimiser": "adam"}, "optimiser = sgd")],
+    ids=["momentum", "adam"],
+)
+def test_scaffold_needs_plain_sgd(client, told):
     assert line(local="scaffold").local.name == "scaffold"
-    assert "momentum = 0" in refusal(local="scaffold", client={**CLIENT, **client})
+    assert f"local = scaffold: needs client.{told}" in refusal(
+        local="scaffold", client={**CLIENT, **client}
+    )
     assert line(local="fedprox", client={**CLIENT, **client})
 
 
@@ -388,26 +394,31 @@ def server(**changes):
 
 @pytest.mark.parametrize("change", [{"drop_worst": "as_released"}, {"early_stopping": {}}], ids=str)
 def test_what_a_server_judges_by_needs_its_validation_set(change):
-    assert "data.server_validation = 0: " in refusal(**DISTILLED | server(**change))
+    assert "not data.server_validation = 0" in refusal(**DISTILLED | server(**change))
     assert line(**JUDGED | server(**change)).data.server_validation == 10
 
 
 @pytest.mark.parametrize("ensemble", ["aggregated", "bayesian"])
 def test_the_worst_are_left_out_of_ensembles_of_clients_only(ensemble):
     settings = JUDGED | {"ensemble": ensemble} | server(drop_worst="as_published")
-    assert "server.drop_worst = 'as_published': only for ensemble = clients" in refusal(**settings)
+    assert "server.drop_worst = as_published: needs ensemble = clients, not ensemble" in refusal(
+        **settings
+    )
 
 
 def test_the_worst_are_left_out_of_plain_averages_only():
     judged = JUDGED | server(drop_worst="as_published")
     moved = {"aggregation": {"learning_rate": 0.5}}
-    assert "only for aggregation.learning_rate = 1" in refusal(**judged | moved)
+    assert "not aggregation.learning_rate = 0.5, for which it must be 1" in refusal(
+        **judged | moved
+    )
     statistics = {"aggregation": {"batch_norm": "local"}}
     assert line(**judged | statistics)  # a model without them
     with_norms = {"model": {"cnn_small": {"norm": "batch"}}}
     assert line(**judged | with_norms)
     message = refusal(**judged | with_norms | statistics)
-    assert "drop_worst = 'as_published': only for aggregation.batch_norm = average" in message
+    assert "server.drop_worst = as_published: needs the plain average of clients' models" in message
+    assert "not aggregation.batch_norm = local, for which it must be average" in message
 
 
 def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
@@ -494,7 +505,8 @@ def test_other_values_are_refused(key, value):
                 "architectures": ["cnn_small", "resnet8"],
                 "local": {"scaffold": {"control": "shared"}},
             },
-            "local.control = 'shared': only without architectures",
+            "local.control = shared: needs one architecture, without transfer of heads, not "
+            "architectures",
         ),
     ],
     ids=["too few", "another main one", "shared variates"],

@@ -14,14 +14,10 @@ class ServerStep(Choice):
     room: ClassVar[str] = "algorithm.aggregation.server_optimizers"
 
 
-#: What an average that a server's optimiser moves is not.
-MOVED: Lacks = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
-
-
 class ServerMomentum(ServerStep):
     """FedAvgM (Hsu et al. 2019): heavy ball, with `damped` new terms, or Nesterov's."""
 
-    lacks: ClassVar[Lacks] = MOVED
+    lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     name: Literal["momentum"]
     learning_rate: Rate = 1.0
     beta: Fraction = 0.9
@@ -41,7 +37,7 @@ class Adaptive(ServerStep):
     at 0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
     """
 
-    lacks: ClassVar[Lacks] = MOVED
+    lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     learning_rate: Rate = 0.01
     beta1: Fraction = 0.9
     beta2: Fraction = 0.99

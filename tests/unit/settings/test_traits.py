@@ -6,16 +6,20 @@ import pytest
 
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.lines import Line
-from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.one_shot import OneShotLine
 from fedstage.settings.public import Generated, public_part
 from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes
 from fedstage.settings.validation import validate
 
 
-class Careful(LocalTraining):
-    """A trainer of somebody else's."""
+class Trainer(Settings):
+    lacks: ClassVar[Lacks] = {"keeps_state": ("which keeps state", Trait.MEMORYLESS)}
+    keeps_state: ClassVar[bool] = False
 
+
+class Careful(Trainer):
+    lacks: ClassVar[Lacks] = {"asks": ("", Trait.WEIGHTS)}
+    keeps_state: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"rate": (Trait.SGD,), "mode=slow": (Trait.IMAGES,)}
     name: Literal["careful"] = "careful"
     rate: float = 1.0
@@ -63,11 +67,11 @@ def test_a_value_may_need_and_an_absent_one_lack_and_the_reason_names_values():
 
 
 def test_what_a_base_class_declares_holds_beside_what_its_own_does():
-    assert {"rate", "keeps_state", "exchanges=logits"} <= {
-        condition
-        for part in Careful(rate=0.5).declarations("local")
-        for condition in (*part.needs, *part.lacks)
-    }
+    waiting = Part("staleness", Samples(), {"name": (Trait.MEMORYLESS, Trait.WEIGHTS)}, {})
+    assert list(clashes([waiting, *Careful(asks=True).declarations("local")])) == [
+        f"staleness: needs {Trait.MEMORYLESS}, not local = careful, which keeps state",
+        f"staleness: needs {Trait.WEIGHTS}, not local.asks = true",
+    ]
 
 
 @pytest.mark.parametrize("within", [None, 0.0, 2.0])

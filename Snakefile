@@ -32,7 +32,7 @@ report: "workflow/report/workflow.rst"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/session.smk"
 include: "workflow/rules/stages.smk"
-include: "workflow/rules/lines.smk"
+include: "workflow/rules/recipes.smk"
 
 
 if not BY_PARTICIPANT:

@@ -19,12 +19,12 @@ from tests.benchmarks.rows import REPOSITORY, parser, report
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
-from fedstage.settings.lines import Line
-from fedstage.stages.line import line
+from fedstage.settings.recipes import Recipe
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
 
-#: By name what a line has beside `settings_of`.
+#: By name what a recipe has beside `settings_of`.
 CASES: dict[str, dict[str, Any]] = {
     "average": {},
     "learning rate": {"aggregation": {"learning_rate": 0.5}},
@@ -45,21 +45,21 @@ from pathlib import Path
 from fedstage.training.freed_memory import give_back, keep_freed
 from fedstage.execution.timings import Timings, peak_mb
 from fedstage.settings.exchange import is_stale
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from tests.shared.stages import aggregation
-from fedstage.storage.yaml_files import read_line
+from fedstage.storage.yaml_files import read_recipe
 torch.set_num_threads(1)
 keep_freed()
 folder = Path(sys.argv[1])
 state = folder / "state"
-stale = is_stale(read_line(folder / "line.yaml", Line))
+stale = is_stale(read_recipe(folder / "recipe.yaml", Recipe))
 def work(number):
     aggregation(
-        line=folder / "line.yaml", info=folder / "info.json", start=folder / "start",
-        updates=[folder / f"update_{slot}" for slot in range(number)],
-        bases=[folder / ("base" if slot % 2 else "start") for slot in range(number)] * stale,
-        state=state if state.exists() else None, output=folder / "new",
-        participants=folder / "rows", new_state=folder / "new_state",
+        recipe=folder / "recipe.yaml", info=folder / "info.json", start=folder / "start",
+        updates=[folder / f"update_{participant}" for participant in range(number)],
+        bases=[folder / ("base" if participant % 2 else "start") for participant in range(number)] *
+        stale, state=state if state.exists() else None, output=folder / "new", participants=folder /
+        "rows", new_state=folder / "new_state",
     )
 work(1)  # which imports what it needs
 for participants in map(int, sys.argv[2:]):
@@ -72,7 +72,7 @@ for participants in map(int, sys.argv[2:]):
 
 
 def settings_of(participants: int, hidden: list[int], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a line."""
+    """Return the settings of a recipe."""
     return {
         "data": "digits", "clients": participants, "partition": "iid",
         "participants": participants, "model": {"mlp": {"hidden": hidden}},
@@ -83,16 +83,16 @@ def settings_of(participants: int, hidden: list[int], chosen: Mapping[str, Any])
 
 def write_round(folder: Path, settings: Mapping[str, Any]) -> int:
     """Write the files that the second round's aggregation reads; return a model's bytes."""
-    line(settings=json.dumps(settings), output=folder / "line.yaml")
+    recipe(settings=json.dumps(settings), output=folder / "recipe.yaml")
     save_json(folder / "info.json", {"shape": [1, 8, 8], "classes": 10, "mean": [0], "std": [1]})
-    chosen = Line.model_validate(settings)
+    chosen = Recipe.model_validate(settings)
     model = build(chosen.model, (1, 8, 8), 10)
     initialise(model, torch.Generator().manual_seed(0))
     weights, own = model.state_dict(), chosen.compression.name != "none"
-    for name, round in (("start", 1), ("base", 0)):
-        save_tensors(folder / name, weights, {"round": round, "group": 0})
-    for slot in range(chosen.participants):
-        generator = torch.Generator().manual_seed(slot + 1)
+    for name, round_ in (("start", 1), ("base", 0)):
+        save_tensors(folder / name, weights, {"round": round_, "group": 0})
+    for participant in range(chosen.participants):
+        generator = torch.Generator().manual_seed(participant + 1)
         tensors = {
             f"model/{name}": value + 0.01 * torch.randn(value.shape, generator=generator)
             for name, value in weights.items()
@@ -100,11 +100,17 @@ def write_round(folder: Path, settings: Mapping[str, Any]) -> int:
         if settings.get("local") == "scaffold":
             tensors |= {f"payload/{name}": value / 2 for name, value in weights.items()}
         if settings.get("local") == "fednova":
-            tensors["payload/gradient_mass"] = torch.tensor(float(slot + 1))
+            tensors["payload/gradient_mass"] = torch.tensor(float(participant + 1))
         tensors |= {f"residual/{name}": value for name, value in weights.items()} if own else {}
-        place = {"round": 2, "group": 0, "slot": slot, "client": slot, "base_round": 1 - slot % 2}
-        numbers = {"samples": 10 + slot, "steps": 3, "loss": 0.5}
-        save_tensors(folder / f"update_{slot}", tensors, place | numbers)
+        place = {
+            "round": 2,
+            "group": 0,
+            "participant": participant,
+            "client": participant,
+            "base_round": 1 - participant % 2,
+        }
+        numbers = {"samples": 10 + participant, "steps": 3, "loss": 0.5}
+        save_tensors(folder / f"update_{participant}", tensors, place | numbers)
     _write_state(folder, settings, weights)
     return sum(value.nbytes for value in weights.values())
 

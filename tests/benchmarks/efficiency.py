@@ -33,8 +33,8 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.config_file import Config
-from fedstage.settings.lines import Line
 from fedstage.settings.optimisation import Client
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 from fedstage.training.batches import client_batches
@@ -53,13 +53,13 @@ def main(arguments: list[str]) -> None:
     options.add_argument("--seeds", type=int, default=4)
     chosen = options.parse_args(arguments)
     content = configuration(chosen.rounds, chosen.seeds, chosen.granularity)
-    line = first_line(content)
-    rates = [rate(line)]
+    recipe = first_line(content)
+    rates = [rate(recipe)]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "config.yaml").write_text(yaml.safe_dump(content))
         wall, _ = snakemake(Path(folder), "--scheduler", "greedy")
-        samples = trained_samples(Path(folder), line.client)
-    rates.append(rate(line))
+        samples = trained_samples(Path(folder), recipe.client)
+    rates.append(rate(recipe))
     needed = samples / statistics.mean(rates)
     figures = {
         "images trained on": float(samples),
@@ -89,14 +89,14 @@ def configuration(rounds: int, seeds: int, granularity: str) -> dict[str, Any]:
     }
 
 
-def first_line(content: dict[str, Any]) -> Line:
-    """Return the line of the first seed."""
+def first_line(content: dict[str, Any]) -> Recipe:
+    """Return the recipe of the first seed."""
     config = validate(Config, content, "benchmark")
     experiments = load_experiments(config, REPOSITORY / "workflow")
     library = load_yaml(REPOSITORY / "workflow" / "methods.yaml")
-    line = resolve("benchmark", experiments["benchmark"], "mini", library)[0].line
-    assert isinstance(line, Line)
-    return line
+    recipe = resolve("benchmark", experiments["benchmark"], "mini", library)[0].recipe
+    assert isinstance(recipe, Recipe)
+    return recipe
 
 
 def trained_samples(folder: Path, client: Client) -> int:
@@ -106,32 +106,42 @@ def trained_samples(folder: Path, client: Client) -> int:
     return sum(int(pd.read_parquet(table)["samples"].sum()) for table in tables) * client.epochs
 
 
-def rate(line: Line) -> float:
+def rate(recipe: Recipe) -> float:
     """Return the images a second of the engine's loop, in one process on each core at once."""
     cores = len(os.sched_getaffinity(0))
     context = multiprocessing.get_context("spawn")
     with context.Pool(cores, as_a_worker) as pool:
-        pool.map(loop, [(line, 1)] * cores, chunksize=1)
+        pool.map(loop, [(recipe, 1)] * cores, chunksize=1)
         begin = time.perf_counter()
-        counts: Sequence[int] = pool.map(loop, [(line, 10)] * cores, chunksize=1)
+        counts: Sequence[int] = pool.map(loop, [(recipe, 10)] * cores, chunksize=1)
         return sum(counts) / (time.perf_counter() - begin)
 
 
-def loop(order: tuple[Line, int]) -> int:
+def loop(order: tuple[Recipe, int]) -> int:
     """Train a client of the average size, some times over; return the images trained on."""
-    line, times = order
-    device = prepare(line.numerics)
-    model = build(line.model, (3, 32, 32), models.CLASSES)
+    recipe, times = order
+    device = prepare(recipe.numerics)
+    model = build(recipe.model, (3, 32, 32), models.CLASSES)
     initialise(model, torch_generator(0, "weights"))
-    model = arrange(model.to(device), line.numerics)
-    size = int(getattr(line.data, "train_size", 5000)) // line.clients
+    model = arrange(model.to(device), recipe.numerics)
+    size = int(getattr(recipe.data, "train_size", 5000)) // recipe.clients
     images = models.images(size, device)
     labels = torch.randint(0, models.CLASSES, (size,), generator=torch_generator(0, "labels"))
     unused, loss = torch_generator(0, "augmentation"), nn.functional.cross_entropy
     for _ in range(times):
-        batches = client_batches(size, line.client, torch_generator(0, "batches"))
-        train(model, images, labels, batches, line.client, loss, models.INFO, unused, line.numerics)
-    return size * (line.client.epochs or 0) * times
+        batches = client_batches(size, recipe.client, torch_generator(0, "batches"))
+        train(
+            model,
+            images,
+            labels,
+            batches,
+            recipe.client,
+            loss,
+            models.INFO,
+            unused,
+            recipe.numerics,
+        )
+    return size * (recipe.client.epochs or 0) * times
 
 
 if __name__ == "__main__":

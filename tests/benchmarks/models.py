@@ -16,7 +16,7 @@ from fedstage.training.passes import arrange
 INFO: dict[str, Any] = {"mean": [0.49, 0.48, 0.45], "std": [0.25, 0.24, 0.26]}
 CLASSES = 10
 
-#: Ways to compute that a line can choose, from slow to fast.
+#: Ways to compute that a recipe can choose, from slow to fast.
 WAYS = {
     "fp32": {},
     "fp32 channels_last": {"memory_format": "channels_last"},

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from tests.benchmarks.rows import REPOSITORY
 
-#: A line of small models on few images.
+#: A recipe of small models on few images.
 SMALL: dict[str, Any] = {
     "data": {"digits": {"test": 200, "held_out": 200}},
     "partition": "iid",

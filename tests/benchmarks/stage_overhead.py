@@ -34,7 +34,7 @@ rule stage:
     shell:
         "{command}"
 """
-STAGE = "fedstage line --settings 1 --output {output}"
+STAGE = "fedstage recipe --settings 1 --output {output}"
 NOTHING = "touch {output}"
 
 

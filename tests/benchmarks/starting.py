@@ -35,7 +35,7 @@ rule job:
     shell:
         "touch {{output}}"
 """
-#: A line with the numerics that a CPU with AVX512-BF16 is fastest in.
+#: A recipe with the numerics that a CPU with AVX512-BF16 is fastest in.
 SHORT = {
     "data": {"parquet": {"folder": "cifar10", "train_size": 5000, "test_size": 1000}},
     "clients": 10,

@@ -56,9 +56,9 @@ def main(arguments: list[str]) -> None:
     report("training", figures(rates), settings, chosen.output)
 
 
-def available(compile: bool, device: str) -> list[str]:
+def available(compiled: bool, device: str) -> list[str]:
     """Return the ways that this machine can compute in."""
-    names = [*models.WAYS, *(models.COMPILED if compile else ())]
+    names = [*models.WAYS, *(models.COMPILED if compiled else ())]
     return [name for name in names if "bf16" not in name or device != "cpu" or computes_bf16()]
 
 

@@ -169,7 +169,7 @@ def draw_damaged(draw: random.Random, kinds: dict[str, list[str]]) -> tuple[str,
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a file: its path without what numbers or names a line."""
+    """Return the kind of a file: its path without what numbers or names a recipe."""
     parts = Path(name).parts
     stem = parts[-1].split("_")[0].split("-")[0]
     return f"{parts[1]}/{stem.rstrip('0123456789')}{Path(name).suffix}"

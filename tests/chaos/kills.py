@@ -140,9 +140,9 @@ def kill_in(
     whole = target in ("snakemake", "group")
     due = draw.randrange(6)  # of the whole: after so many jobs have started
     with (folder.path / "snakemake.log").open("a") as log:
-        for line in output:
-            log.write(line)
-            if target == "rename" or not STARTED.match(line):
+        for recipe in output:
+            log.write(recipe)
+            if target == "rename" or not STARTED.match(recipe):
                 continue
             if whole and due == 0:
                 time.sleep(draw.random() * 1.5)

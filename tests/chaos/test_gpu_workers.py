@@ -28,7 +28,7 @@ from fedstage.plan.stages import STAGES
 
 
 def probe(
-    *, line: Path | None = None, output: Path, until: Path | None = None, fails: str | None = None
+    *, recipe: Path | None = None, output: Path, until: Path | None = None, fails: str | None = None
 ) -> None:
     """Write down what the worker sees, and wait."""
     seen = {"visible": os.environ["CUDA_VISIBLE_DEVICES"], "worker": os.getpid()}
@@ -68,12 +68,12 @@ class Client:
 
     def __init__(self, environment, folder, name, stage="probe", device="auto", **options):
         self.output = folder / f"{name}.json"
-        line = folder / f"{device}.yaml"
+        recipe = folder / f"{device}.yaml"
         settings = {"numerics": {"device": device}, "client": {"batch_size": 64}}
-        line.write_text(json.dumps({"settings": settings}))
+        recipe.write_text(json.dumps({"settings": settings}))
         words = [f"--{key}={value}" for key, value in options.items()]
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-E", str(CLIENT), stage, "--line", line,
+            [sys.executable, "-S", "-E", str(CLIENT), stage, "--recipe", recipe,
              "--output", self.output, *words],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -167,17 +167,19 @@ def test_a_stage_on_a_machine_without_gpus_takes_the_cpu_or_refuses(pool_with, t
     pool = pool_with("")
 
     def train(device):
-        line = {
+        recipe = {
             "data": "digits", "clients": 1, "partition": "iid", "participants": 1, "seed": 0,
             "model": "logistic_regression", "numerics": {"device": device},
             "client": {"steps": 1, "batch_size": 4, "learning_rate": 0.1},
         }  # fmt: skip
-        options = ["--settings", json.dumps(line), "--output", f"{device}.yaml"]
-        assert call(pool, tmp_path, "line", *options) == (0, "")
+        options = ["--settings", json.dumps(recipe), "--output", f"{device}.yaml"]
+        assert call(pool, tmp_path, "recipe", *options) == (0, "")
         files = ("data", "info", "clients", "participation", "start", "outputs")
         words = [word for file in files for word in (f"--{file}", f"no-{file}")]
-        numbers = ["--round", "1", "--group", "0", "--slots", "0"]
-        return call(pool, tmp_path, "local_training", "--line", f"{device}.yaml", *numbers, *words)
+        numbers = ["--round", "1", "--group", "0", "--participants", "0"]
+        return call(
+            pool, tmp_path, "local_training", "--recipe", f"{device}.yaml", *numbers, *words
+        )
 
     assert train("cuda:1") == (
         1,

@@ -29,9 +29,9 @@ def finish(client, timeout=600):
     return client.returncode, output, errors
 
 
-def write_line(environment, path):
+def write_recipe(environment, path):
     """The quickest stage there is."""
-    return start(environment, "line", "--settings", '{"seed":1}', "--output", path)
+    return start(environment, "recipe", "--settings", '{"seed":1}', "--output", path)
 
 
 def train_for_long(environment, folder):
@@ -49,14 +49,14 @@ def train_for_long(environment, folder):
     initial = ["--group", "0", "--info", dataset[3], "--output", folder / "initial"]
     code = finish(start(environment, "initial_model", "--settings", json.dumps(model), *initial))
     assert code[0] == 0, code
-    line = {
+    recipe = {
         "data": "digits", "clients": 1, "partition": "iid", "model": "logistic_regression",
         "client": {"steps": 300000, "batch_size": 4, "learning_rate": 0.1}, "seed": 0,
     }  # fmt: skip
-    arguments = ["--settings", json.dumps(line), "--output", folder / "line.yaml"]
-    assert finish(start(environment, "line", *arguments))[0] == 0
+    arguments = ["--settings", json.dumps(recipe), "--output", folder / "recipe.yaml"]
+    assert finish(start(environment, "recipe", *arguments))[0] == 0
     return start(
-        environment, "local_model", "--line", folder / "line.yaml", "--who", "pooled",
+        environment, "local_model", "--recipe", folder / "recipe.yaml", "--who", "pooled",
         "--data", dataset[0],
         "--info", dataset[3], "--clients", clients, "--start", folder / "initial",
         "--output", folder / "model", "--log", folder / "log",
@@ -114,7 +114,7 @@ def wait_until(condition, seconds=300):
 
 
 def test_ten_clients_at_once_start_one_pool(environment, tmp_path):
-    clients = [write_line(environment, tmp_path / f"{number}.yaml") for number in range(10)]
+    clients = [write_recipe(environment, tmp_path / f"{number}.yaml") for number in range(10)]
     assert [finish(client)[0] for client in clients] == [0] * 10
     assert len(list(tmp_path.glob("*.yaml"))) == 10
     everyone = pools(environment)
@@ -122,30 +122,30 @@ def test_ten_clients_at_once_start_one_pool(environment, tmp_path):
 
 
 def test_a_warm_stage_writes_what_a_cold_one_does(environment, tmp_path):
-    assert finish(write_line(environment, tmp_path / "warm.yaml"))[0] == 0
-    cold = start(environment, "--no-warm", "line", "--settings", '{"seed":1}',
+    assert finish(write_recipe(environment, tmp_path / "warm.yaml"))[0] == 0
+    cold = start(environment, "--no-warm", "recipe", "--settings", '{"seed":1}',
                  "--output", tmp_path / "cold.yaml")  # fmt: skip
     assert finish(cold)[0] == 0
-    off = write_line(environment | {"FEDSTAGE_WARM": "0"}, tmp_path / "off.yaml")
+    off = write_recipe(environment | {"FEDSTAGE_WARM": "0"}, tmp_path / "off.yaml")
     assert finish(off)[0] == 0
     texts = {(tmp_path / name).read_text() for name in ("warm.yaml", "cold.yaml", "off.yaml")}
     assert len(texts) == 1
 
 
 def test_no_warm_starts_no_pool(environment, tmp_path):
-    client = write_line(environment | {"FEDSTAGE_WARM": "0"}, tmp_path / "a.yaml")
+    client = write_recipe(environment | {"FEDSTAGE_WARM": "0"}, tmp_path / "a.yaml")
     assert finish(client)[0] == 0
     assert pools(environment) == []
 
 
 def test_errors_and_exit_codes_come_through(environment, tmp_path):
-    client = start(environment, "aggregation", "--line", tmp_path / "none.yaml", "--info", "i",
+    client = start(environment, "aggregation", "--recipe", tmp_path / "none.yaml", "--info", "i",
                    "--start", "s", "--updates", "u", "--output", "o",
                    "--participants", "p")  # fmt: skip
     code, _, errors = finish(client)
     assert code == 1
     assert errors == f"fedstage aggregation: {tmp_path}/none.yaml: No such file\n"
-    code, _, errors = finish(start(environment, "line", "--bogus"))
+    code, _, errors = finish(start(environment, "recipe", "--bogus"))
     assert code == 2
     assert "--settings" in errors
 
@@ -158,7 +158,7 @@ def test_a_killed_worker_fails_its_job_only(environment, tmp_path):
     assert errors == (
         "fedstage local_model: the worker was killed by SIGKILL, perhaps because memory ran out\n"
     )
-    assert finish(write_line(environment, tmp_path / "next.yaml"))[0] == 0
+    assert finish(write_recipe(environment, tmp_path / "next.yaml"))[0] == 0
 
 
 def test_a_hung_worker_is_bounded(environment, tmp_path):
@@ -174,11 +174,11 @@ def test_an_interrupted_client_stops_its_worker(environment, tmp_path):
     client.send_signal(signal.SIGINT)
     assert finish(client)[0] == 130
     wait_until(lambda: not alive(worker))
-    assert finish(write_line(environment, tmp_path / "next.yaml"))[0] == 0
+    assert finish(write_recipe(environment, tmp_path / "next.yaml"))[0] == 0
 
 
 def test_the_pool_ends_with_its_owner(environment, owner, tmp_path):
-    assert finish(write_line(environment, tmp_path / "a.yaml"))[0] == 0
+    assert finish(write_recipe(environment, tmp_path / "a.yaml"))[0] == 0
     assert pools(environment) != []
     owner.kill()
     owner.wait()
@@ -187,10 +187,10 @@ def test_the_pool_ends_with_its_owner(environment, owner, tmp_path):
 
 
 def test_a_pool_of_older_source_retires(environment, tmp_path):
-    assert finish(write_line(environment, tmp_path / "a.yaml"))[0] == 0
+    assert finish(write_recipe(environment, tmp_path / "a.yaml"))[0] == 0
     older = set(pools(environment))
     newer = environment | {"FEDSTAGE_SOURCE": "that"}
-    assert finish(write_line(newer, tmp_path / "b.yaml"))[0] == 0
+    assert finish(write_recipe(newer, tmp_path / "b.yaml"))[0] == 0
     wait_until(lambda: not any(alive(pid) for pid in older))
     assert (tmp_path / "b.yaml").exists()
 
@@ -198,6 +198,6 @@ def test_a_pool_of_older_source_retires(environment, tmp_path):
 def test_a_folder_that_others_can_enter_is_refused(environment, tmp_path):
     folder = Path(environment["XDG_RUNTIME_DIR"]) / f"fedstage-{os.getuid()}"
     folder.mkdir(mode=0o755)
-    code, _, errors = finish(write_line(environment, tmp_path / "a.yaml"))
+    code, _, errors = finish(write_recipe(environment, tmp_path / "a.yaml"))
     assert code == 1
     assert f"{folder} must be a directory that only you can enter" in errors

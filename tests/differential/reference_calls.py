@@ -1,4 +1,4 @@
-"""How each reference is called with the settings of a line."""
+"""How each reference is called with the settings of a recipe."""
 
 from functools import partial
 
@@ -35,25 +35,25 @@ from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.settings.groups import client_groups
 
 
-def rounds(line):
-    return {"rounds": ROUNDS} | clients(line)
+def rounds(recipe):
+    return {"rounds": ROUNDS} | clients(recipe)
 
 
-def clients(line):
-    return {"epochs": line.client.epochs, "rate": line.client.learning_rate}
+def clients(recipe):
+    return {"epochs": recipe.client.epochs, "rate": recipe.client.learning_rate}
 
 
-def server(line):
-    return {"steps": line.server.steps, "server_rate": line.server.learning_rate}
+def server(recipe):
+    return {"steps": recipe.server.steps, "server_rate": recipe.server.learning_rate}
 
 
-def distilled(line):
-    return rounds(line) | server(line) | {"tau": line.server.temperature}
+def distilled(recipe):
+    return rounds(recipe) | server(recipe) | {"tau": recipe.server.temperature}
 
 
-def moments(line):
-    chosen = line.aggregation.server_optimizer
-    return rounds(line) | {
+def moments(recipe):
+    chosen = recipe.aggregation.server_optimizer
+    return rounds(recipe) | {
         "rule": chosen.name,
         "server_rate": chosen.learning_rate,
         "beta1": chosen.beta1,
@@ -62,15 +62,15 @@ def moments(line):
     }
 
 
-def momenta(line):
-    own = {"momentum": line.client.momentum}
-    return rounds(line) | own | {"server_momentum": line.aggregation.server_optimizer.beta}
+def momenta(recipe):
+    own = {"momentum": recipe.client.momentum}
+    return rounds(recipe) | own | {"server_momentum": recipe.aggregation.server_optimizer.beta}
 
 
-def asynchronously(line):
-    chosen = line.aggregation
-    return rounds(line) | {
-        "mu": getattr(line.local, "mu", 0.0),
+def asynchronously(recipe):
+    chosen = recipe.aggregation
+    return rounds(recipe) | {
+        "mu": getattr(recipe.local, "mu", 0.0),
         "exponent": getattr(chosen.discount, "exponent", 0.0),
         "server_rate": chosen.learning_rate,
         "uniform": chosen.weights == "uniform",
@@ -78,46 +78,46 @@ def asynchronously(line):
     }
 
 
-def sampled(line):
-    cyclical, chosen = line.server.schedule, line.ensemble
+def sampled(recipe):
+    cyclical, chosen = recipe.server.schedule, recipe.ensemble
     drawn = {"distribution": chosen.distribution, "draws": chosen.samples}
     cycle = {"cycle": cyclical.cycle, "final": cyclical.final}
-    return rounds(line) | server(line) | drawn | cycle
+    return rounds(recipe) | server(recipe) | drawn | cycle
 
 
-def several(line):
-    kind = line.global_trainer
+def several(recipe):
+    kind = recipe.global_trainer
     basic = {"basic": kind.name == "basic", "warm_up": kind.warm_up}
-    own = {"groups": line.global_models, "checkpoints": line.ensemble.checkpoints}
-    return distilled(line) | own | basic
+    own = {"groups": recipe.global_models, "checkpoints": recipe.ensemble.checkpoints}
+    return distilled(recipe) | own | basic
 
 
-def mixed(line):
-    own = {"architectures": len(client_groups(line)), "server": line.server_model}
-    return distilled(line) | own
+def mixed(recipe):
+    own = {"architectures": len(client_groups(recipe)), "server": recipe.server_model}
+    return distilled(recipe) | own
 
 
-def served(line):
-    chosen = line.distillation
-    assert line.ensemble.weights == chosen.weights, "of the consensus and of dissenters"
-    assert line.ensemble.average == "probabilities"
+def served(recipe):
+    chosen = recipe.distillation
+    assert recipe.ensemble.weights == chosen.weights, "of the consensus and of dissenters"
+    assert recipe.ensemble.average == "probabilities"
     return (
-        rounds(line)
-        | server(line)
+        rounds(recipe)
+        | server(recipe)
         | {
-            "architectures": len(client_groups(line)),
+            "architectures": len(client_groups(recipe)),
             "diversity": chosen.diversity,
             "confident": chosen.weights == "confidence",
             "over_dissenters": chosen.normalised_over == "dissenters",
-            "heads": line.head_transfer,
+            "heads": recipe.head_sharing,
         }
     )
 
 
-def of_history(line):
-    chosen = line.local
-    assert line.aggregation.weights == "uniform"
-    return rounds(line) | {
+def of_history(recipe):
+    chosen = recipe.local
+    assert recipe.aggregation.weights == "uniform"
+    return rounds(recipe) | {
         "gamma": chosen.gamma,
         "models": chosen.models,
         "tau": chosen.temperature,
@@ -126,26 +126,26 @@ def of_history(line):
     }
 
 
-def kept(line):
+def kept(recipe):
     """Also the package's draws of a round's public samples, which both must use."""
-    cache = line.local.cache
-    assert (line.server.temperature, line.server.tau_squared) == (1.0, False)
+    cache = recipe.local.cache
+    assert (recipe.server.temperature, recipe.server.tau_squared) == (1.0, False)
     return (
-        rounds(line)
-        | server(line)
+        rounds(recipe)
+        | server(recipe)
         | {
-            "power": line.server.sharpening,
+            "power": recipe.server.sharpening,
             "duration": cache.duration,
             "forgotten": cache.expired == "forgotten",
-            "drawn": partial(samples_of, line),
+            "drawn": partial(samples_of, recipe),
         }
     )
 
 
-def of_generator(line):
-    chosen = line.generator
-    assert line.server.tau_squared
-    return distilled(line) | {
+def of_generator(recipe):
+    chosen = recipe.generator
+    assert recipe.server.tau_squared
+    return distilled(recipe) | {
         "each": chosen.student_steps,
         "passes": chosen.steps,
         "generator_rate": chosen.learning_rate,
@@ -156,11 +156,11 @@ def of_generator(line):
     }
 
 
-def of_odds(line):
-    chosen, judge = line.ensemble.generator, line.ensemble.discriminator
-    assert line.ensemble.average == "probabilities"
+def of_odds(recipe):
+    chosen, judge = recipe.ensemble.generator, recipe.ensemble.discriminator
+    assert recipe.ensemble.average == "probabilities"
     assert chosen.beta1 == judge.beta1
-    return distilled(line) | {
+    return distilled(recipe) | {
         "latent": chosen.latent,
         "width": chosen.width,
         "judge_width": judge.width,
@@ -170,24 +170,24 @@ def of_odds(line):
     }
 
 
-def by_rule(line):
-    rule = line.aggregation.rule
+def by_rule(recipe):
+    rule = recipe.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
-    return rounds(line) | {"rule": rule.name} | numbers
+    return rounds(recipe) | {"rule": rule.name} | numbers
 
 
-def of_core(line):
-    chosen, average = line.server.buffer, line.server.moving_average
-    assert line.server.labels == 1.0
+def of_core(recipe):
+    chosen, average = recipe.server.buffer, recipe.server.moving_average
+    assert recipe.server.labels == 1.0
     return (
-        rounds(line)
+        rounds(recipe)
         | {
-            "core_epochs": CORE_ROUNDS * line.client.epochs,
-            "core_rate": line.client.learning_rate,
-            "steps": line.server.steps,
+            "core_epochs": CORE_ROUNDS * recipe.client.epochs,
+            "core_rate": recipe.client.learning_rate,
+            "steps": recipe.server.steps,
             "epoch": MELTING_EPOCH,
-            "server_rate": line.server.learning_rate,
-            "tau": line.server.temperature,
+            "server_rate": recipe.server.learning_rate,
+            "tau": recipe.server.temperature,
             "beta": chosen.weight if chosen else 0.0,
             "first_buffered": 1 + chosen.after if chosen else 1,
             "melting": chosen is not None and chosen.refresh == "epoch",
@@ -196,9 +196,9 @@ def of_core(line):
     )  # fmt: skip
 
 
-def aggregated(line):
-    chosen, training = line.aggregator, line.aggregator_training
-    known = clients(line) | {"rule": chosen.name}
+def aggregated(recipe):
+    chosen, training = recipe.aggregator, recipe.aggregator_training
+    known = clients(recipe) | {"rule": chosen.name}
     if not chosen.trained:
         return known
     return known | {
@@ -210,31 +210,33 @@ def aggregated(line):
     }
 
 
-#: From the draws of a world, a line, and perhaps more to the global models after the last round.
+#: From the draws of a world, a recipe, and perhaps more to the global models after the last round.
 FEDERATED = {
-    "fedavg": lambda world, line: [fedavg(world, **rounds(line))],
-    "fedprox": lambda world, line: [fedprox(world, **rounds(line), mu=line.local.mu)],
-    "scaffold": lambda world, line: [scaffold(world, **rounds(line), option=line.local.option)[0]],
-    "fedadam": lambda world, line: [adaptive(world, **moments(line))],
-    "fednova": lambda world, line: [fednova(world, **momenta(line))],
-    "moon": lambda world, line: [
-        moon(world, **rounds(line), mu=line.local.mu, temperature=line.local.temperature)
+    "fedavg": lambda world, recipe: [fedavg(world, **rounds(recipe))],
+    "fedprox": lambda world, recipe: [fedprox(world, **rounds(recipe), mu=recipe.local.mu)],
+    "scaffold": lambda world, recipe: [
+        scaffold(world, **rounds(recipe), option=recipe.local.option)[0]
     ],
-    "fedntd": lambda world, line: [
-        fedntd(world, **rounds(line), beta=line.local.beta, tau=line.local.temperature)
+    "fedadam": lambda world, recipe: [adaptive(world, **moments(recipe))],
+    "fednova": lambda world, recipe: [fednova(world, **momenta(recipe))],
+    "moon": lambda world, recipe: [
+        moon(world, **rounds(recipe), mu=recipe.local.mu, temperature=recipe.local.temperature)
     ],
-    "fedlc": lambda world, line: [fedlc(world, **rounds(line), tau=line.local.tau)],
-    "fedgkd": lambda world, line: [fedgkd(world, **of_history(line))],
-    "fedavg_median": lambda world, line: [robust(world, **by_rule(line))],
-    "fedavg_stale": lambda world, line: [asynchronous(world, **asynchronously(line))],
-    "feddf": lambda world, line: [feddf(world, **distilled(line))],
-    "fedgo": lambda world, line, **known: [fedgo(world, **of_odds(line), **known)[0]],
-    "fedbe_gaussian": lambda world, line, **known: [fedbe(world, **sampled(line), **known)],
-    "fedftg": lambda world, line, **known: [fedftg(world, **of_generator(line), **known)[0]],
-    "fedsdd": lambda world, line: fedsdd(world, **several(line)),
-    "feddf_server": lambda world, line: feddf_heterogeneous(world, **mixed(line)),
-    "kd": lambda world, line: [bkd(world, **of_core(line))],
-    "fedet": lambda world, line: fedet_rounds(world, **served(line)),
+    "fedntd": lambda world, recipe: [
+        fedntd(world, **rounds(recipe), beta=recipe.local.beta, tau=recipe.local.temperature)
+    ],
+    "fedlc": lambda world, recipe: [fedlc(world, **rounds(recipe), tau=recipe.local.tau)],
+    "fedgkd": lambda world, recipe: [fedgkd(world, **of_history(recipe))],
+    "fedavg_median": lambda world, recipe: [robust(world, **by_rule(recipe))],
+    "fedavg_stale": lambda world, recipe: [asynchronous(world, **asynchronously(recipe))],
+    "feddf": lambda world, recipe: [feddf(world, **distilled(recipe))],
+    "fedgo": lambda world, recipe, **known: [fedgo(world, **of_odds(recipe), **known)[0]],
+    "fedbe_gaussian": lambda world, recipe, **known: [fedbe(world, **sampled(recipe), **known)],
+    "fedftg": lambda world, recipe, **known: [fedftg(world, **of_generator(recipe), **known)[0]],
+    "fedsdd": lambda world, recipe: fedsdd(world, **several(recipe)),
+    "feddf_server": lambda world, recipe: feddf_heterogeneous(world, **mixed(recipe)),
+    "kd": lambda world, recipe: [bkd(world, **of_core(recipe))],
+    "fedet": lambda world, recipe: fedet_rounds(world, **served(recipe)),
 }
 for variant in ("fedavg_trimmed_mean", "krum", "multi_krum"):
     FEDERATED[variant] = FEDERATED["fedavg_median"]
@@ -253,32 +255,32 @@ FEDERATED["fedsdd_r2"] = FEDERATED["basic"] = FEDERATED["fedsdd"]
 
 #: To the models that are scored, and those of the clients, by number.
 EXCHANGING = {
-    "dsfl": lambda world, line: first_scored(
-        dsfl(world, **rounds(line), **server(line), temperature=line.distillation.temperature)
+    "dsfl": lambda world, recipe: first_scored(
+        dsfl(world, **rounds(recipe), **server(recipe), temperature=recipe.distillation.temperature)
     ),
-    "scarlet": lambda world, line: first_scored(scarlet(world, **kept(line))),
-    "fedgems": lambda world, line: first_scored(
-        fedgems(world, **rounds(line), **server(line), epsilon=line.distillation.epsilon)
+    "scarlet": lambda world, recipe: first_scored(scarlet(world, **kept(recipe))),
+    "fedgems": lambda world, recipe: first_scored(
+        fedgems(world, **rounds(recipe), **server(recipe), epsilon=recipe.distillation.epsilon)
     ),
-    "fedmd": lambda world, line: fedmd(world, **rounds(line), **server(line)),
+    "fedmd": lambda world, recipe: fedmd(world, **rounds(recipe), **server(recipe)),
 }
 
 #: To the server's model, those of the clients, by number, and who took part in the last round.
 SPLITTING = {
-    "fedgkt": lambda world, line: fedgkt(
+    "fedgkt": lambda world, recipe: fedgkt(
         world,
-        **rounds(line),
-        **server(line),
-        alpha=line.local.alpha,
-        temperature=line.local.temperature,
+        **rounds(recipe),
+        **server(recipe),
+        alpha=recipe.local.alpha,
+        temperature=recipe.local.temperature,
     ),
 }
 
 #: To a student.
 STUDENTS = {
-    "fedkd": lambda world, line: fedkd(world, **clients(line), **server(line)),
-    "fedet_os": lambda world, line: fedet(
-        world, **clients(line), **server(line), diversity=line.distillation.diversity
+    "fedkd": lambda world, recipe: fedkd(world, **clients(recipe), **server(recipe)),
+    "fedet_os": lambda world, recipe: fedet(
+        world, **clients(recipe), **server(recipe), diversity=recipe.distillation.diversity
     ),
 }
 
@@ -288,6 +290,6 @@ def first_scored(models):
     return [server], own
 
 
-def ensemble(world, line, **known):
+def ensemble(world, recipe, **known):
     """Return clients' models, lambda, and predictions."""
-    return fens(world, **aggregated(line), **known)
+    return fens(world, **aggregated(recipe), **known)

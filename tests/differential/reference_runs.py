@@ -27,7 +27,7 @@ from reference.reading import Recorded
 from safetensors.torch import load_file
 
 from fedstage.plan import data_files
-from fedstage.plan.one_shot_sharing import client_model, local_line
+from fedstage.plan.one_shot_sharing import client_model, local_recipe
 from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.groups import model_of
 
@@ -301,19 +301,19 @@ CONFIG = {
 PARTS = {"resnet_lower": LowerNetwork, "resnet_upper": UpperNetwork}
 
 
-def networks_of(line):
+def networks_of(recipe):
     """Return a function for each group that makes the references' network of its model."""
-    return [network_of(model_in(line, group)) for group in groups_of(line)]
+    return [network_of(model_in(recipe, group)) for group in groups_of(recipe)]
 
 
-def model_in(line, group):
+def model_in(recipe, group):
     """Return the architecture of a group, or of the clients of one shot."""
-    one_shot = not hasattr(line, "participants")
-    return client_model(local_line(line), 0) if one_shot else model_of(line, group)
+    one_shot = not hasattr(recipe, "participants")
+    return client_model(local_recipe(recipe), 0) if one_shot else model_of(recipe, group)
 
 
-def groups_of(line):
-    return range(line.global_models) if hasattr(line, "participants") else range(1)
+def groups_of(recipe):
+    return range(recipe.global_models) if hasattr(recipe, "participants") else range(1)
 
 
 def network_of(model):
@@ -342,9 +342,9 @@ class Made:
         )
         return [run for run in described.runs if run.settings["method"] == method]
 
-    def line(self, method):
+    def recipe(self, method):
         (run,) = self.runs("exact", method)
-        return run.candidates[0].parts[-1].line
+        return run.candidates[0].parts[-1].recipe
 
     def tensors(self, path):
         return load_file(self.folder / path)
@@ -353,20 +353,20 @@ class Made:
         table = pq.read_table(self.folder / run.metrics).to_pydict()
         return table["top1_accuracy"][-1]
 
-    def recorded(self, line, batches=None, of_core=None):
-        """Return what a line was given, as a reference reads it."""
-        federated = hasattr(line, "participants")
-        data = Path(data_files.data_file(line.data, "train")).parent
-        own = line if federated else local_line(line)
+    def recorded(self, recipe, batches=None, of_core=None):
+        """Return what a recipe was given, as a reference reads it."""
+        federated = hasattr(recipe, "participants")
+        data = Path(data_files.data_file(recipe.data, "train")).parent
+        own = recipe if federated else local_recipe(recipe)
         initial = [
             self.folder
-            / data_files.initial_model(line.data, model_in(line, group), line.seed, group)
-            for group in groups_of(line)
+            / data_files.initial_model(recipe.data, model_in(recipe, group), recipe.seed, group)
+            for group in groups_of(recipe)
         ]
-        table = self.folder / data_files.participation_table(line, 1) if federated else None
+        table = self.folder / data_files.participation_table(recipe, 1) if federated else None
         partition = self.folder / data_files.clients_table(own)
         return Recorded(
-            networks_of(line), self.folder / data, partition, table, initial, batches, of_core
+            networks_of(recipe), self.folder / data, partition, table, initial, batches, of_core
         )
 
 

@@ -13,7 +13,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -143,20 +143,26 @@ SETTINGS = {
 
 
 def aggregated(folder, diverged=(), **changes):
-    """Write updates of clients 4, 2, 0 in slots 0, 1, 2 and aggregate them."""
+    """Write updates of clients 4, 2, 0 in participants 0, 1, 2 and aggregate them."""
     save_json(folder / "info.json", {"shape": [1, 8, 8], "classes": 3})
-    line(settings=json.dumps(SETTINGS | changes), output=folder / "line.yaml")
+    recipe(settings=json.dumps(SETTINGS | changes), output=folder / "recipe.yaml")
     save_tensors(folder / "start.safetensors", state(5))
     updates = []
-    for slot, client in enumerate((4, 2, 0)):
-        about = {"round": 3, "group": 1, "slot": slot, "client": client, "samples": SAMPLES[slot]}
-        dropped = slot in diverged
+    for participant, client in enumerate((4, 2, 0)):
+        about = {
+            "round": 3,
+            "group": 1,
+            "participant": participant,
+            "client": client,
+            "samples": SAMPLES[participant],
+        }
+        dropped = participant in diverged
         notes = {"diverged_at": 6} if dropped else {"steps": 9, "loss": 0.5}
-        model = {} if dropped else {f"model/{name}": v for name, v in state(slot).items()}
-        updates.append(folder / f"slot_{slot}.safetensors")
+        model = {} if dropped else {f"model/{name}": v for name, v in state(participant).items()}
+        updates.append(folder / f"participant_{participant}.safetensors")
         save_tensors(updates[-1], model, about | notes)
     aggregation(
-        line=folder / "line.yaml",
+        recipe=folder / "recipe.yaml",
         info=folder / "info.json",
         start=folder / "start.safetensors",
         updates=updates,
@@ -171,13 +177,17 @@ def aggregated(folder, diverged=(), **changes):
 @pytest.mark.parametrize("diverged", [(), (1,), (0, 2)], ids=str)
 def test_stage_averages_those_who_answered(tmp_path, kind, diverged):
     weights, notes, rows = aggregated(tmp_path, diverged, aggregation={"weights": kind})
-    valid = [slot for slot in range(3) if slot not in diverged]
-    shares = [SAMPLES[slot] if kind == "samples" else 1 for slot in valid]
+    valid = [participant for participant in range(3) if participant not in diverged]
+    shares = [SAMPLES[participant] if kind == "samples" else 1 for participant in valid]
     for name, value in weights.items():
-        expected = exact_average([state(slot)[name] for slot in valid], shares)
+        expected = exact_average([state(participant)[name] for participant in valid], shares)
         assert one_bit_apart(value, expected), name
-    assert notes == {"round": 3, "group": 1, "samples": sum(SAMPLES[slot] for slot in valid)}
-    assert [row["dropped"] for row in rows] == [slot in diverged for slot in range(3)]
+    assert notes == {
+        "round": 3,
+        "group": 1,
+        "samples": sum(SAMPLES[participant] for participant in valid),
+    }
+    assert [row["dropped"] for row in rows] == [participant in diverged for participant in range(3)]
 
 
 def test_stage_without_an_answer_keeps_the_start_model(tmp_path):

@@ -16,9 +16,9 @@ from fedstage.plan.taught import is_distilled
 from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
 from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line as write_line
+from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.batches import public_batches
@@ -44,103 +44,104 @@ BASE = {
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """A function that makes what the rounds of a line start from, and runs them."""
+    """A function that makes what the rounds of a recipe start from, and runs them."""
     monkeypatch.chdir(tmp_path)
 
     def run(rounds, **changes):
-        line = Line.model_validate(BASE | changes)
+        recipe = Recipe.model_validate(BASE | changes)
         parts = ("train", "test", "held_out", "info")
-        files = {part: Path(data_files.data_file(line.data, part)) for part in parts}
-        dataset(settings=as_json(canonical(line.data)), **files)
+        files = {part: Path(data_files.data_file(recipe.data, part)) for part in parts}
+        dataset(settings=as_json(canonical(recipe.data)), **files)
         partition(
-            settings=json.dumps(data_files.clients_table(line).job.settings), train=files["train"],
-            output=Path(data_files.clients_table(line)),
-            histogram=Path(data_files.label_histogram(line)),
+            settings=json.dumps(data_files.clients_table(recipe).job.settings),
+            train=files["train"],
+            output=Path(data_files.clients_table(recipe)),
+            histogram=Path(data_files.label_histogram(recipe)),
         )  # fmt: skip
         participation(
             clients=5, participants=4, seed=2, first=1, last=100,
-            output=Path(data_files.participation_table(line, 1)),
+            output=Path(data_files.participation_table(recipe, 1)),
         )  # fmt: skip
-        for group, model in enumerate(line.architectures):
+        for group, model in enumerate(recipe.architectures):
             settings = as_json({"model": canonical(model), "seed": 2})
-            output = Path(global_model(line, 0, group))
+            output = Path(global_model(recipe, 0, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
-        for round in range(1, rounds + 1):
-            run_round(line, round)
-        return line
+        for round_ in range(1, rounds + 1):
+            run_round(recipe, round_)
+        return recipe
 
     return run
 
 
-def run_round(line, round):
-    """Train groups that other lines own in segments of theirs, and then the students."""
-    groups = range(line.global_models)
-    students = [group for group in groups if is_distilled(line, round, group)]
-    others = [group for group in groups if AGGREGATION.job(line, round, group).config != line]
+def run_round(recipe, round_):
+    """Train groups that other recipes own in segments of theirs, and then the students."""
+    groups = range(recipe.global_models)
+    students = [group for group in groups if is_distilled(recipe, round_, group)]
+    others = [group for group in groups if AGGREGATION.job(recipe, round_, group).config != recipe]
     for group in others:
         segment(
-            line=written(AGGREGATION.job(line, round, group).config),
-            first=round,
-            last=round,
+            recipe=written(AGGREGATION.job(recipe, round_, group).config),
+            first=round_,
+            last=round_,
             groups=[group],
         )
-        for members, images in teaching_logits(line) if students else ():
+        for members, images in teaching_logits(recipe) if students else ():
             logits_segment(
-                line=written(line), rounds=[round], group=group, members=members, images=images
+                recipe=written(recipe), rounds=[round_], group=group, members=members, images=images
             )
     own = [group for group in groups if group in students or group not in others]
-    segment(line=written(line), first=round, last=round, groups=own)
+    segment(recipe=written(recipe), first=round_, last=round_, groups=own)
 
 
-def written(line):
-    """Return the file of a line's settings, once it is written."""
-    path = Path(f"{training_folder(line)}/line.yaml")
+def written(recipe):
+    """Return the file of a recipe's settings, once it is written."""
+    path = Path(f"{training_folder(recipe)}/recipe.yaml")
     if not path.exists():
-        write_line(settings=as_json(canonical(line)), output=path)
+        write_recipe(settings=as_json(canonical(recipe)), output=path)
     return path
 
 
-def model_in(line, group, path):
-    info = load_json(data_files.data_file(line.data, "info"))
-    model = build(line.architectures[group], tuple(info["shape"]), info["classes"])
+def model_in(recipe, group, path):
+    info = load_json(data_files.data_file(recipe.data, "info"))
+    model = build(recipe.architectures[group], tuple(info["shape"]), info["classes"])
     tensors, _ = load_tensors(path)
     model.load_state_dict(tensors)
     return model, info
 
 
-def public(line):
-    return load_tensors(public_file(line))[0]["images"]
+def public(recipe):
+    return load_tensors(public_file(recipe))[0]["images"]
 
 
-def by_hand(line, round, group):
+def by_hand(recipe, round_, group):
     """Teach a student with the average of all architectures' logits."""
     said, info = [], None
-    for past in range(max(1, round - 1), round + 1):
-        for other in range(line.global_models):
-            model, info = model_in(line, other, aggregated_model(line, past, other))
-            pixels = (public(line).float() / 255 - info["mean"][0]) / info["std"][0]
+    for past in range(max(1, round_ - 1), round_ + 1):
+        for other in range(recipe.global_models):
+            model, info = model_in(recipe, other, aggregated_model(recipe, past, other))
+            pixels = (public(recipe).float() / 255 - info["mean"][0]) / info["std"][0]
             with torch.no_grad():
                 said.append(model.eval()(pixels).double())
     teacher = (sum(said) / len(said)).float()
-    student, _ = model_in(line, group, aggregated_model(line, round, group))
-    key = (line.seed, "distillation", round, group)
+    student, _ = model_in(recipe, group, aggregated_model(recipe, round_, group))
+    key = (recipe.seed, "distillation", round_, group)
     batches = public_batches(50, 20, 5, torch_generator(*key, "batches"))
-    generator, loss = torch_generator(*key, "augmentation"), distillation_loss(line.server)
-    train(student, public(line), teacher, batches, line.server, loss, info, generator)
+    generator, loss = torch_generator(*key, "augmentation"), distillation_loss(recipe.server)
+    train(student, public(recipe), teacher, batches, recipe.server, loss, info, generator)
     return student.state_dict()
 
 
 def test_a_student_of_each_architecture_learns_from_all(start):
-    line = start(2)
-    for round in (1, 2):
+    recipe = start(2)
+    for round_ in (1, 2):
         for group in (0, 1):
-            ours, _ = load_tensors(global_model(line, round, group))
-            expected = by_hand(line, round, group)
+            ours, _ = load_tensors(global_model(recipe, round_, group))
+            expected = by_hand(recipe, round_, group)
             assert ours.keys() == expected.keys()
             for name, value in expected.items():
                 assert torch.allclose(ours[name].double(), value.double(), atol=1e-5), name
-        assert global_model(line, round, 2) == aggregated_model(line, round, 2)
-    shapes = [len(load_tensors(global_model(line, 2, group))[0]) for group in (0, 1, 2)]
+        assert global_model(recipe, round_, 2) == aggregated_model(recipe, round_, 2)
+    shapes = [len(load_tensors(global_model(recipe, 2, group))[0]) for group in (0, 1, 2)]
     assert shapes[0] < shapes[1] == shapes[2]
 
 
@@ -155,7 +156,7 @@ def test_a_student_of_each_architecture_learns_from_all(start):
     ids=str,
 )
 def test_other_parts_of_methods_take_architectures_too(start, changes):
-    line = start(2, **changes)
+    recipe = start(2, **changes)
     for group in range(3):
-        model, _ = model_in(line, group, global_model(line, 2, group))
+        model, _ = model_in(recipe, group, global_model(recipe, 2, group))
         assert all(bool(value.isfinite().all()) for value in model.state_dict().values())

@@ -66,8 +66,8 @@ def test_tensors_are_compressed_one_by_one():
 
 def test_what_is_sent_and_what_is_left_are_the_change_and_the_residual_before():
     start, residual = {"w": torch.zeros(200)}, {}
-    for round in range(20):
-        end = {"w": noise(200, key=round)}
+    for round_ in range(20):
+        end = {"w": noise(200, key=round_)}
         due = end["w"] + residual["w"] if residual else end["w"]
         received, residual = transmit(stc(sparsity=0.9), start, end, residual)
         assert torch.equal(received["w"] + residual["w"], due)

@@ -10,7 +10,7 @@ from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
 from fedstage.plan.training import member_logits
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Aggregated, Bayesian, Clients
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 N, CLASSES = 6, 4
 
@@ -21,8 +21,8 @@ def logits(*key, members=1):
 
 def aggregated(rounds, groups):
     return [
-        Members(round, group, logits(round, group), (10 * round + group,))
-        for round in rounds
+        Members(round_, group, logits(round_, group), (10 * round_ + group,))
+        for round_ in rounds
         for group in range(groups)
     ]
 
@@ -42,8 +42,8 @@ def equation_5(t, groups, checkpoints):
     return total / terms
 
 
-def line(groups):
-    return Line.model_validate(
+def recipe(groups):
+    return Recipe.model_validate(
         {
             "data": "digits",
             "clients": 8,
@@ -59,10 +59,10 @@ def line(groups):
 
 def members_of_graph(t, groups, checkpoints):
     """Read the logits that the workflow gives to the ensemble of round t."""
-    paths = member_logits(line(groups), t, temporal(checkpoints), "test")
+    paths = member_logits(recipe(groups), t, temporal(checkpoints), "test")
     found = [re.search(r"round_(\d+)/group_(\d+)/logits/aggregated-test", path) for path in paths]
     keys = [(int(match[1]), int(match[2])) for match in found]
-    return [Members(round, group, logits(round, group), (1,)) for round, group in keys]
+    return [Members(round_, group, logits(round_, group), (1,)) for round_, group in keys]
 
 
 @pytest.mark.parametrize("groups", [1, 3])

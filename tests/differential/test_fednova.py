@@ -15,7 +15,7 @@ from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import ServerAverage
 from fedstage.settings.optimisation import Client
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -133,7 +133,11 @@ def world(tmp_path):
     owners = np.repeat(range(4), SIZES)
     rows = {"client": owners, "sample": range(len(owners)), "role": ["train"] * len(owners)}
     save_table(tmp_path / "clients", rows, CLIENTS_SCHEMA)
-    plan = [(t, slot, who, t - 1) for t, row in PLAN.items() for slot, who in enumerate(row)]
+    plan = [
+        (t, participant, who, t - 1)
+        for t, row in PLAN.items()
+        for participant, who in enumerate(row)
+    ]
     columns = dict(zip(PLAN_SCHEMA.names, zip(*plan, strict=True), strict=True))
     save_table(tmp_path / "plan", columns, PLAN_SCHEMA)
     return tmp_path
@@ -142,23 +146,24 @@ def world(tmp_path):
 def stage_rounds(world, optimiser, aggregated, local="fednova"):
     """Run the stages; return the model after each round."""
     settings = SETTINGS | {"client": optimiser, "aggregation": aggregated, "local": local}
-    line(settings=json.dumps(settings), output=world / "line")
+    recipe(settings=json.dumps(settings), output=world / "recipe")
     models = []
-    for round, chosen in PLAN.items():
-        start, slots = world / f"model_{round - 1}", list(range(len(chosen)))
-        updates = [world / f"update_{slot}" for slot in slots]
+    for round_, chosen in PLAN.items():
+        start, participants = world / f"model_{round_ - 1}", list(range(len(chosen)))
+        updates = [world / f"update_{participant}" for participant in participants]
         local_training(
-            line=world / "line", round=round, group=0, slots=slots, data=world / "train",
+            recipe=world / "recipe", round=round_, group=0, participants=participants,
+            data=world / "train",
             info=world / "info", clients=world / "clients", participation=world / "plan",
             start=start, outputs=updates,
         )  # fmt: skip
         aggregation(
-            line=world / "line", info=world / "info", start=start, updates=updates,
-            state=world / f"state_{round - 1}" if round > 1 else None,
-            output=world / f"model_{round}", participants=world / "participants",
-            new_state=world / f"state_{round}",
+            recipe=world / "recipe", info=world / "info", start=start, updates=updates,
+            state=world / f"state_{round_ - 1}" if round_ > 1 else None,
+            output=world / f"model_{round_}", participants=world / "participants",
+            new_state=world / f"state_{round_}",
         )  # fmt: skip
-        models.append(load_tensors(world / f"model_{round}")[0])
+        models.append(load_tensors(world / f"model_{round_}")[0])
     return models
 
 
@@ -183,10 +188,10 @@ def as_matrix(model):
     return np.hstack([weight, bias[:, None]])
 
 
-def normalised_direction(weights, settings, round, number):
+def normalised_direction(weights, settings, round_, number):
     """The paper's d_i = sum_j a_j g_j / ||a||_1, with a_j = 1 + rho + ... + rho^(tau - 1 - j)."""
-    key = torch_generator(SETTINGS["seed"], "local_training", round, number, "batches")
-    rho, rate = settings.momentum, settings.learning_rate * settings.round_decay ** (round - 1)
+    key = torch_generator(SETTINGS["seed"], "local_training", round_, number, "batches")
+    rho, rate = settings.momentum, settings.learning_rate * settings.round_decay ** (round_ - 1)
     buffer, gradients = np.zeros_like(weights), []
     for index in client_batches(SIZES[number], settings, key):
         gradients.append(gradient(weights, number, index.numpy()))
@@ -200,11 +205,11 @@ def normalised_direction(weights, settings, round, number):
 def plain_rounds(settings, uniform, global_momentum):
     weights = as_matrix(start_weights())
     buffer, models = np.zeros_like(weights), []
-    for round, chosen in PLAN.items():
-        rate = settings.learning_rate * settings.round_decay ** (round - 1)
+    for round_, chosen in PLAN.items():
+        rate = settings.learning_rate * settings.round_decay ** (round_ - 1)
         p = np.array([1.0 if uniform else float(SIZES[number]) for number in chosen])
         p /= p.sum()
-        found = [normalised_direction(weights, settings, round, number) for number in chosen]
+        found = [normalised_direction(weights, settings, round_, number) for number in chosen]
         directions, masses = (np.stack(part) for part in zip(*found, strict=True))
         step = (p @ masses) * np.tensordot(p, directions, 1)
         buffer = global_momentum * buffer + step

@@ -1,7 +1,7 @@
 """The generalised framework (FedEED, Algorithm 1) against itself by hand, in float64 NumPy.
 
 Softmax regression on digits, in whole batches, so that no order of batches counts: the stages of a
-line are called along the graph, and every model that they write is compared.
+recipe are called along the graph, and every model that they write is compared.
 """
 
 import json
@@ -21,10 +21,10 @@ from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
 from fedstage.plan.training_folder import training_folder
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import group_slots
-from fedstage.settings.lines import Line
+from fedstage.settings.groups import group_participants
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line as write_line
+from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -46,8 +46,8 @@ BASE = {
 }
 
 
-def a_line(**changes):
-    return simplest(Line.model_validate(BASE | changes))
+def a_recipe(**changes):
+    return simplest(Recipe.model_validate(BASE | changes))
 
 
 @pytest.fixture(scope="module")
@@ -56,23 +56,24 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("framework")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        line = a_line()
+        recipe = a_recipe()
         parts = ("train", "test", "held_out", "server_validation", "info")
-        files = {part: Path(data_files.data_file(line.data, part)) for part in parts}
-        dataset(settings=as_json(canonical(line.data)), **files)
+        files = {part: Path(data_files.data_file(recipe.data, part)) for part in parts}
+        dataset(settings=as_json(canonical(recipe.data)), **files)
         partition(
-            settings=json.dumps(data_files.clients_table(line).job.settings), train=files["train"],
-            output=Path(data_files.clients_table(line)),
-            histogram=Path(data_files.label_histogram(line)),
+            settings=json.dumps(data_files.clients_table(recipe).job.settings),
+            train=files["train"],
+            output=Path(data_files.clients_table(recipe)),
+            histogram=Path(data_files.label_histogram(recipe)),
         )  # fmt: skip
         for participants in (1, 5):
-            plan = Path(data_files.participation_table(a_line(participants=participants), 1))
+            plan = Path(data_files.participation_table(a_recipe(participants=participants), 1))
             participation(
                 clients=6, participants=participants, seed=4, first=1, last=100, output=plan
             )
-        settings = as_json({"model": canonical(line.model), "seed": 4})
+        settings = as_json({"model": canonical(recipe.model), "seed": 4})
         for group in range(3):
-            output = Path(data_files.initial_model(line.data, line.model, 4, group))
+            output = Path(data_files.initial_model(recipe.data, recipe.model, 4, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
     return folder
 
@@ -85,51 +86,51 @@ def read(path):
     return [tensors[name].double().numpy() for name in NAMES]
 
 
-def run_round(line, round):
-    """Train groups that other lines own in segments of theirs, and then the students."""
-    groups = range(line.global_models)
-    students = [group for group in groups if is_distilled(line, round, group)]
-    others = [group for group in groups if AGGREGATION.job(line, round, group).config != line]
+def run_round(recipe, round_):
+    """Train groups that other recipes own in segments of theirs, and then the students."""
+    groups = range(recipe.global_models)
+    students = [group for group in groups if is_distilled(recipe, round_, group)]
+    others = [group for group in groups if AGGREGATION.job(recipe, round_, group).config != recipe]
     for group in others:
         segment(
-            line=written(AGGREGATION.job(line, round, group).config),
-            first=round,
-            last=round,
+            recipe=written(AGGREGATION.job(recipe, round_, group).config),
+            first=round_,
+            last=round_,
             groups=[group],
         )
-        for members, images in teaching_logits(line) if students else ():
+        for members, images in teaching_logits(recipe) if students else ():
             logits_segment(
-                line=written(line), rounds=[round], group=group, members=members, images=images
+                recipe=written(recipe), rounds=[round_], group=group, members=members, images=images
             )
     own = [group for group in groups if group in students or group not in others]
-    segment(line=written(line), first=round, last=round, groups=own)
+    segment(recipe=written(recipe), first=round_, last=round_, groups=own)
 
 
-def written(line):
-    """Return the file of a line's settings, once it is written."""
-    path = Path(f"{training_folder(line)}/line.yaml")
+def written(recipe):
+    """Return the file of a recipe's settings, once it is written."""
+    path = Path(f"{training_folder(recipe)}/recipe.yaml")
     if not path.exists():
-        write_line(settings=as_json(canonical(line)), output=path)
+        write_recipe(settings=as_json(canonical(recipe)), output=path)
     return path
 
 
-def run(line, read=read):
+def run(recipe, read=read):
     """Call the stages of all rounds; return w_{t,k} and w*_{t,k}."""
-    groups, found = range(line.global_models), {}
-    for round in range(1, ROUNDS + 1):
-        run_round(line, round)
+    groups, found = range(recipe.global_models), {}
+    for round_ in range(1, ROUNDS + 1):
+        run_round(recipe, round_)
         for group in groups:
-            found["aggregated", round, group] = read(aggregated_model(line, round, group))
-            found["global", round, group] = read(global_model(line, round, group))
+            found["aggregated", round_, group] = read(aggregated_model(recipe, round_, group))
+            found["global", round_, group] = read(global_model(recipe, round_, group))
     return found
 
 
 # --- by hand --------------------------------------------------------------------------------------
 
 
-def pixels(line, part):
-    info = load_json(data_files.data_file(line.data, "info"))
-    tensors, _ = load_tensors(data_files.data_file(line.data, part))
+def pixels(recipe, part):
+    info = load_json(data_files.data_file(recipe.data, "info"))
+    tensors, _ = load_tensors(data_files.data_file(recipe.data, part))
     flat = tensors["images"].numpy().reshape(len(tensors["images"]), -1).astype(np.float64)
     x = (flat / 255 - info["mean"][0]) / info["std"][0]
     return x, (tensors["labels"].numpy() if "labels" in tensors else None)
@@ -156,9 +157,9 @@ def local_training(w, x, y):
     return w
 
 
-def distillation(w, x, teacher, line):
+def distillation(w, x, teacher, recipe):
     """Descend tau^2 KL(sigma_tau(s z), sigma_tau(f)); the weights after each step."""
-    server, steps = line.server, []
+    server, steps = recipe.server, []
     tau = server.temperature
     scale = tau if server.tau_squared else 1 / tau
     for _ in range(server.steps):
@@ -170,19 +171,19 @@ def distillation(w, x, teacher, line):
     return steps
 
 
-def teacher_of(line, members, x):
+def teacher_of(recipe, members, x):
     """Average logits, or probabilities, of (model, weight) pairs."""
     total = sum(weight for _, weight in members)
-    if line.ensemble.average == "probabilities":
+    if recipe.ensemble.average == "probabilities":
         return np.log(sum(weight * softmax(logits(w, x)) for w, weight in members) / total)
     return sum(weight * logits(w, x) for w, weight in members) / total
 
 
-def drawn(line, round, group, models, samples, average, start):
+def drawn(recipe, round_, group, models, samples, average, start):
     """Draw from the clients of a group, with the noise that the stage takes."""
-    ensemble, found = line.ensemble, []
+    ensemble, found = recipe.ensemble, []
     for number in range(ensemble.samples):
-        key = (line.seed, "logits", round, group, ensemble.distribution, number)
+        key = (recipe.seed, "logits", round_, group, ensemble.distribution, number)
         if ensemble.distribution == "dirichlet":
             a = [ensemble.concentration] * len(models)
             found.append(mean(models, numpy_generator(*key).dirichlet(a)))
@@ -190,14 +191,14 @@ def drawn(line, round, group, models, samples, average, start):
         generator = torch_generator(*key)
         noise = [torch.randn(w.shape, generator=generator, dtype=torch.float64) for w in average]
         found.append([
-            draw_one(line, [model[i] for model in models], samples, start[i], noise[i].numpy())
+            draw_one(recipe, [model[i] for model in models], samples, start[i], noise[i].numpy())
             for i in (0, 1)
         ])  # fmt: skip
     return found
 
 
-def draw_one(line, values, samples, start, noise):
-    if line.ensemble.variant == "as_published":
+def draw_one(recipe, values, samples, start, noise):
+    if recipe.ensemble.variant == "as_published":
         p = np.array(samples) / sum(samples)
         middle = sum(s * v for s, v in zip(p, values, strict=True))
         return middle + noise * np.sqrt(
@@ -210,59 +211,59 @@ def draw_one(line, values, samples, start, noise):
     return start + np.mean(lengths) * (middle + 0.1 * np.sqrt(spread) * noise)
 
 
-def by_hand(line):
+def by_hand(recipe):
     """Algorithm 1 without files, groups in lists; return what `run` does."""
-    tables = load_table(data_files.clients_table(line)).to_pylist()
-    plan = load_table(data_files.participation_table(line, 1)).to_pylist()
-    x, y = pixels(line, "train")
-    public, _ = pixels(line, "held_out")
-    own, own_labels = pixels(line, "server_validation")
-    groups = range(line.global_models)
-    w = [read(data_files.initial_model(line.data, line.model, line.seed, k)) for k in groups]
+    tables = load_table(data_files.clients_table(recipe)).to_pylist()
+    plan = load_table(data_files.participation_table(recipe, 1)).to_pylist()
+    x, y = pixels(recipe, "train")
+    public, _ = pixels(recipe, "held_out")
+    own, own_labels = pixels(recipe, "server_validation")
+    groups = range(recipe.global_models)
+    w = [read(data_files.initial_model(recipe.data, recipe.model, recipe.seed, k)) for k in groups]
     buffer, found = [], {}
-    for round in range(1, ROUNDS + 1):
-        who = {row["slot"]: row["client"] for row in plan if row["round"] == round}
+    for round_ in range(1, ROUNDS + 1):
+        who = {row["participant"]: row["client"] for row in plan if row["round"] == round_}
         updates, samples = [], []
         for k in groups:
-            clients = [who[slot] for slot in group_slots(line, k)]
+            clients = [who[participant] for participant in group_participants(recipe, k)]
             data = [[r["sample"] for r in tables if r["client"] == client] for client in clients]
             updates.append([local_training(w[k], x[rows], y[rows]) for rows in data])
             samples.append([len(rows) for rows in data])
         starts, w = w, [mean(updates[k], samples[k]) for k in groups]
         buffer.append(list(w))
-        found |= {("aggregated", round, k): w[k] for k in groups}
-        trainer = line.global_trainer
-        if trainer is not None and round > trainer.warm_up:
+        found |= {("aggregated", round_, k): w[k] for k in groups}
+        trainer = recipe.global_trainer
+        if trainer is not None and round_ > trainer.warm_up:
             students = groups if trainer.name == "basic" else [0]
             everyone = [(u, n) for k in groups for u, n in zip(updates[k], samples[k], strict=True)]
             begin = list(w)
-            if line.ensemble.name == "clients":
-                if line.server.drop_worst == "as_published":
+            if recipe.ensemble.name == "clients":
+                if recipe.server.drop_worst == "as_published":
                     right = partial(beats_chance, own, own_labels)
                     everyone = [(u, n) for u, n in everyone if right(u)]
                     for k in students:
                         pairs = zip(updates[k], samples[k], strict=True)
                         left = [(u, n) for u, n in pairs if right(u)]
                         begin[k] = mean(*zip(*left, strict=True)) if left else w[k]
-                by_samples = line.ensemble.weights == "samples"
+                by_samples = recipe.ensemble.weights == "samples"
                 members = [(u, n if by_samples else 1) for u, n in everyone]
-            elif line.ensemble.name == "aggregated":
-                members = [(u, 1) for past in buffer[-line.ensemble.checkpoints :] for u in past]
+            elif recipe.ensemble.name == "aggregated":
+                members = [(u, 1) for past in buffer[-recipe.ensemble.checkpoints :] for u in past]
             else:
                 members = [(u, 1) for u, _ in everyone] + [(u, 1) for u in w]
                 for k in groups:
-                    ask = (round, k, updates[k], samples[k], w[k], starts[k])
-                    members += [(u, 1) for u in drawn(line, *ask)]
-            teacher = teacher_of(line, members, public)
+                    ask = (round_, k, updates[k], samples[k], w[k], starts[k])
+                    members += [(u, 1) for u in drawn(recipe, *ask)]
+            teacher = teacher_of(recipe, members, public)
             for k in students:
-                steps = distillation(begin[k], public, teacher, line)
-                if line.server.swa is not None:
-                    first, every = line.server.swa.start, line.server.swa.every
+                steps = distillation(begin[k], public, teacher, recipe)
+                if recipe.server.swa is not None:
+                    first, every = recipe.server.swa.start, recipe.server.swa.every
                     counted = steps[first + every - 1 :: every]
                     w[k] = mean(counted, [1] * len(counted))
                 else:
                     w[k] = steps[-1]
-        found |= {("global", round, k): w[k] for k in groups}
+        found |= {("global", round_, k): w[k] for k in groups}
     return found
 
 
@@ -319,8 +320,8 @@ METHODS = {
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_methods_are_algorithm_1_by_hand(world, monkeypatch, method):
     monkeypatch.chdir(world)
-    line = a_line(**method)
-    ours, expected = run(line), by_hand(line)
+    recipe = a_recipe(**method)
+    ours, expected = run(recipe), by_hand(recipe)
     assert ours.keys() == expected.keys()
     for key, model in expected.items():
         for found, wanted in zip(ours[key], model, strict=True):
@@ -330,25 +331,25 @@ def test_methods_are_algorithm_1_by_hand(world, monkeypatch, method):
 def test_the_worst_were_left_out_of_the_comparison_above(world, monkeypatch):
     """Else it would have compared FedDF with itself."""
     monkeypatch.chdir(world)
-    line = a_line(**METHODS["FedDF without the worst"])
-    run(line)
-    models = [global_model(line, round, 0) for round in range(1, ROUNDS + 1)]
+    recipe = a_recipe(**METHODS["FedDF without the worst"])
+    run(recipe)
+    models = [global_model(recipe, round_, 0) for round_ in range(1, ROUNDS + 1)]
     dropped = [load_tensors(path)[1]["dropped"] for path in models]
-    assert 0 < dropped[0] < line.participants
+    assert 0 < dropped[0] < recipe.participants
 
 
 def test_one_participant_of_one_group_is_its_own_teacher_whoever_is_asked(world, monkeypatch):
     """K = R = 1: FedDF and FedSDD are one method, self-distillation of FedAvg."""
     monkeypatch.chdir(world)
     alone = {"participants": 1, "model": {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}}
-    initial = a_line(**alone)
+    initial = a_recipe(**alone)
     output = Path(data_files.initial_model(initial.data, initial.model, 4, 0))
     settings = as_json({"model": canonical(initial.model), "seed": 4})
     info = Path(data_files.data_file(initial.data, "info"))
     initial_model(settings=settings, group=0, info=info, output=output)
     found = []
     for method in ({"ensemble": "clients", **BASIC}, METHODS["FedSDD of one participant"]):
-        found.append(run(a_line(**alone | method), lambda path: load_tensors(path)[0]))
+        found.append(run(a_recipe(**alone | method), lambda path: load_tensors(path)[0]))
     for key in found[0]:
         assert all(torch.equal(found[0][key][n], found[1][key][n]) for n in found[0][key]), key
     moved = found[0]["global", 1, 0], found[0]["aggregated", 1, 0]

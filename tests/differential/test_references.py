@@ -47,7 +47,7 @@ from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
 from fedstage.plan import data_files, discriminators, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import AGGREGATION, LOGITS, global_model
 from fedstage.plan.training_folder import public_id
 from fedstage.randomness import torch_generator
@@ -73,42 +73,42 @@ def largest_difference(model, weights):
     return max(float((own[name] - weights[name]).abs().max()) for name in own)
 
 
-def drawn_batches(line, round, client, samples):
+def drawn_batches(recipe, round_, client, samples):
     """Return the package's batches, for FedNova: only small ones make numbers of steps differ."""
-    key = (line.seed, "local_training", round, client, "batches")
-    return client_batches(samples, line.client, torch_generator(*key))
+    key = (recipe.seed, "local_training", round_, client, "batches")
+    return client_batches(samples, recipe.client, torch_generator(*key))
 
 
-def drawn_of_core(line, round, samples):
+def drawn_of_core(recipe, round_, samples):
     """Return the package's batches of a distillation on the server's own images."""
-    key = (line.seed, "distillation", round, 0, "batches")
-    size = line.server.batch_size
+    key = (recipe.seed, "distillation", round_, 0, "batches")
+    size = recipe.server.batch_size
     assert samples // size == MELTING_EPOCH
-    steps = line.server.epochs * MELTING_EPOCH
+    steps = recipe.server.epochs * MELTING_EPOCH
     return public_batches(samples, size, steps, torch_generator(*key))
 
 
-def said_by_drawn(made, line, round):
+def said_by_drawn(made, recipe, round_):
     """Return what the models that the package has drawn say about the public images."""
-    kind = f"{line.ensemble.distribution}_{line.ensemble.samples}"
-    path = LOGITS(line, round, 0, kind, public_id(line))
+    kind = f"{recipe.ensemble.distribution}_{recipe.ensemble.samples}"
+    path = LOGITS(recipe, round_, 0, kind, public_id(recipe))
     return made.tensors(path)["logits"]
 
 
-def drawn_of_generator(line):
+def drawn_of_generator(recipe):
     """Return a generator's first weights, and the package's draws of a round's batches."""
     info = {"shape": [1, 8, 8], "classes": 10}
-    first = list(new_generator(line.generator, info, line.seed, 0).state_dict().values())
+    first = list(new_generator(recipe.generator, info, recipe.seed, 0).state_dict().values())
 
-    def drawn(round, counts):
-        key = (line.seed, "distillation", round, 0)
+    def drawn(round_, counts):
+        key = (recipe.seed, "distillation", round_, 0)
         of_labels, of_latent = (torch_generator(*key, part) for part in ("labels", "latent"))
         held = torch.tensor(counts).sum(0).double()
-        size = line.server.batch_size
-        batches = -(-line.server.steps // line.generator.student_steps)
+        size = recipe.server.batch_size
+        batches = -(-recipe.server.steps // recipe.generator.student_steps)
         return [
             (
-                torch.randn(size, line.generator.latent, generator=of_latent),
+                torch.randn(size, recipe.generator.latent, generator=of_latent),
                 torch.multinomial(held, size, replacement=True, generator=of_labels),
             )
             for _ in range(batches)
@@ -117,10 +117,10 @@ def drawn_of_generator(line):
     return {"first": first, "drawn": drawn}
 
 
-def drawn_of_discriminators(line):
+def drawn_of_discriminators(recipe):
     """Return first weights of a generator and discriminators, and the package's batches and z."""
-    shape, chosen, judge = (1, 8, 8), line.ensemble.generator, line.ensemble.discriminator
-    server, theirs = (line.seed, "public_generator"), (line.seed, "client_discriminator")
+    shape, chosen, judge = (1, 8, 8), recipe.ensemble.generator, recipe.ensemble.discriminator
+    server, theirs = (recipe.seed, "public_generator"), (recipe.seed, "client_discriminator")
     random = torch_generator(*server, "weights")
     networks = {
         "generator": new_image_generator(shape, chosen.latent, chosen.width, random),
@@ -135,7 +135,7 @@ def drawn_of_discriminators(line):
             batches = public_batches(samples, chosen.batch_size, chosen.steps, of_batches)
         else:
             size = {"epochs": judge.epochs, "batch_size": judge.batch_size, "last_batch": "keep"}
-            own = line.client.model_copy(update=size)
+            own = recipe.client.model_copy(update=size)
             batches = client_batches(samples, own, of_batches)
         return [
             (batch, torch.randn(len(batch), chosen.latent, generator=of_latent))
@@ -148,53 +148,56 @@ def drawn_of_discriminators(line):
 
 @pytest.mark.parametrize("method", FEDERATED)
 def test_rounds_end_in_the_same_weights(made, method):
-    line, known = made.line(method), {}
+    recipe, known = made.recipe(method), {}
     if method.startswith("fedbe"):
-        known["said_by_drawn"] = partial(said_by_drawn, made, line)
+        known["said_by_drawn"] = partial(said_by_drawn, made, recipe)
     if method.startswith("fedftg"):
-        known = drawn_of_generator(line)
+        known = drawn_of_generator(recipe)
     if method == "fedgo":
-        known = drawn_of_discriminators(line)
-    batches = partial(drawn_batches, line) if method == "fednova" else None
-    of_core = partial(drawn_of_core, line) if method == "melting" else None
-    models = FEDERATED[method](made.recorded(line, batches, of_core), line, **known)
-    assert len(models) == line.global_models
+        known = drawn_of_discriminators(recipe)
+    batches = partial(drawn_batches, recipe) if method == "fednova" else None
+    of_core = partial(drawn_of_core, recipe) if method == "melting" else None
+    models = FEDERATED[method](made.recorded(recipe, batches, of_core), recipe, **known)
+    assert len(models) == recipe.global_models
     for group, model in enumerate(models):
-        weights = made.tensors(global_model(line, ROUNDS, group))
+        weights = made.tensors(global_model(recipe, ROUNDS, group))
         assert largest_difference(model, weights) <= CLOSE
 
 
 def test_odds_of_discriminators_are_the_same(made):
-    line = made.line("fedgo")
-    known = of_odds(line) | drawn_of_discriminators(line)
-    _, generator, odds = fedgo(made.recorded(line), **known)
-    chosen, theirs = line.ensemble.generator, made.tensors(discriminators.PUBLIC_GENERATOR(line))
+    recipe = made.recipe("fedgo")
+    known = of_odds(recipe) | drawn_of_discriminators(recipe)
+    _, generator, odds = fedgo(made.recorded(recipe), **known)
+    chosen, theirs = (
+        recipe.ensemble.generator,
+        made.tensors(discriminators.PUBLIC_GENERATOR(recipe)),
+    )
     names = new_image_generator((1, 8, 8), chosen.latent, chosen.width, torch_generator(0))
     for name, own in zip(names.state_dict(), generator.state_dict().values(), strict=True):
         torch.testing.assert_close(own, theirs[name], rtol=0, atol=CLOSE)
-    (path,) = discriminators.odds_files(line)
+    (path,) = discriminators.odds_files(recipe)
     assert float(odds.std()) > 0.1
     torch.testing.assert_close(odds.float(), made.tensors(path)["log_odds"], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["scaffold", "scaffold_i"])
 def test_variates_are_the_same(made, method):
-    line = made.line(method)
-    model, server = scaffold(made.recorded(line), **rounds(line), option=line.local.option)
-    state = made.tensors(AGGREGATION(line, ROUNDS, 0, output="new_state"))
+    recipe = made.recipe(method)
+    model, server = scaffold(made.recorded(recipe), **rounds(recipe), option=recipe.local.option)
+    state = made.tensors(AGGREGATION(recipe, ROUNDS, 0, output="new_state"))
     for (name, _), variate in zip(model.named_parameters(), server, strict=True):
         torch.testing.assert_close(variate, state[f"server/{name}"], rtol=0, atol=CLOSE)
 
 
 @pytest.mark.parametrize("method", EXCHANGING)
 def test_clients_that_exchange_logits_end_in_the_same_weights(made, method):
-    line = made.line(method)
-    world = made.recorded(line)
-    scored, own = EXCHANGING[method](world, line)
-    if line.server_model:
-        weights = made.tensors(global_model(line, ROUNDS, 0))
+    recipe = made.recipe(method)
+    world = made.recorded(recipe)
+    scored, own = EXCHANGING[method](world, recipe)
+    if recipe.server_model:
+        weights = made.tensors(global_model(recipe, ROUNDS, 0))
         assert largest_difference(scored[0], weights) <= CLOSE
-    compare_with_kept(made, line, world, own)
+    compare_with_kept(made, recipe, world, own)
     (run,) = made.runs("exact", method)
     accuracies = [world.accuracy(model(world.test_images)) for model in scored]
     assert fmean(accuracies) == pytest.approx(made.accuracy(run))
@@ -202,12 +205,12 @@ def test_clients_that_exchange_logits_end_in_the_same_weights(made, method):
 
 @pytest.mark.parametrize("method", SPLITTING)
 def test_clients_that_exchange_features_end_in_the_same_weights(made, method):
-    line = made.line(method)
-    world = made.recorded(line)
-    server, own, last = SPLITTING[method](world, line)
-    weights = made.tensors(global_model(line, ROUNDS, 0))
+    recipe = made.recipe(method)
+    world = made.recorded(recipe)
+    server, own, last = SPLITTING[method](world, recipe)
+    weights = made.tensors(global_model(recipe, ROUNDS, 0))
     assert largest_difference(server, weights) <= CLOSE
-    compare_with_kept(made, line, world, own)
+    compare_with_kept(made, recipe, world, own)
     assert {world.group(client) for client in own} == {0, 1}
     assert len(own) > len(last)
     (run,) = made.runs("exact", method)
@@ -216,11 +219,11 @@ def test_clients_that_exchange_features_end_in_the_same_weights(made, method):
     assert fmean(map(world.accuracy, said)) == pytest.approx(made.accuracy(run))
 
 
-def compare_with_kept(made, line, world, own):
+def compare_with_kept(made, recipe, world, own):
     """Compare clients' models, by number, with those that the last round's states hold."""
     states = [
-        made.tensors(AGGREGATION(line, ROUNDS, group, output="new_state"))
-        for group in client_groups(line)
+        made.tensors(AGGREGATION(recipe, ROUNDS, group, output="new_state"))
+        for group in client_groups(recipe)
     ]
     kept = {name.split("/")[1] for state in states for name in state}
     assert kept == {str(client) for client in own}
@@ -237,28 +240,28 @@ def compare_with_kept(made, line, world, own):
 
 def test_clients_of_both_architectures_take_part_but_not_in_every_round(made):
     """Else there would be nothing to see of groups without participants, or of absent clients."""
-    line = made.line("fedet")
-    world = made.recorded(line)
+    recipe = made.recipe("fedet")
+    world = made.recorded(recipe)
     rounds = [world.participants(t) for t in range(1, ROUNDS + 1)]
     groups = [{world.group(client) for client in clients} for clients in rounds]
     assert {0, 1} in groups
     assert any(len(present) == 1 for present in groups)
     assert any(set(rounds[0]) != set(other) for other in rounds)
-    assert all(made.line(method).participants == 3 for method in ("dsfl", "fedmd"))
+    assert all(made.recipe(method).participants == 3 for method in ("dsfl", "fedmd"))
 
 
 @pytest.mark.parametrize("method", RULES)
 def test_one_shot_ensembles_are_the_same(made, method):
-    line, known = made.line(method), {}
+    recipe, known = made.recipe(method), {}
     if method == "fens_mlp":
-        before = made.tensors(shot.aggregator_file(made.line("mlp_before")))
+        before = made.tensors(shot.aggregator_file(made.recipe("mlp_before")))
         known["start"] = list(before.values())
-    world = made.recorded(line)
-    models, learnt, predicted = ensemble(world, line, **known)
-    paths = unfederated.local_models(local_line(line))
+    world = made.recorded(recipe)
+    models, learnt, predicted = ensemble(world, recipe, **known)
+    paths = unfederated.local_models(local_recipe(recipe))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
-    theirs = made.tensors(shot.aggregator_file(line))
+    theirs = made.tensors(shot.aggregator_file(recipe))
     theirs.pop("log_prior", None)  # of voting, uniform
     mine = learnt if theirs else []
     for one, other in zip(mine, theirs.values(), strict=True):
@@ -267,14 +270,14 @@ def test_one_shot_ensembles_are_the_same(made, method):
     assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
 
 
-def destroyed(line):
+def destroyed(recipe):
     """Return a function of a client's step and images that gives what the package has drawn."""
     generators = {}
 
     def draws(client, step, images):
-        key = (line.seed, "local_model", client, "outliers")
+        key = (recipe.seed, "local_model", client, "outliers")
         generator = generators.setdefault(client, torch_generator(*key))
-        made = outliers(line.unknown.outliers, images, generator)
+        made = outliers(recipe.unknown.outliers, images, generator)
         share = float(torch.rand((), generator=generator))
         return made, share, torch.randperm(len(images), generator=generator)
 
@@ -283,36 +286,36 @@ def destroyed(line):
 
 @pytest.mark.parametrize("method", UNKNOWN)
 def test_clients_that_learn_what_they_do_not_know_are_the_same(made, method):
-    line = made.line(method)
+    recipe = made.recipe(method)
 
-    def batches(round, client, samples):  # whose order says which image is destroyed how
-        key = (line.seed, "local_model", client, "batches")
-        return client_batches(samples, line.client, torch_generator(*key))
+    def batches(round_, client, samples):  # whose order says which image is destroyed how
+        key = (recipe.seed, "local_model", client, "batches")
+        return client_batches(samples, recipe.client, torch_generator(*key))
 
-    world, own = made.recorded(line, batches), line.unknown
+    world, own = made.recorded(recipe, batches), recipe.unknown
     models, predicted = fedov(
         world,
-        destroyed(line),
-        epochs=line.client.epochs,
-        rate=line.client.learning_rate,
+        destroyed(recipe),
+        epochs=recipe.client.epochs,
+        rate=recipe.client.learning_rate,
         steps=own.attack.steps if own.attack else 0,
         step=own.attack.step / float(world.deviation) if own.attack else 0.0,
         second=own.second,
         mixed=own.mixed,
     )
-    paths = unfederated.local_models(local_line(line))
+    paths = unfederated.local_models(local_recipe(recipe))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
     (run,) = made.runs("exact", method)
     assert world.accuracy(predicted) == pytest.approx(made.accuracy(run))
 
 
-def seen_views(line, world):
+def seen_views(recipe, world):
     """Return a function of a client's images that gives the views which the package has drawn."""
     generators = {}
 
     def views(client, images):
-        key = (line.seed, "local_model", client, "views")
+        key = (recipe.seed, "local_model", client, "views")
         generator = generators.setdefault(client, torch_generator(*key))
         pixels = images * world.deviation + world.mean
         return [(view(pixels, generator) - world.mean) / world.deviation for _ in range(2)]
@@ -321,25 +324,25 @@ def seen_views(line, world):
 
 
 def test_clients_that_learn_prototypes_are_the_same(made):
-    line = made.line("fafi")
+    recipe = made.recipe("fafi")
 
-    def batches(round, client, samples):  # whose order decides nothing here
-        key = (line.seed, "local_model", client, "batches")
-        return client_batches(samples, line.client, torch_generator(*key))
+    def batches(round_, client, samples):  # whose order decides nothing here
+        key = (recipe.seed, "local_model", client, "batches")
+        return client_batches(samples, recipe.client, torch_generator(*key))
 
-    world, own = made.recorded(line, batches), line.prototypes
+    world, own = made.recorded(recipe, batches), recipe.prototypes
     models, predicted = fafi(
         world,
-        seen_views(line, world),
-        epochs=line.client.epochs,
-        rate=line.client.learning_rate,
+        seen_views(recipe, world),
+        epochs=recipe.client.epochs,
+        rate=recipe.client.learning_rate,
         near=own.near,
         apart=own.apart,
         alike=own.alike,
         tau=own.temperature,
-        longest=line.client.clip_norm,
+        longest=recipe.client.clip_norm,
     )
-    paths = unfederated.local_models(local_line(line))
+    paths = unfederated.local_models(local_recipe(recipe))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
     (run,) = made.runs("exact", "fafi")
@@ -348,39 +351,39 @@ def test_clients_that_learn_prototypes_are_the_same(made):
 
 @pytest.mark.parametrize("method", STUDENTS)
 def test_one_shot_students_are_the_same(made, method):
-    line = made.line(method)
-    student = STUDENTS[method](made.recorded(line), line)
-    weights = made.tensors(shot.student_file(line))
+    recipe = made.recipe(method)
+    student = STUDENTS[method](made.recorded(recipe), recipe)
+    weights = made.tensors(shot.student_file(recipe))
     assert largest_difference(student, weights) <= CLOSE
 
 
-def clients_groups(line):
+def clients_groups(recipe):
     """Return how many groups there are of which each client is in one."""
-    return len(client_groups(line)) if getattr(line, "client_groups", "") == "drawn" else 1
+    return len(client_groups(recipe)) if getattr(recipe, "client_groups", "") == "drawn" else 1
 
 
-def own_accuracy(made, method, line):
-    """Return a reference's accuracy from draws of its own, keyed by the seed of the line."""
+def own_accuracy(made, method, recipe):
+    """Return a reference's accuracy from draws of its own, keyed by the seed of the recipe."""
     world = Drawn(
-        networks_of(line),
-        made.folder / Path(data_files.data_file(line.data, "train")).parent,
-        line.seed,
+        networks_of(recipe),
+        made.folder / Path(data_files.data_file(recipe.data, "train")).parent,
+        recipe.seed,
         clients=CLIENTS,
-        participants=getattr(line, "participants", PARTICIPANTS),
-        alpha=line.partition.alpha,
-        least=line.partition.min_samples,
+        participants=getattr(recipe, "participants", PARTICIPANTS),
+        alpha=recipe.partition.alpha,
+        least=recipe.partition.min_samples,
         batch=BATCH,
-        for_aggregator=getattr(line, "aggregator_fraction", 0.0),
-        groups=clients_groups(line),
+        for_aggregator=getattr(recipe, "aggregator_fraction", 0.0),
+        groups=clients_groups(recipe),
     )
     if method in EXCHANGING:
-        scored, _ = EXCHANGING[method](world, line)
+        scored, _ = EXCHANGING[method](world, recipe)
         return fmean(world.accuracy(model(world.test_images)) for model in scored)
     if method in FEDERATED:
-        return world.accuracy(FEDERATED[method](world, line)[0](world.test_images))
+        return world.accuracy(FEDERATED[method](world, recipe)[0](world.test_images))
     if method in STUDENTS:
-        return world.accuracy(STUDENTS[method](world, line)(world.test_images))
-    return world.accuracy(ensemble(world, line)[2])
+        return world.accuracy(STUDENTS[method](world, recipe)(world.test_images))
+    return world.accuracy(ensemble(world, recipe)[2])
 
 
 @pytest.mark.parametrize("method", COMPARED)
@@ -388,7 +391,7 @@ def test_own_draws_are_as_accurate(made, method):
     runs = made.runs("drawn", method)
     assert len(runs) == SEEDS
     theirs = [made.accuracy(run) for run in runs]
-    own = [own_accuracy(made, method, run.candidates[0].parts[-1].line) for run in runs]
+    own = [own_accuracy(made, method, run.candidates[0].parts[-1].recipe) for run in runs]
     interval = welch_interval(*((fmean(v), stdev(v), SEEDS) for v in (own, theirs)), LEVEL)
     print(f"{method}: {fmean(own):.2f} and {fmean(theirs):.2f}: {interval}")
     assert interval[0] <= 0 <= interval[1]

@@ -58,15 +58,15 @@ def start_weights():
     return {name: value.clone() for name, value in model.state_dict().items()}
 
 
-def batches(chosen, client, round):
-    key = torch_generator(0, round, client, "batches")
+def batches(chosen, client, round_):
+    key = torch_generator(0, round_, client, "batches")
     return client_batches(len(client_data(client)[1]), chosen, key)
 
 
 # --- with the code under test -------------------------------------------------------------------
 
 
-def local_round(method, chosen, weights, state, client, round):
+def local_round(method, chosen, weights, state, client, round_):
     """Train one participant; return its weights and its payload."""
     model = build(LogisticRegression(name="logistic_regression"), (1, 2, 2), CLASSES)
     model.load_state_dict(weights)
@@ -76,12 +76,12 @@ def local_round(method, chosen, weights, state, client, round):
         model,
         images,
         labels,
-        batches(chosen, client, round),
+        batches(chosen, client, round_),
         chosen,
         loss,
         INFO,
         torch_generator(0, "augmentation"),
-        rate=chosen.round_decay ** (round - 1),
+        rate=chosen.round_decay ** (round_ - 1),
         gradient_term=trainer.gradient_term(METHODS[method], weights, state, client),
     )
     end = {name: value.clone() for name, value in model.state_dict().items()}
@@ -102,8 +102,8 @@ def federated(method, chosen, participants, weights=None, rate=1.0):
     """Run rounds with the given participants; yield weights and state after each."""
     weights, state = start_weights() if weights is None else weights, {}
     trainer = local_trainer(METHODS[method])
-    for round, chosen_clients in enumerate(participants, start=1):
-        sent = {i: local_round(method, chosen, weights, state, i, round) for i in chosen_clients}
+    for round_, chosen_clients in enumerate(participants, start=1):
+        sent = {i: local_round(method, chosen, weights, state, i, round_) for i in chosen_clients}
         average = average_weights([sent[i][0] for i in chosen_clients], [1.0] * len(sent))
         weights = move_towards(weights, average, rate, weights)
         updates = [update(i, sent[i][1], SIZES[i]) for i in chosen_clients]
@@ -150,13 +150,13 @@ def slow_scaffold(
     """The published algorithm; yields x, c and all c_i."""
     x, c = vector(start_weights()), np.zeros(15)
     own = {client: np.zeros(15) for client in range(CLIENTS)}
-    for round, chosen_clients in enumerate(participants, start=1):
+    for round_, chosen_clients in enumerate(participants, start=1):
         ends, changes = [], []
         for client in chosen_clients:
             y, rates = x.copy(), 0.0
-            indices = batches(chosen, client, round)
+            indices = batches(chosen, client, round_)
             for step, index in enumerate(indices):
-                rate = chosen.learning_rate * chosen.round_decay ** (round - 1)
+                rate = chosen.learning_rate * chosen.round_decay ** (round_ - 1)
                 rate *= 1.0 if factors is None else factors(step, len(indices))
                 slope = gradient(y, client, index.numpy(), chosen.weight_decay)
                 y = y - rate * (slope - own[client] + c)
@@ -332,15 +332,15 @@ def two_models():
 def federated_groups(folder, chosen, shared):
     """Run rounds of two groups through files; yield the models, and the state that each reads."""
     models, states = two_models(), [{}, {}]
-    for round, groups in enumerate(GROUPS, start=1):
-        known, paths = states, [folder / f"{round}_{group}" for group in (0, 1)]
-        if round > 1:
-            before = [folder / f"{round - 1}_{group}" for group in (0, 1)]
+    for round_, groups in enumerate(GROUPS, start=1):
+        known, paths = states, [folder / f"{round_}_{group}" for group in (0, 1)]
+        if round_ > 1:
+            before = [folder / f"{round_ - 1}_{group}" for group in (0, 1)]
             known = [read_state(before if shared else [before[k]], k) for k in (0, 1)]
             yield models, known
         for group, clients in enumerate(groups):
             sent = {
-                i: local_round("scaffold", chosen, models[group], known[group], i, round)
+                i: local_round("scaffold", chosen, models[group], known[group], i, round_)
                 for i in clients
             }
             models[group] = average_weights([sent[i][0] for i in clients], [1.0] * len(clients))
@@ -357,13 +357,13 @@ def slow_groups(chosen, shared):
     one = {"c": np.zeros(15), "own": {client: np.zeros(15) for client in ALL}}
     other = {"c": np.zeros(15), "own": {client: np.zeros(15) for client in ALL}}
     sets = [one, one if shared else other]
-    for round, groups in enumerate(GROUPS, start=1):
+    for round_, groups in enumerate(GROUPS, start=1):
         moves = []
         before = [known["c"].copy() for known in sets]
         for group, clients in enumerate(groups):
             ends = []
             for client in clients:
-                y, indices = models[group].copy(), batches(chosen, client, round)
+                y, indices = models[group].copy(), batches(chosen, client, round_)
                 for index in indices:
                     slope = gradient(y, client, index.numpy())
                     y = y - 0.2 * (slope - sets[group]["own"][client] + before[group])
@@ -374,7 +374,7 @@ def slow_groups(chosen, shared):
             models[group] = np.mean(ends, axis=0)
         for group, change in moves:
             sets[group]["c"] = sets[group]["c"] + change / CLIENTS
-        if round < len(GROUPS):
+        if round_ < len(GROUPS):
             yield models, sets
 
 

@@ -248,10 +248,12 @@ def test_teachers_keep_their_logits_and_samples():
 
 def updates():
     found = []
-    for slot, samples in enumerate([10, 30, 50]):
-        weights = {"w": torch.full((2,), float(slot))}
-        notes = {"slot": slot, "samples": samples} | ({"diverged_at": 1} if slot == 1 else {})
-        found.append(Update(None, {} if slot == 1 else weights, {}, notes))
+    for participant, samples in enumerate([10, 30, 50]):
+        weights = {"w": torch.full((2,), float(participant))}
+        notes = {"participant": participant, "samples": samples} | (
+            {"diverged_at": 1} if participant == 1 else {}
+        )
+        found.append(Update(None, {} if participant == 1 else weights, {}, notes))
     return found
 
 
@@ -272,7 +274,10 @@ def test_the_start_is_averaged_anew_of_who_is_kept(flags, weights, expected):
 
 def test_the_new_average_weighs_as_the_aggregation_does():
     three = [update for update in updates() if not update.diverged]
-    four = [*three, Update(None, {"w": torch.full((2,), 9.0)}, {}, {"slot": 3, "samples": 1})]
+    four = [
+        *three,
+        Update(None, {"w": torch.full((2,), 9.0)}, {}, {"participant": 3, "samples": 1}),
+    ]
     by_samples, uniform = (
         average_anew({}, four, [True, True, False], Aggregation(weights=weights))["w"]
         for weights in ("samples", "uniform")

@@ -12,9 +12,9 @@ def lists_of(inputs):
     return {option: list(listed(files)) for option, files in inputs.items() if files}
 
 
-def teaching_logits(line):
+def teaching_logits(recipe):
     """Return the kind of members and the images of all logits that students read."""
-    kinds = () if teaches_live(line) else member_kinds(teaching_of(line).ensemble)
-    found = [(kind, public_id(line)) for kind in kinds]
-    judged = teaching_of(line).server.drop_worst != "none"
+    kinds = () if teaches_live(recipe) else member_kinds(teaching_of(recipe).ensemble)
+    found = [(kind, public_id(recipe)) for kind in kinds]
+    judged = teaching_of(recipe).server.drop_worst != "none"
     return found + ([("clients", "server_validation")] if judged else [])

@@ -39,10 +39,10 @@ def make(*files):
         run_job(file.job)
 
 
-def make_data(line):
+def make_data(recipe):
     """Make what rounds of a run start from: data set, partition, participants and weights."""
     make(
-        data_files.data_file(line.data, "train"), data_files.clients_table(line),
-        data_files.participation_table(line, 1),
-        *(global_model(line, 0, group) for group in range(line.global_models)),
+        data_files.data_file(recipe.data, "train"), data_files.clients_table(recipe),
+        data_files.participation_table(recipe, 1),
+        *(global_model(recipe, 0, group) for group in range(recipe.global_models)),
     )  # fmt: skip

@@ -152,7 +152,7 @@ def train_again(submitter, copy_of, trained):
 
     def train(*hits):
         session = submitter(copy_of(trained))
-        for update in session.project.files("results/training/*/round_*/group_*/slot_*"):
+        for update in session.project.files("results/training/*/round_*/group_*/participant_*"):
             (session.project.path / update).unlink()
         before = len(session.cluster.jobs())
         running = session.start("--until", "local_training")

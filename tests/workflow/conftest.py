@@ -231,8 +231,8 @@ class Run:
         return re.findall(r"^(?:Job \d+|\w*job \d+): (.*)$", self.output, re.MULTILINE)
 
     def trained(self):
-        """The (round, slot, line) of each participant that trains, sorted."""
-        pattern = r"local_training: round (\d{4}), group \d+, slot (\d+) \((\S+)\)"
+        """The (round, participant, recipe) of each participant that trains, sorted."""
+        pattern = r"local_training: round (\d{4}), group \d+, participant (\d+) \((\S+)\)"
         return sorted(
             (int(match[1]), int(match[2]), match[3]) for match in re.finditer(pattern, self.output)
         )
@@ -300,8 +300,8 @@ class Project:
             str(path.relative_to(self.path)): path.read_bytes() for path in paths if path.is_file()
         }
 
-    def line(self, *, method="fedavg"):
-        """The folder of the only training line whose id has `method` as its method part."""
+    def recipe(self, *, method="fedavg"):
+        """The folder of the only training recipe whose id has `method` as its method part."""
         (folder,) = (self.path / "results/training").glob(f"*-logistic_regression-{method}-seed0-*")
         return folder
 

@@ -118,7 +118,7 @@ def test_runs_are_listed_with_what_has_been_made_of_them(made):
     assert len(rows) == 1 + 2 * len(METHODS)
     accuracy = f"{score(results.load('quickstart', made.path), 'fedavg'):.2f}"
     assert rows["fedavg", "1"][:2] == ["2/2", accuracy]
-    assert (made.path / rows["fedavg", "1"][2] / "line.yaml").is_file()
+    assert (made.path / rows["fedavg", "1"][2] / "recipe.yaml").is_file()
 
 
 def test_links_lead_to_the_runs_and_are_right_after_another_run(made):

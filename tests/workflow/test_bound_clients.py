@@ -19,7 +19,7 @@ def test_bound_clients_are_in_their_groups_and_methods_share_the_draw(project, t
     seen = {0: set(), 1: set()}
     bound = 0
     for folder in (project.path / "results/training").iterdir():
-        settings = yaml.safe_load((folder / "line.yaml").read_text())["settings"]
+        settings = yaml.safe_load((folder / "recipe.yaml").read_text())["settings"]
         for path in (
             folder.rglob("participants.parquet") if "client_architectures" in settings else ()
         ):
@@ -37,14 +37,14 @@ def test_bound_clients_are_in_their_groups_and_methods_share_the_draw(project, t
     assert {path: found[path] for path in drawn} == {path: expected[path] for path in drawn}
 
 
-def test_binding_clients_leaves_unbound_lines_as_they_are(copy):
+def test_binding_clients_leaves_unbound_recipes_as_they_are(copy):
     config = yaml.safe_load((copy.path / "config.yaml").read_text())
     config["experiments"]["tiny"]["grid"]["method"].append("bound_clients")
     (copy.path / "config.yaml").write_text(yaml.safe_dump(config))
     plan = copy.plan()
     assert plan.jobs["participation"] == 1
     assert len(plan.trained()) == 2 * 2  # a round without distillation before, one with
-    assert all("_and_others-" in line for _, _, line in plan.trained())
+    assert all("_and_others-" in recipe for _, _, recipe in plan.trained())
     assert copy.files("results/participation/2_of_4-seed0/rounds_0001-0100.parquet")
 
 

@@ -50,7 +50,7 @@ def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(config
     (row,) = load_table(project.path / folder / "metrics.parquet").to_pylist()
     scored = {}
     for path in project.files("results/training/*/metrics/global_model-test/*.parquet"):
-        settings = (project.path / path.parents[2] / "line.yaml").read_text()
+        settings = (project.path / path.parents[2] / "recipe.yaml").read_text()
         scored[settings.count(f"epochs: {epochs}\n")] = load_table(project.path / path).to_pylist()
     assert scored[1] == [row]
     assert "| FedAvg-OS " in (project.path / "results/tables/tiny/default.md").read_text()

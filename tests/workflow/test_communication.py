@@ -171,12 +171,12 @@ def test_the_best_round_is_that_of_validation_samples(made, table):
 
 
 def test_a_start_is_the_file_that_the_other_method_ended_in(made):
-    (student,) = made.files("results/distilled_models/*-seed0-*/line.yaml")[:1]
-    lines = [
+    (student,) = made.files("results/distilled_models/*-seed0-*/recipe.yaml")[:1]
+    recipes = [
         yaml.safe_load((made.path / path).read_text())["settings"]
-        for path in made.files("results/training/*/line.yaml")
+        for path in made.files("results/training/*/recipe.yaml")
     ]
-    starts = {line["start"] for line in lines if "start" in line}
+    starts = {recipe["start"] for recipe in recipes if "start" in recipe}
     assert len(starts) == 1
     assert load_tensors(made.path / starts.pop())[1]["members"] == [0, 1, 2, 3]
     assert student

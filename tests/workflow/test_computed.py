@@ -7,7 +7,7 @@ import yaml
 
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.training import global_model
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.records import read_settings
 
 pytestmark = pytest.mark.workflow
@@ -56,8 +56,8 @@ def test_a_key_that_config_yaml_has_twice_is_refused(project):
     path.write_text(path.read_text() + "targets: [tiny]\n")
     run = project.call("--dry-run")
     assert run.code == 1
-    assert "config.yaml: line" in run.output
-    assert "key 'targets' is also in line" in run.output
+    assert "config.yaml: recipe" in run.output
+    assert "key 'targets' is also in recipe" in run.output
 
 
 def test_what_is_simulated_belongs_to_the_definition(project):
@@ -72,10 +72,10 @@ def test_what_is_simulated_belongs_to_the_definition(project):
 @pytest.mark.parametrize("method", ["fedavg", "fedavg-K2-designated", "scaffold"])
 def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, method):
     """Snakemake, asked for the last models in an empty folder, plans the same jobs."""
-    line = read_settings(finished.line(method=method) / "line.yaml", Line)
-    models = [global_model(line, 2, group) for group in range(line.global_models)]
+    recipe = read_settings(finished.recipe(method=method) / "recipe.yaml", Recipe)
+    models = [global_model(recipe, 2, group) for group in range(recipe.global_models)]
     planned = type(finished)(tmp_path).configure().plan(*models).jobs
-    stages = [job.stage for job in jobs_of(line, 2)]
+    stages = [job.stage for job in jobs_of(recipe, 2)]
     assert planned["local_training"] == stages.count("local_training") > 0
     assert planned["logits"] == stages.count("logits")
     assert planned["distillation"] == stages.count("distillation")

@@ -39,7 +39,7 @@ def test_other_numerics_give_their_own_bytes_in_any_order_and_company(project, t
 def test_a_killed_run_goes_on_to_the_same_bytes(finished, project):
     """SIGKILL hits snakemake only: its jobs go on, and it leaves its lock behind."""
     running = project.start()
-    wait_for(lambda: len(project.files("results/training/*/round_*/group_*/slot_*")) >= 2)
+    wait_for(lambda: len(project.files("results/training/*/round_*/group_*/participant_*")) >= 2)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert not project.files("results/tables/tiny/default.md")

@@ -134,7 +134,7 @@ def test_a_copy_is_found_by_its_content(made, capsys):
     assert "results/backup.safetensors: left, a copy of a deleted file" in capsys.readouterr().err
 
 
-def test_lines_that_are_not_configured_any_more_are_deleted_too(made):
+def test_recipes_that_are_not_configured_any_more_are_deleted_too(made):
     path = made.path / "config.yaml"
     config = yaml.safe_load(path.read_text())
     del config["experiments"]["later"]

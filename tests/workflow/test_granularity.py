@@ -43,7 +43,7 @@ def test_participants_that_share_a_job_give_the_same_bytes(by_participant, proje
     run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
     assert run.jobs["local_training"] == 0
     # K = 1: both participants in a job; K = 2: one to a group, which needs no other job for it.
-    assert run.jobs["cohort_of_group_0_slots_0_to_1"] == 3 + 2 + 3
+    assert run.jobs["cohort_of_group_0_participants_0_to_1"] == 3 + 2 + 3
     assert project.results() == by_participant.results()
     one_by_one = project.configure(rounds=3, methods=METHODS)
     assert "Nothing to be done" in one_by_one.make(*SAME_TRIGGERS).output
@@ -125,7 +125,7 @@ def test_generators_pass_between_rounds_in_every_granularity(project, tmp_path):
     for path in single.files("results/training/*/metrics/*/*.parquet"):
         sent[path.parts[2]] = pq.read_table(single.path / path)["bytes_up"].to_pylist()
     names = ("logistic_regression-fedavg", "fedavg-designated-fedftg")
-    plain, taught = (next(sent[id] for id in sent if f"-{name}-seed" in id) for name in names)
+    plain, taught = (next(sent[key] for key in sent if f"-{name}-seed" in key) for name in names)
     assert [one - other for one, other in zip(taught, plain, strict=True)] == [4 * 10] * 4
     expected = without_state(single.results())
     for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
@@ -157,7 +157,7 @@ def test_odds_of_discriminators_weigh_votes_in_every_granularity(project, tmp_pa
 
 
 def test_last_global_models_reach_clients_in_every_granularity(project, tmp_path):
-    """With a student, whose older models are those of the line without it."""
+    """With a student, whose older models are those of the recipe without it."""
     methods = ["fedgkd", "fedgkd_taught"]
     single = project.configure(rounds=4, methods=methods)
     single.make()
@@ -177,7 +177,7 @@ def test_heads_and_logits_pass_between_groups_in_every_granularity(project, tmp_
     run = single.make()
     assert run.jobs["feature_training"] == run.jobs["cached_labels"] == 3
     assert run.jobs["selected_labels"] == 3
-    assert run.jobs["head_transfer"] == 3 + 2 * 2  # of the server's model, and of those for round 2
+    assert run.jobs["head_sharing"] == 3 + 2 * 2  # of the server's model, and of those for round 2
     expected = without_state(single.results())
     for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
         other = type(project)(tmp_path / name)
@@ -192,13 +192,17 @@ def test_heads_and_logits_pass_between_groups_in_every_granularity(project, tmp_
 
 def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, project):
     project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep="models").make()
-    updates = [str(path) for path in project.files("results/training/*/round_*/group_*/slot_*")]
+    updates = [
+        str(path) for path in project.files("results/training/*/round_*/group_*/participant_*")
+    ]
     assert updates
     assert all("-fedavg-seed0" in path and "/round_0001/" in path for path in updates)  # feddf's
     kept = without_state(by_participant.results())
-    expected = {path: content for path, content in kept.items() if "/slot_" not in path}
+    expected = {path: content for path, content in kept.items() if "/participant_" not in path}
     found = without_state(project.results())
-    assert {path: content for path, content in found.items() if "/slot_" not in path} == expected
+    assert {
+        path: content for path, content in found.items() if "/participant_" not in path
+    } == expected
 
 
 def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, tmp_path_factory):
@@ -209,7 +213,7 @@ def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, tmp_p
     assert run.jobs["local_training"] == run.jobs["distillation"] == 0
     found, expected = without_state(other.results()), without_state(project.results())
     assert {path: expected[path] for path in found} == found
-    assert all("/slot_" in path for path in expected.keys() - found.keys())
+    assert all("/participant_" in path for path in expected.keys() - found.keys())
 
 
 def test_only_what_some_job_reads_is_kept(by_participant, project):
@@ -224,10 +228,10 @@ def test_only_what_some_job_reads_is_kept(by_participant, project):
     assert found == {path: everything[path] for path in found}
     rounds = {
         kind: {path.partition("/round_")[2][:4] for path in found if kind in path}
-        for kind in ("/slot_", "/participants.")
+        for kind in ("/participant_", "/participants.")
     }
     # The first teacher of feddf reads its participants' updates; evaluations read the tables.
-    assert rounds == {"/slot_": {"0001"}, "/participants.": {"0003"}}
+    assert rounds == {"/participant_": {"0001"}, "/participants.": {"0003"}}
     assert "Nothing to be done" in project.make(*SAME_TRIGGERS).output
     plan = project.configure(rounds=4, **settings).plan(*SAME_TRIGGERS)
     assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
@@ -240,7 +244,7 @@ def test_four_hundred_rounds_are_a_graph_like_any_other(project, execution):
     plan = project.configure(rounds=400, methods=methods, execution=execution).plan()
     assert plan.jobs["evaluation"] == 2
     if not execution:
-        assert max(round for round, _, _ in plan.trained()) == 400
+        assert max(round_ for round_, _, _ in plan.trained()) == 400
 
 
 @pytest.mark.parametrize(
@@ -256,7 +260,7 @@ def test_a_run_goes_on_in_another_granularity(by_participant, project, begun, co
     longer = project.configure(rounds=3, methods=methods, execution=continued)
     plan = longer.plan(*SAME_TRIGGERS)
     assert plan.jobs["evaluation"] == 3
-    assert all(round == 3 for round, _, _ in plan.trained())
+    assert all(round_ == 3 for round_, _, _ in plan.trained())
     assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
     longer.make(*SAME_TRIGGERS)
     expected = without_state(by_participant.results())
@@ -266,11 +270,11 @@ def test_a_run_goes_on_in_another_granularity(by_participant, project, begun, co
 
 
 def test_a_segment_called_alone_finds_its_rule(project):
-    """As on a compute node: a wildcard is all that names the line."""
+    """As on a compute node: a wildcard is all that names the recipe."""
     project.configure(execution=SEGMENT, methods=["fedavg"]).make()
-    model = project.line() / "round_0001/group_0/aggregated.safetensors"
+    model = project.recipe() / "round_0001/group_0/aggregated.safetensors"
     before = model.read_bytes()
     rule = "segment_0001_0002_groups_0"
     model.unlink()
-    project.job(f"{rule}:line={project.line().name}", rule)
+    project.job(f"{rule}:recipe={project.recipe().name}", rule)
     assert model.read_bytes() == before

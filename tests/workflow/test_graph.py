@@ -12,51 +12,57 @@ pytestmark = pytest.mark.workflow
 
 def test_undistilled_groups_do_not_wait_for_the_server(finished, tmp_path):
     """Round 2 of group 1 is made without any distillation, though fedsdd's round 1 ends in one."""
-    line = finished.line(method="fedavg-K2").name
-    target = f"results/training/{line}/round_0002/group_1/aggregated.safetensors"
+    recipe = finished.recipe(method="fedavg-K2").name
+    target = f"results/training/{recipe}/round_0002/group_1/aggregated.safetensors"
     other = type(finished)(tmp_path).configure()
     plan = other.plan(target)
     assert plan.jobs["distillation"] == plan.jobs["logits"] == 0
-    assert [(round, slot) for round, slot, _ in plan.trained()] == [(1, 1), (2, 1)]
+    assert [(round_, participant) for round_, participant, _ in plan.trained()] == [(1, 1), (2, 1)]
 
 
 def test_fedsdd_reads_the_groups_that_do_not_wait(finished, tmp_path):
-    """The teacher of round 2 has group 1 of the line that is never distilled as its member."""
-    line = finished.line(method="fedavg-K2-designated").name
-    target = f"results/training/{line}/round_0002/group_0/distilled.safetensors"
+    """The teacher of round 2 has group 1 of the recipe that is never distilled as its member."""
+    recipe = finished.recipe(method="fedavg-K2-designated").name
+    target = f"results/training/{recipe}/round_0002/group_0/distilled.safetensors"
     plan = type(finished)(tmp_path).configure().plan(target)
     assert plan.jobs["distillation"] == 2
-    undistilled = finished.line(method="fedavg-K2").name
-    assert {(round, owner) for round, slot, owner in plan.trained() if slot == 1} == {
+    undistilled = finished.recipe(method="fedavg-K2").name
+    assert {
+        (round_, owner) for round_, participant, owner in plan.trained() if participant == 1
+    } == {
         (1, undistilled),
         (2, undistilled),
     }
 
 
 def test_the_students_group_waits_for_all_groups(finished, tmp_path):
-    line = finished.line(method="fedavg-K2-designated").name
-    target = f"results/training/{line}/round_0002/group_0/aggregated.safetensors"
+    recipe = finished.recipe(method="fedavg-K2-designated").name
+    target = f"results/training/{recipe}/round_0002/group_0/aggregated.safetensors"
     plan = type(finished)(tmp_path).configure().plan(target)
     assert plan.jobs["distillation"] == 1
-    assert sorted((round, slot) for round, slot, _ in plan.trained()) == [(1, 0), (1, 1), (2, 0)]
+    assert sorted((round_, participant) for round_, participant, _ in plan.trained()) == [
+        (1, 0),
+        (1, 1),
+        (2, 0),
+    ]
 
 
-def test_a_job_on_another_machine_finds_its_line(copy):
+def test_a_job_on_another_machine_finds_its_recipe(copy):
     """Call one job as an executor does on a compute node: one target, one allowed rule."""
-    line = copy.line()
-    update = line / "round_0002/group_0/slot_1.safetensors"
+    recipe = copy.recipe()
+    update = recipe / "round_0002/group_0/participant_1.safetensors"
     before = update.read_bytes()
     update.unlink()
-    wildcards = f"line={line.name},round=0002,group=0,slot=1"
+    wildcards = f"recipe={recipe.name},round=0002,group=0,participant=1"
     copy.job(f"local_training:{wildcards}", "local_training")
     assert update.read_bytes() == before
 
 
 def test_an_unknown_line_is_told_in_one_line(project):
-    target = "results/training/no-such-line/round_0001/group_0/aggregated.safetensors"
+    target = "results/training/no-such-recipe/round_0001/group_0/aggregated.safetensors"
     run = project.call("--dry-run", target)
     assert run.code != 0
-    folder = "results/training/no-such-line"
+    folder = "results/training/no-such-recipe"
     assert f"{folder}: no experiment of this configuration has this folder" in run.output
 
 

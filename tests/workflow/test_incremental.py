@@ -27,7 +27,7 @@ def test_who_does_the_work_changes_nothing(copy):
 
 def test_deleted_metrics_rerun_one_evaluation_and_the_tables(copy):
     before = copy.results()
-    (metrics,) = (copy.line() / "metrics").rglob("*.parquet")
+    (metrics,) = (copy.recipe() / "metrics").rglob("*.parquet")
     metrics.unlink()
     run = copy.make()
     assert run.jobs == {"evaluation": 1, "tables": 1, "figures": 1, "all": 1}
@@ -41,10 +41,10 @@ def test_temperature_reaches_only_students(copy):
     assert plan.jobs["initial_model"] == 0
     assert plan.jobs["distillation"] == 2
     # Of two groups of one participant each, only group 0 starts round 2 from a student.
-    assert [(round, slot) for round, slot, _ in plan.trained()] == [(2, 0)]
+    assert [(round_, participant) for round_, participant, _ in plan.trained()] == [(2, 0)]
 
 
-def test_temperature_reaches_no_line_without_distillation(copy):
+def test_temperature_reaches_no_recipe_without_distillation(copy):
     server = {"steps": 5, "batch_size": 32, "learning_rate": 0.05, "temperature": 2.0}
     plan = copy.configure(server=server, methods=["fedavg", "scaffold"]).plan()
     assert plan.jobs["local_training"] == plan.jobs["aggregation"] == plan.jobs["evaluation"] == 0
@@ -52,7 +52,7 @@ def test_temperature_reaches_no_line_without_distillation(copy):
 
 def test_two_more_rounds_train_two_rounds(copy, tmp_path):
     run = copy.configure(rounds=4).make()
-    assert {round for round, _, _ in run.trained()} == {3, 4}
+    assert {round_ for round_, _, _ in run.trained()} == {3, 4}
     assert run.jobs["local_training"] == 2 * 3 * 2  # rounds x methods x participants
     assert run.jobs["aggregation"] + run.jobs["aggregation_with_new_state"] + run.jobs[
         "aggregation_with_new_state_kept"
@@ -67,7 +67,7 @@ def test_two_more_rounds_train_two_rounds(copy, tmp_path):
 
 
 def test_round_state_is_kept_where_a_run_may_go_on(copy):
-    scaffold = copy.line(method="scaffold")
+    scaffold = copy.recipe(method="scaffold")
     assert not (scaffold / "round_0001/group_0/state.safetensors").exists()
     assert (scaffold / "round_0002/group_0/state.safetensors").exists()
 
@@ -75,7 +75,7 @@ def test_round_state_is_kept_where_a_run_may_go_on(copy):
 def test_feddf_shares_the_first_round_of_fedavg(copy):
     plan = copy.configure(methods=["fedavg", "feddf"]).plan()
     assert plan.jobs["distillation"] == 2
-    assert [(round, slot) for round, slot, _ in plan.trained()] == [(2, 0), (2, 1)]
+    assert [(round_, participant) for round_, participant, _ in plan.trained()] == [(2, 0), (2, 1)]
 
 
 def test_one_more_evaluated_ensemble_trains_nothing(copy):

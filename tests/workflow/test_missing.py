@@ -22,11 +22,11 @@ def missing(project, *arguments):
 def test_files_that_are_gone_are_named_and_made_again(copy):
     assert missing(copy) == []  # a state that was temporary is gone, and not missing
     before = copy.results()
-    line = copy.line()
+    recipe = copy.recipe()
     gone = [
         *(copy.path / "results/partitions").glob("*/clients.parquet"),
-        *line.glob("round_0001/group_0/aggregated.safetensors"),
-        min(line.glob("round_0002/**/slot_*.safetensors")),
+        *recipe.glob("round_0001/group_0/aggregated.safetensors"),
+        min(recipe.glob("round_0002/**/participant_*.safetensors")),
     ]
     for path in gone:
         path.unlink()
@@ -43,6 +43,6 @@ def test_files_that_are_not_kept_are_not_missing(project, keep):
     execution = {"granularity": "segment", "segment_rounds": 2}
     project.configure(keep=keep, execution=execution, methods=["fedavg"], rounds=3).make()
     assert missing(project) == []
-    (model,) = project.line().glob("round_0003/group_0/aggregated.safetensors")
+    (model,) = project.recipe().glob("round_0003/group_0/aggregated.safetensors")
     model.unlink()
     assert missing(project) == [str(model.relative_to(project.path))]

@@ -358,7 +358,7 @@ def test_what_still_contains_a_forgotten_client_is_listed(made):
         # models of an ensemble need not be scored by themselves, and few are
         # quantised, and no claims are made of them.
         assert made.files(files) or contains in unmade, row
-    made_of = {path.parent.name for path in made.files("results/aggregators/*/line.yaml")}
+    made_of = {path.parent.name for path in made.files("results/aggregators/*/recipe.yaml")}
     listed = {row.rpartition("/")[2] for row in rows if "learnt from its model" in row}
     assert listed >= {name for name in made_of if "without" not in name}
 

@@ -19,12 +19,12 @@ def umask():
 def test_clients_data_are_nobody_elses_if_the_user_says_so(new_project, umask):
     """The warm workers were started by a call with another umask."""
     project = new_project().configure(methods=["fedavg"], rounds=1)
-    project.make("--until", "line")
+    project.make("--until", "recipe")
     umask(0o077)
     project.make(XDG_CACHE_HOME=str(project.path / "cache"))
     written = [path for path in project.path.rglob("*") if not path.is_symlink()]
     found = {str(path.relative_to(project.path)): path.stat() for path in written}
-    lines = {name for name in found if name.endswith("line.yaml")}
+    lines = {name for name in found if name.endswith("recipe.yaml")}
     open_to_others = [
         name
         for name, status in found.items()

@@ -32,7 +32,7 @@ def rows(project, name):
 
 
 def measured(project):
-    """The files of measures, by their names; lines differ in theirs."""
+    """The files of measures, by their names; recipes differ in theirs."""
     files = project.files("results/training/*/metrics/retention/*")
     return {str(path): (project.path / path).read_bytes() for path in files}
 
@@ -83,5 +83,5 @@ def test_segments_measure_the_same_and_keep_what_is_measured(made, project, keep
     configured(project, methods=["fedavg", "fedsdd"], execution=execution, keep=keep).make()
     assert measured(project) == measured(made)
     assert not project.plan("--rerun-triggers", "mtime", "params").jobs
-    updates = project.files("results/training/*/round_*/*/slot_*")
+    updates = project.files("results/training/*/round_*/*/participant_*")
     assert bool(updates) == (keep == "all")

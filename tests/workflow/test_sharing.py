@@ -52,24 +52,25 @@ def configured(project):
     return configure
 
 
-def test_ten_rows_of_ensembles_train_two_lines(configured):
+def test_ten_rows_of_ensembles_train_two_recipes(configured):
     run = configured(ROWS, participants=4, rounds=3).plan()
     assert len(ROWS) == run.jobs["evaluation"] == 10
-    assert len({line for _, _, line in run.trained()}) == 2
-    assert run.jobs["local_training"] == 2 * 3 * 4  # lines x rounds x participants
+    assert len({recipe for _, _, recipe in run.trained()}) == 2
+    assert run.jobs["local_training"] == 2 * 3 * 4  # recipes x rounds x participants
     assert run.jobs["aggregation"] == 3 * (1 + 4)
     assert run.jobs["distillation"] == 0
     # A round's clients, average, Gaussian and Dirichlet; the four groups' clients and averages.
     assert run.jobs["logits"] == 3 * (4 + 2 * 4)
 
 
-def test_warm_up_shares_its_rounds_with_the_undistilled_line(configured):
+def test_warm_up_shares_its_rounds_with_the_undistilled_recipe(configured):
     run = configured({"none": SDD, "1": warm(1), "2": warm(2)}, rounds=4).plan()
-    by_line = {}
-    for round, _, line in run.trained():
-        by_line.setdefault(line, []).append(round)
-    # Warm-up of W rounds has W + 1 rounds of training in common with the line without distillation.
-    assert sorted(by_line.values()) == [[1, 1, 2, 2, 3, 3, 4, 4], [3, 3, 4, 4], [4, 4]]
+    by_recipe = {}
+    for round_, _, recipe in run.trained():
+        by_recipe.setdefault(recipe, []).append(round_)
+    # Warm-up of W rounds has W + 1 rounds of training in common with the recipe without
+    # distillation.
+    assert sorted(by_recipe.values()) == [[1, 1, 2, 2, 3, 3, 4, 4], [3, 3, 4, 4], [4, 4]]
     # Both students of each round, in the last only the main model, which is evaluated.
     assert run.jobs["distillation"] == (2 + 2 + 1) + (2 + 1)
 
@@ -77,19 +78,19 @@ def test_warm_up_shares_its_rounds_with_the_undistilled_line(configured):
 def test_checkpoints_share_the_groups_that_are_not_distilled(configured):
     rows = {"none": SDD, **{f"R = {r}": sdd(r) for r in (1, 2, 4)}}
     run = configured(rows, rounds=3).plan()
-    slots = {}
-    for round, slot, line in run.trained():
-        slots.setdefault(line, set()).add((round, slot))
-    everything = {(round, slot) for round in (1, 2, 3) for slot in (0, 1)}
+    participants = {}
+    for round_, participant, recipe in run.trained():
+        participants.setdefault(recipe, set()).add((round_, participant))
+    everything = {(round_, participant) for round_ in (1, 2, 3) for participant in (0, 1)}
     students = {(2, 0), (3, 0)}
-    assert sorted(slots.values(), key=len) == [students, students, students, everything]
+    assert sorted(participants.values(), key=len) == [students, students, students, everything]
     assert run.jobs["distillation"] == 3 * 3
 
 
 def test_one_more_ensemble_or_checkpoint_trains_nothing(copy):
     config = yaml.safe_load((copy.path / "config.yaml").read_text())
     tiny = config["experiments"]["tiny"]
-    # Of the lines that are there: fedavg with K = 1, and fedsdd's groups without distillation.
+    # Of the recipes that are there: fedavg with K = 1, and fedsdd's groups without distillation.
     more = {
         "gaussian": {"local": "fedavg", "evaluate": ENSEMBLES["Gaussian"]},
         "probabilities": {"local": "fedavg", "evaluate": {"clients": {"average": "probabilities"}}},
@@ -108,36 +109,36 @@ def test_one_more_ensemble_or_checkpoint_trains_nothing(copy):
 
 
 def test_what_the_server_teaches_trains_no_client_of_the_first_round_anew(configured, served):
-    """Fed-ET's rows train round 1 once: a slot of each group for every participant."""
+    """Fed-ET's rows train round 1 once: a participant of each group for every participant."""
     like, steps = {"like": "fedet"}, {"steps": 7}
     rows = {
         "fedet": served,
         "diverse": like | {"distillation": {"fedet": {"diversity": 0.5}}},
         "longer": like | {"server": steps},
-        "apart": like | {"head_transfer": False},
-        "apart and longer": like | {"head_transfer": False, "server": steps},
+        "apart": like | {"head_sharing": False},
+        "apart and longer": like | {"head_sharing": False, "server": steps},
         "feddf_server": served | {"aggregation": {"weights": "uniform"}},
     }
     trained = configured(rows).plan().trained()
-    slots, groups = served["participants"], 2
+    participants, groups = served["participants"], 2
     rounds = {}
-    for round, _, line in trained:
-        rounds.setdefault(round, []).append(line)
-    assert len(rounds[1]) == slots * groups
+    for round_, _, recipe in trained:
+        rounds.setdefault(round_, []).append(recipe)
+    assert len(rounds[1]) == participants * groups
     # Round 2 of the models without heads is one line's, which nothing teaches.
-    assert len(rounds[2]) == slots * groups * (3 + 1 + 1)
+    assert len(rounds[2]) == participants * groups * (3 + 1 + 1)
 
 
-def test_clients_that_exchange_logits_train_their_first_round_for_each_line(configured, served):
+def test_clients_that_exchange_logits_train_their_first_round_for_each_recipe(configured, served):
     """DS-FL and FedMD share participants and initial models, which the groups' numbers are of."""
     rows = {name: served | {"server_model": True} for name in ("dsfl", "fedmd")}
     alone = {"like": "dsfl", "global": None, "evaluate": "each_client"}
     run = configured(rows | {"clients of dsfl": alone}).plan()
-    by_line = {}
-    for round, slot, line in run.trained():
-        by_line.setdefault(line, []).append((round, slot))
-    everything = [(round, slot) for round in (1, 2) for slot in range(6)]
-    assert list(by_line.values()) == [everything] * 2
+    by_recipe = {}
+    for round_, participant, recipe in run.trained():
+        by_recipe.setdefault(recipe, []).append((round_, participant))
+    everything = [(round_, participant) for round_ in (1, 2) for participant in range(6)]
+    assert list(by_recipe.values()) == [everything] * 2
     assert run.jobs["participation"] == run.jobs["partition"] == 1
     assert run.jobs["initial_model"] == 3
     assert run.jobs["distillation"] == 2  # of DS-FL's server
@@ -153,7 +154,7 @@ def test_a_buffer_shares_the_core_and_the_first_edge_with_none(configured):
     """KD and BKD train phase 0 and the first edge once; then each has edges of its own."""
     run = configured({name: {} for name in ("kd", "bkd", "melting")}, **CORE).plan()
     assert run.jobs["core"] == run.jobs["local_model"] == 1
-    assert sorted(round for round, _, _ in run.trained()) == [1, 2, 2, 2, 3, 3, 3]
+    assert sorted(round_ for round_, _, _ in run.trained()) == [1, 2, 2, 2, 3, 3, 3]
     assert run.jobs["distillation"] == 3 * 3
     assert run.jobs["logits"] == 0  # teachers speak about the augmented images
 
@@ -161,12 +162,12 @@ def test_a_buffer_shares_the_core_and_the_first_edge_with_none(configured):
 def test_unsynchronised_edges_are_trained_once_for_all_methods(configured):
     rows = {name: {"staleness": "never"} for name in ("kd", "bkd", "melting")}
     run = configured(rows, **CORE).plan()
-    assert sorted(round for round, _, _ in run.trained()) == [1, 2, 3]
+    assert sorted(round_ for round_, _, _ in run.trained()) == [1, 2, 3]
     assert run.jobs["distillation"] == 3 * 3
 
 
 def test_withdrawn_edges_train_nothing(configured):
-    """A late edge of round 2 is an empty slot, and nothing is distilled."""
+    """A late edge of round 2 is an absent participant, and nothing is distilled."""
     late = {"staleness": {"cyclic": {"delays": [0, 1]}}}
     rows = {"kd": late, "without": {"like": "kd", "withdraw_stale": True}}
     run = configured(rows, **CORE).plan()

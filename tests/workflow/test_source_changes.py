@@ -37,7 +37,7 @@ def edited(copy, edit):
     return change
 
 
-def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
+def test_comments_docstrings_and_what_no_recipe_names_make_nothing_anew(edited):
     edited("training/loop.py", "    model.train()\n", "    # All of it.\n    model.train()\n")
     edited("stages/aggregation.py", "Average the updates", "Take the mean of the updates")
     edited(
@@ -53,8 +53,8 @@ def test_comments_docstrings_and_what_no_line_names_make_nothing_anew(edited):
 def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finished):
     project = edited("algorithm/global_trainers/distillation.py", "tau**2", "2 * tau**2")
     plan = project.plan()
-    student = finished.line(method="fedavg-K2-designated").name
-    # The group that is not taught, and round 1 of the one that is, are another line's.
+    student = finished.recipe(method="fedavg-K2-designated").name
+    # The group that is not taught, and round 1 of the one that is, are another recipe's.
     assert plan.trained() == [(2, 0, student)]
     assert plan.jobs == {
         "distillation": 2, "local_training": 1, "aggregation": 1, "logits": 1, "evaluation": 1,
@@ -64,13 +64,15 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
     assert project.make().jobs == {}
 
 
-def test_a_local_trainer_makes_its_own_lines_anew(edited, finished):
+def test_a_local_trainer_makes_its_own_recipes_anew(edited, finished):
     file = "algorithm/local_trainers/scaffold.py"
     plan = edited(
         file, "* update.payload[name] / clients", "* update.payload[name] / (1 * clients)"
     ).plan()
-    line = finished.line(method="scaffold").name
-    assert set(plan.trained()) == {(t, slot, line) for t in (1, 2) for slot in (0, 1)}
+    recipe = finished.recipe(method="scaffold").name
+    assert set(plan.trained()) == {
+        (t, participant, recipe) for t in (1, 2) for participant in (0, 1)
+    }
     assert plan.jobs["evaluation"] == 1
     assert plan.jobs["partition"] == plan.jobs["dataset"] == plan.jobs["distillation"] == 0
 
@@ -82,8 +84,8 @@ def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project,
     assert project.plan().jobs == {}
     edit("settings/server.py", "round > server.buffer.after", "round >= server.buffer.after")
     plan = project.plan()
-    taught = project.line(method="fedavg-basic").name
-    # Round 1 trains from initial models, and so belongs to the line that is not taught.
+    taught = project.recipe(method="fedavg-basic").name
+    # Round 1 trains from initial models, and so belongs to the recipe that is not taught.
     assert plan.trained() == [(2, 0, taught), (2, 1, taught)]
     assert plan.jobs == {
         "distillation": 2, "local_training": 2, "aggregation": 1, "logits": 1, "evaluation": 1,

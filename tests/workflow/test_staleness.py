@@ -51,7 +51,7 @@ def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(project, 
         even = int(table.parts[3].removeprefix("round_")) % 2 == 0
         participants = 1 if "-K2-" in table.parts[2] else 2
         assert load_table(project.path / table).num_rows == (0 if even else participants)
-    folder = project.line(method="fedavg-basic")
+    folder = project.recipe(method="fedavg-basic")
     before, after = (
         load_file(folder / name)
         for name in ("round_0001/group_0/distilled.safetensors",

@@ -77,7 +77,7 @@ ONE_SHOT = {
 if not find_spec("torchao"):  # of the extra `int8`
     del ONE_SHOT["fens_int8"]
 #: The stages that run an algorithm: all but those that write settings or show results.
-RUNNING = {name for name, stage in STAGES.items() if not stage.presents} - {"line"}
+RUNNING = {name for name, stage in STAGES.items() if not stage.presents} - {"recipe"}
 #: A file of each module of the package.
 FILES = {str(path): name for name, path in modules().items()}
 #: While these run, settings are read, which the plan has read and checked before.

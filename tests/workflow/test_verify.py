@@ -44,14 +44,14 @@ def test_what_is_wrong_is_named_and_made_again(copy):
     code, wrong, said = verify(copy)
     assert (code, wrong) == (0, {})
     assert said.endswith(" files are what they say, and were made from what is there")
-    before, line = copy.results(), copy.line()
-    one, other, *_ = sorted(line.glob("round_0001/group_0/slot_*.safetensors"))
+    before, recipe = copy.results(), copy.recipe()
+    one, other, *_ = sorted(recipe.glob("round_0001/group_0/participant_*.safetensors"))
     put_in_place(one, other)
-    metrics = next(line.glob("metrics/*/*.parquet"))
+    metrics = next(recipe.glob("metrics/*/*.parquet"))
     raw = bytearray(metrics.read_bytes())
     raw[-40] ^= 4
     keep_time(metrics, lambda: metrics.write_bytes(raw))
-    (gone,) = line.glob("round_0002/group_0/aggregated.safetensors")
+    (gone,) = recipe.glob("round_0002/group_0/aggregated.safetensors")
     gone.unlink()
     table = copy.path / "results/tables/tiny/default.csv"
     keep_time(table, lambda: table.write_text(table.read_text().replace(".", ",", 1)))
@@ -72,7 +72,7 @@ def test_what_is_wrong_is_named_and_made_again(copy):
 
 
 def test_a_job_that_reads_a_copy_fails_with_one_line(copy):
-    one, other, *_ = sorted(copy.line().glob("round_0001/group_0/slot_*.safetensors"))
+    one, other, *_ = sorted(copy.recipe().glob("round_0001/group_0/participant_*.safetensors"))
     average = other.with_name("aggregated.safetensors")
     put_in_place(one, other)
     average.unlink()

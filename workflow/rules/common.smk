@@ -110,7 +110,7 @@ def gpus_of_job(job):
 def params_of(stage, job):
     """Return the params of a stage's rule, given a function from wildcards to its job."""
     params = {"source": lambda w: fingerprint_of(job(w))}
-    if not stage.folder.line:
+    if not stage.folder.recipe:
         params["settings"] = lambda w: settings_of(job(w))
     if stage is data_files.DATASET:
         params["raw"] = lambda w: raw(job(w))
@@ -134,15 +134,15 @@ def raw(job):
     return explained(raw_digest, job.config, default_folder(), record) or as_json(job.settings)
 
 
-def new_line(wildcards):
+def new_recipe(wildcards):
     """Return the settings of a folder; if it is new, this machine must have the device.
 
     Not where jobs go to other machines or into containers, nor for what has been trained already.
     """
-    folder = f"results/{wildcards.folder}/{wildcards.line}"
+    folder = f"results/{wildcards.folder}/{wildcards.recipe}"
     config = found("folders", folder)
     here = workflow.is_main_process and workflow.resource_settings.nodes is None
-    made = Path(folder, "line.yaml").exists()
+    made = Path(folder, "recipe.yaml").exists()
     if here and not made and not workflow.deployment_settings.deployment_method:
         explained(check_device, config.numerics.device)
     return config

@@ -1,25 +1,25 @@
 """Several rounds in one job, in place of the rules of rounds.
 
-Which rounds make a segment differs from line to line, so that the rules follow from the lines that
+Which rounds make a segment differs from recipe to recipe, so that the rules follow from the recipes that
 are asked for.
 """
 
 
 def make_segment_rule(segment):
-    """Declare the rule of segments with the same files, each of its own line."""
+    """Declare the rule of segments with the same files, each of its own recipe."""
 
     def job(wildcards):
-        return segment.jobs[wildcards.line]
+        return segment.jobs[wildcards.recipe]
 
     def config_of(wildcards):
-        return job(wildcards).part.line
+        return job(wildcards).part.recipe
 
     rule:
         name:
             segment.name
         input:
             lambda w: job(w).reads,
-            line="results/training/{line}/line.yaml",
+            recipe="results/training/{recipe}/recipe.yaml",
             # Of each segment that makes some of the files the first output, to wait for. Made round
             # by round they may be younger than this segment's first rounds. Their bytes follow from
             # settings and source, which the params of this rule hold.
@@ -27,9 +27,9 @@ def make_segment_rule(segment):
         output:
             segment.outputs,
         log:
-            f"results/logs/{segment.first.stage}/{{line}}/{segment.name}.log",
+            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.name}.log",
         wildcard_constraints:
-            line=segment.lines,
+            recipe=segment.recipes,
         threads: lambda w: config_of(w).numerics.threads
         resources:
             gpu=lambda w: gpus_of(config_of(w)),
@@ -38,7 +38,7 @@ def make_segment_rule(segment):
                 config_of(w), segment.first.stage, members=segment.first.members
             ),
         message:
-            f"{segment.first.about} ({{wildcards.line}})"
+            f"{segment.first.about} ({{wildcards.recipe}})"
         shell:
             segment.shell
 

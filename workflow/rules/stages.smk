@@ -24,7 +24,7 @@ def make_rule(stage_rule):
         wildcard_constraints:
             **stage_rule.constraints,
         # What is wrong with data shows in jobs without a configuration, so they come first.
-        priority: int(not stage_rule.stage.folder.line)
+        priority: int(not stage_rule.stage.folder.recipe)
         threads: lambda w: threads_of_job(job(w))
         resources:
             gpu=lambda w: gpus_of_job(job(w)),

@@ -1,14 +1,14 @@
 """Participation of clients that are bound to architectures.
 
-All ways to fill the slots with different clients that may have them are equally likely: it is the
-draw without bound clients, on condition that everybody fits. So clients bound to the same
-architecture participate equally often, in each of its slots. Unbound clients participate equally
-often, too, and at least as often as others: wherever a bound client participates without an
+All ways to fill the participants with different clients that may have them are equally likely: it
+is the draw without bound clients, on condition that everybody fits. So clients bound to the same
+architecture participate equally often, in each of its participants. Unbound clients participate
+equally often, too, and at least as often as others: wherever a bound client participates without an
 unbound one, the two may change places.
 
-The draw has three steps: how many slots of each architecture go to unbound clients, with
+The draw has three steps: how many participants of each architecture go to unbound clients, with
 probabilities in proportion to the number of ways left; which clients of either kind; and their
-slots.
+participants.
 """
 
 from collections import Counter
@@ -20,34 +20,34 @@ import numpy.typing as npt
 
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.slots import Binding
+from fedstage.settings.participants import Binding
 
-#: Slots of an architecture, and clients that are bound to it.
+#: Participants of an architecture, and clients that are bound to it.
 Demand = tuple[int, int]
 
 _RESOLUTION = 2**53
 
 
-def draw_bound(binding: Binding, seed: int, round: int) -> npt.NDArray[np.int64]:
-    """Draw the client of each slot of a round, with the generator key of unbound participation.
+def draw_bound(binding: Binding, seed: int, round_: int) -> npt.NDArray[np.int64]:
+    """Draw the participants of a round, with the generator key of unbound participation.
 
     Raises
     ------
     FedstageError
         If there are not enough clients.
     """
-    generator = numpy_generator(seed, "participation", round)
-    architectures = sorted(set(binding.slots))
-    slots, clients = Counter(binding.slots), Counter(binding.clients)
-    demands = tuple((slots[number], clients[number]) for number in architectures)
+    generator = numpy_generator(seed, "participation", round_)
+    architectures = sorted(set(binding.participants))
+    participants, clients = Counter(binding.participants), Counter(binding.clients)
+    demands = tuple((participants[number], clients[number]) for number in architectures)
     shares = _unbound_shares(demands, clients[None], generator)
     unbound = generator.permutation(_positions(binding.clients, None))
-    drawn = np.empty(len(binding.slots), dtype=np.int64)
+    drawn = np.empty(len(binding.participants), dtype=np.int64)
     for number, share in zip(architectures, shares, strict=True):
         bound = generator.permutation(_positions(binding.clients, number))
-        chosen = np.concatenate([bound[: slots[number] - share], unbound[:share]])
+        chosen = np.concatenate([bound[: participants[number] - share], unbound[:share]])
         unbound = unbound[share:]
-        drawn[_positions(binding.slots, number)] = generator.permutation(chosen)
+        drawn[_positions(binding.participants, number)] = generator.permutation(chosen)
     return drawn
 
 
@@ -58,10 +58,11 @@ def _positions(numbers: tuple[int | None, ...], value: int | None) -> npt.NDArra
 def _unbound_shares(
     demands: tuple[Demand, ...], unbound: int, generator: np.random.Generator
 ) -> list[int]:
-    """Draw how many slots of each architecture go to unbound clients."""
+    """Draw how many participants of each architecture go to unbound clients."""
     if not ways(demands, unbound):
         raise FedstageError(
-            f"binding: {unbound} clients are bound to no architecture: too few for the slots that "
+            f"binding: {unbound} clients are bound to no architecture: too few for participants "
+            f"that "
             "bound clients leave open"
         )
     shares: list[int] = []
@@ -73,11 +74,11 @@ def _unbound_shares(
 
 
 def _ways_by_share(demand: Demand, others: tuple[Demand, ...], unbound: int) -> list[int]:
-    """Return the numbers of ways in which 0, 1, ... unbound clients fill slots of `demand`."""
-    slots, bound = demand
+    """Return the numbers of ways in which 0, 1, ... unbound clients meet a `demand`."""
+    participants, bound = demand
     return [
-        comb(unbound, share) * comb(bound, slots - share) * ways(others, unbound - share)
-        for share in range(min(slots, unbound) + 1)
+        comb(unbound, share) * comb(bound, participants - share) * ways(others, unbound - share)
+        for share in range(min(participants, unbound) + 1)
     ]
 
 
@@ -93,7 +94,7 @@ def _draw_position(weights: list[int], generator: np.random.Generator) -> int:
 
 @cache
 def ways(demands: tuple[Demand, ...], unbound: int) -> int:
-    """Return the number of ways to choose the clients of all architectures' slots.
+    """Return the number of ways to choose the clients of all architectures' participants.
 
     The clients of an architecture count as a set: every set has the same number of orders.
     """

@@ -1,4 +1,4 @@
-"""Groups that clients belong to before training, and the slots of a round that follow from them."""
+"""Groups that clients belong to before training, and the participants that follow from them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +17,10 @@ def draw_groups(clients: int, groups: int, seed: int) -> npt.NDArray[np.int64]:
 def by_group(
     participants: Mapping[str, npt.NDArray[np.int64]], group_of: npt.NDArray[np.int64], groups: int
 ) -> dict[str, list[Any]]:
-    """Return a table of participants in which each group has as many slots as there were.
+    """Return a table of participants in which each group has as many participants as there were.
 
-    The i-th of m participants of a round is in slot m g + i of its group g; in the other groups'
-    i-th slots there is nobody (None).
+    The i-th of m participants of a round is in participant m g + i of its group g; in the other
+    groups' i-th participants there is nobody (None).
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ def by_group(
     group_of : array
         The group of each client, [clients].
     """
-    size = 1 + int(participants["slot"].max())
-    rows: dict[str, list[Any]] = {"round": [], "slot": [], "client": []}
-    for round in np.unique(participants["round"]).tolist():
+    size = 1 + int(participants["participant"].max())
+    rows: dict[str, list[Any]] = {"round": [], "participant": [], "client": []}
+    for round_ in np.unique(participants["round"]).tolist():
         clients: list[int | None] = [None] * (groups * size)
-        here = participants["round"] == round
-        for slot, client in zip(
-            participants["slot"][here], participants["client"][here], strict=True
+        here = participants["round"] == round_
+        for participant, client in zip(
+            participants["participant"][here], participants["client"][here], strict=True
         ):
-            clients[int(group_of[client]) * size + int(slot)] = int(client)
-        rows["round"] += [round] * len(clients)
-        rows["slot"] += range(len(clients))
+            clients[int(group_of[client]) * size + int(participant)] = int(client)
+        rows["round"] += [round_] * len(clients)
+        rows["participant"] += range(len(clients))
         rows["client"] += clients
     return rows

@@ -1,4 +1,4 @@
-"""Participation: the client of each slot of a round."""
+"""Participation: the client of each participant of a round."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,41 +7,42 @@ import pyarrow as pa
 from fedstage.data.bound_participation import draw_bound
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.slots import Binding
+from fedstage.settings.participants import Binding
 
-#: One row a slot of a round: `client` trains in `slot` (from 0) of `round` (from 1), or nobody. It
-#: starts from the global model after `base_round`, that of the round before unless it is stale.
+#: One row a participant of a round: `client` trains in `participant` (from 0) of `round` (from 1),
+#: or nobody. It starts from the global model after `base_round`, that of the round before unless it
+#: is stale.
 SCHEMA = pa.schema(
     [
         ("round", pa.int32()),
-        ("slot", pa.int32()),
+        ("participant", pa.int32()),
         ("client", pa.int32()),
         ("base_round", pa.int32()),
     ]
 )
 
 
-def draw(clients: int, participants: int, seed: int, round: int) -> npt.NDArray[np.int64]:
+def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray[np.int64]:
     """Draw the participants of a round, [participants], uniformly and without replacement.
 
     The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
     fewer participants are the first ones of more. The order is random even if all clients
-    participate: the slots decide the groups.
+    participate: the participants decide the groups.
 
     Raises
     ------
     FedstageError
-        If there are more participants than clients, none, or `round` is below 1.
+        If there are more participants than clients, none, or `round_` is below 1.
     """
     if not 1 <= participants <= clients:
         raise FedstageError(f"participants = {participants}: from 1 to clients = {clients}")
-    if round < 1:
-        raise FedstageError(f"round = {round}: at least 1")
-    return numpy_generator(seed, "participation", round).permutation(clients)[:participants]
+    if round_ < 1:
+        raise FedstageError(f"round = {round_}: at least 1")
+    return numpy_generator(seed, "participation", round_).permutation(clients)[:participants]
 
 
 def draw_by_samples(
-    samples: npt.NDArray[np.int64], participants: int, seed: int, round: int
+    samples: npt.NDArray[np.int64], participants: int, seed: int, round_: int
 ) -> npt.NDArray[np.int64]:
     """Draw the participants of a round one after the other, in proportion to their samples.
 
@@ -62,46 +63,46 @@ def draw_by_samples(
     having = int((samples > 0).sum())
     if participants > having:
         raise FedstageError(f"participants = {participants}: only {having} clients have samples")
-    generator = numpy_generator(seed, "participation", round)
+    generator = numpy_generator(seed, "participation", round_)
     numbers = generator.exponential(size=len(samples))
     with np.errstate(divide="ignore"):
         return np.argsort(numbers / samples)[:participants]
 
 
-def in_turn(clients: int, participants: int, round: int) -> npt.NDArray[np.int64]:
+def in_turn(clients: int, participants: int, round_: int) -> npt.NDArray[np.int64]:
     """Return the participants of a round that come in the order of their numbers, again and again.
 
-    Slot s of round t is client ((t - 1) R + s) mod `clients`.
+    Participant s of round t is client ((t - 1) R + s) mod `clients`.
     """
-    return (np.arange(participants) + (round - 1) * participants) % clients
+    return (np.arange(participants) + (round_ - 1) * participants) % clients
 
 
 def participants_of(
     clients: int,
     participants: int,
     seed: int,
-    round: int,
+    round_: int,
     binding: Binding | None = None,
     turns: bool = False,
 ) -> npt.NDArray[np.int64]:
-    """Return the client of each slot of a round, in keeping with `binding`, or `in_turn`.
+    """Return the client of each participant of a round, in keeping with `binding`, or `in_turn`.
 
     Raises
     ------
     FedstageError
-        As `draw`, or if the binding has other numbers of slots and clients or is impossible.
+        As `draw`, or if the binding has other numbers of participants and clients or is impossible.
     """
     if turns:
-        return in_turn(clients, participants, round)
+        return in_turn(clients, participants, round_)
     if binding is None:
-        return draw(clients, participants, seed, round)
-    slots, bound = len(binding.slots), len(binding.clients)
-    if (slots, bound) != (participants, clients):
+        return draw(clients, participants, seed, round_)
+    wanted, bound = len(binding.participants), len(binding.clients)
+    if (wanted, bound) != (participants, clients):
         raise FedstageError(
-            f"binding: of {slots} slots and {bound} clients: must be of participants = "
+            f"binding: of {wanted} participants and {bound} clients: must be of participants = "
             f"{participants} and clients = {clients}"
         )
-    return draw_bound(binding, seed, round)
+    return draw_bound(binding, seed, round_)
 
 
 def table(
@@ -114,7 +115,7 @@ def table(
     samples: npt.NDArray[np.int64] | None = None,
     turns: bool = False,
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Return who is in each slot of the rounds `first` to `last`, both included.
+    """Return who is in each participant of the rounds `first` to `last`, both included.
 
     With the `samples` of each client they are drawn in proportion to these; with `turns` they come
     in the order of their numbers. The columns are those of `SCHEMA`, without `base_round`.
@@ -135,6 +136,6 @@ def table(
     ]
     return {
         "round": np.repeat(rounds, participants),
-        "slot": np.tile(np.arange(participants), len(rounds)),
+        "participant": np.tile(np.arange(participants), len(rounds)),
         "client": np.concatenate(drawn),
     }

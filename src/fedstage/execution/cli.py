@@ -57,7 +57,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     try:
         with (
             noticing(name, sys.stderr) as notices,
-            explain_out_of_memory(name, options.get("line"), options.get("slots")),
+            explain_out_of_memory(name, options.get("recipe"), options.get("participants")),
         ):
             parts = call(name, options)
         if log is not None:

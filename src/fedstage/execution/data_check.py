@@ -82,5 +82,5 @@ def _of_experiment(named: str, config: Path, workflow: Path) -> Iterator[tuple[D
     catalogue = load_catalogue({**raw, "targets": [named]}, workflow, "")
     folder = catalogue.config.data_folder
     runs = catalogue.runs[split_target(named)]
-    for data in dict.fromkeys(run.line.data for run in runs):
+    for data in dict.fromkeys(run.recipe.data for run in runs):
         yield data, Path(folder) if folder else default_folder()

@@ -13,7 +13,7 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
-from fedstage.storage.derived import Records, made_from, stored_lines, stored_records
+from fedstage.storage.derived import Records, made_from, stored_recipes, stored_records
 from fedstage.storage.files import save_json
 from fedstage.storage.provenance import SUFFIX, content_digest
 from fedstage.storage.records import by_path
@@ -37,7 +37,7 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
     if not forgets(catalogue, *place):
         raise FedstageError(f"{target}: no run forgets a client")
     root = Path()
-    traces = traces_of(catalogue, *place, stored_lines(root))
+    traces = traces_of(catalogue, *place, stored_recipes(root))
     clients = sorted({int(one["client"]) for one in traces})
     records = stored_records(root)
     found = with_traces(root, traces, records, clients)
@@ -103,7 +103,7 @@ def delete_files(root: Path, found: Mapping[str, str], records: Records) -> list
     logs = []
     for record, job in records.items():
         made = by_path(job["outputs"])
-        if (made and found.keys() >= made.keys()) or _of_deleted_line(job, found):
+        if (made and found.keys() >= made.keys()) or _of_deleted_recipe(job, found):
             for log in (record, record.with_name(record.name.removesuffix(SUFFIX) + ".log")):
                 log.unlink(missing_ok=True)
                 logs.append(str(log.relative_to(root)))
@@ -113,10 +113,10 @@ def delete_files(root: Path, found: Mapping[str, str], records: Records) -> list
     return logs
 
 
-def _of_deleted_line(job: Mapping[str, Any], found: Mapping[str, str]) -> bool:
-    """Whether a job has named no outputs, as segments do, and its line is deleted."""
-    lines = job["inputs"].get("line", {})
-    return not job["outputs"] and bool(lines) and all(path in found for path in lines)
+def _of_deleted_recipe(job: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+    """Whether a job has named no outputs, as segments do, and its recipe is deleted."""
+    recipes = job["inputs"].get("recipe", {})
+    return not job["outputs"] and bool(recipes) and all(path in found for path in recipes)
 
 
 def what_is_left(

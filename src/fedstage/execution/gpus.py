@@ -55,17 +55,17 @@ def number_of(device: str) -> int | None:
 def device_of(folder: Path, arguments: Sequence[str]) -> str:
     """Return the `numerics.device` of a stage command in a folder; ``cpu`` if it has none.
 
-    A line that cannot be read also gives ``cpu``: the stage itself raises the error.
+    A recipe that cannot be read also gives ``cpu``: the stage itself raises the error.
     """
-    line = _line_of(arguments)
+    recipe = _recipe_of(arguments)
     stage = STAGES.get(arguments[0]) if arguments else None
-    if line is None or stage is None or stage.on_device is never:
+    if recipe is None or stage is None or stage.on_device is never:
         return "cpu"
     from fedstage.settings.numerics import Numerics  # slow to import: the pool listens before that
     from fedstage.storage.yaml_files import load_yaml
 
     try:
-        content = load_yaml(folder / line)
+        content = load_yaml(folder / recipe)
     except (FedstageError, OSError):
         return "cpu"
     match content:
@@ -79,11 +79,11 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     return Numerics().device
 
 
-def _line_of(arguments: Sequence[str]) -> str | None:
+def _recipe_of(arguments: Sequence[str]) -> str | None:
     words = iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")
-        if option == "--line":
+        if option == "--recipe":
             return value if equals else next(words, None)
     return None
 

@@ -18,11 +18,12 @@ _ON_CPU = ("DefaultCPUAllocator",)
 
 @contextmanager
 def explain_out_of_memory(
-    stage: str, line: Path | None, slots: list[int] | None = None
+    stage: str, recipe: Path | None, participants: list[int] | None = None
 ) -> Iterator[None]:
     """Turn out-of-memory in this block into one `FedstageError` that names what to lower.
 
-    `slots` are those that the job trains, if it names them. Other errors are raised unchanged.
+    `participants` are those that the job trains, if it names them. Other errors are raised
+    unchanged.
     """
     try:
         yield
@@ -30,9 +31,9 @@ def explain_out_of_memory(
         torch = sys.modules.get("torch")
         of_torch = torch is not None and isinstance(error, torch.OutOfMemoryError)
         if of_torch or _mentions(error, _ON_GPU):
-            raise FedstageError(_on_gpu(stage, line, slots)) from None
+            raise FedstageError(_on_gpu(stage, recipe, participants)) from None
         if isinstance(error, MemoryError) or _mentions(error, _ON_CPU):
-            raise FedstageError(_on_cpu(stage, line)) from None
+            raise FedstageError(_on_cpu(stage, recipe)) from None
         raise
 
 
@@ -40,40 +41,40 @@ def _mentions(error: Exception, texts: tuple[str, ...]) -> bool:
     return any(text in str(error) for text in texts)
 
 
-def _on_gpu(stage: str, line: Path | None, slots: list[int] | None) -> str:
+def _on_gpu(stage: str, recipe: Path | None, participants: list[int] | None) -> str:
     taken = most_taken()
     cause = (
         f"{taken.peak} MB taken at the peak, of the GPU's {taken.total} MB"
         if taken
         else "other processes fill the GPU"
     )
-    settings = [*_batch_sizes(stage, line), *_shares(stage, slots)]
+    settings = [*_batch_sizes(stage, recipe), *_shares(stage, participants)]
     remedy = f"lower {' or '.join(settings)}" if settings else "take numerics.device = 'cpu'"
     return f"out of memory on the GPU: {cause}; {remedy}"
 
 
-def _shares(stage: str, slots: list[int] | None) -> list[str]:
+def _shares(stage: str, participants: list[int] | None) -> list[str]:
     """Return the settings by which several clients or jobs share the GPU now."""
     names = ["workers_per_gpu"]
-    if STAGES[stage].several and (slots is None or len(slots) > 1):
+    if STAGES[stage].several and (participants is None or len(participants) > 1):
         names.insert(0, "clients_per_gpu")
     numbers = {name: int(os.environ.get(f"FEDSTAGE_{name.upper()}") or 1) for name in names}
     return [f"execution.{name} = {number}" for name, number in numbers.items() if number > 1]
 
 
-def _on_cpu(stage: str, line: Path | None) -> str:
-    settings = _batch_sizes(stage, line)
+def _on_cpu(stage: str, recipe: Path | None) -> str:
+    settings = _batch_sizes(stage, recipe)
     remedy = f"lower {' or '.join(settings)}, or run" if settings else "run"
     return f"out of memory: {peak_mb()} MB at the peak; {remedy} fewer jobs at a time (--cores)"
 
 
-def _batch_sizes(stage: str, line: Path | None) -> list[str]:
-    """Return the stage's batch sizes in the line, with their values."""
+def _batch_sizes(stage: str, recipe: Path | None) -> list[str]:
+    """Return the stage's batch sizes in the recipe, with their values."""
     parts = STAGES[stage].batches
-    if line is None or not parts:
+    if recipe is None or not parts:
         return []
     from fedstage.storage.yaml_files import load_yaml  # slow to import
 
-    settings = load_yaml(line)["settings"]
+    settings = load_yaml(recipe)["settings"]
     present = [part for part in parts if part in settings]
     return [f"{part}.batch_size = {settings[part]['batch_size']}" for part in present]

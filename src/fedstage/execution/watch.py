@@ -118,14 +118,14 @@ def last_rounds(folder: Path, started: float) -> list[str]:
 
 def _loss(table: Path) -> str:
     """Write the round and the training loss of a table of participants."""
-    round = int(table.parent.parent.name.removeprefix("round_"))
+    round_ = int(table.parent.parent.name.removeprefix("round_"))
     try:
         loss = mean_loss(load_table(table, ["loss", "samples"]).to_pylist())
     except FedstageError as error:  # it may be written or deleted at this moment
-        return f"round {round}, {error}"
+        return f"round {round_}, {error}"
     if loss is None:
-        return f"round {round}, nobody took part"
-    return f"round {round}, training loss {loss:.4f}"
+        return f"round {round_}, nobody took part"
+    return f"round {round_}, training loss {loss:.4f}"
 
 
 def _recorded(folder: Path, rule: str) -> float | None:

@@ -37,9 +37,9 @@ from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
 from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw, merge_each
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -168,7 +168,7 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     check_metrics(claims, experiments)
     for name, experiment in experiments.items():
         check_goal(name, experiment.communication.reach, grids[name])
-    every = [one.line for resolved in runs.values() for run in resolved for one in run.trained()]
+    every = [one.recipe for resolved in runs.values() for run in resolved for one in run.trained()]
     choices = {
         choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
     }
@@ -218,14 +218,14 @@ def metrics_of(run: Run) -> str:
     length = run.length
     if run.candidates:
         return chosen_metrics_file(choice_id(run))
-    if isinstance(run.line, LocalLine):
+    if isinstance(run.recipe, LocalRecipe):
         client = length.evaluate_client
-        return unfederated.local_metrics_file(run.line, length.role, length.rounds, client)
-    if isinstance(run.line, OneShotLine):
-        return one_shot.one_shot_metrics_file(run.line, length.role)
+        return unfederated.local_metrics_file(run.recipe, length.role, length.rounds, client)
+    if isinstance(run.recipe, OneShotRecipe):
+        return one_shot.one_shot_metrics_file(run.recipe, length.role)
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
-    return EVALUATION(run.line, name, length.role, length.rounds, every)
+    return EVALUATION(run.recipe, name, length.role, length.rounds, every)
 
 
 def choice_id(run: Run) -> str:
@@ -234,7 +234,7 @@ def choice_id(run: Run) -> str:
     values = [one.axes for one in run.candidates]
     number = digest({"metrics": decisive, "values": values})
     settings = "_".join(path.rpartition(".")[2] for path in run.candidates[0].axes)
-    return f"{settings}-seed{run.line.seed}-{number}"
+    return f"{settings}-seed{run.recipe.seed}-{number}"
 
 
 def state_rounds(catalogue: Catalogue) -> list[int]:
@@ -247,7 +247,7 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
     lasts = {
         run.length.rounds
         for run in runs
-        if isinstance(run.line, Line) and (keeps_state(run.line) or generates(run.line))
+        if isinstance(run.recipe, Recipe) and (keeps_state(run.recipe) or generates(run.recipe))
     } - {1}
     return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
 

@@ -15,9 +15,9 @@ from fedstage.results.claims.library import distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
 from fedstage.results.communication.goals import by_value
 from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: What a paper reports of communication: the keys of its source, and of a run's number.
 _COMMUNICATED = {MEMORY: ("memory", "memory_mib"), PARAMETERS: ("params", "published_params")}
@@ -81,7 +81,7 @@ def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return all files that the table of communication reads, except metrics."""
     runs = catalogue.runs[experiment, scale]
     parts = (part for run in runs for part in _parts(run))
-    read = (path for part in parts for path in read_files(part.line, part.length))
+    read = (path for part in parts for path in read_files(part.recipe, part.length))
     chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
     return list(dict.fromkeys([*read, *chosen]))
 
@@ -122,10 +122,10 @@ def _dropping(run: Run) -> list[str]:
     return [
         path
         for part in run.chain()
-        if isinstance(part.line, Line)
-        and part.line.on_divergence == "drop"
+        if isinstance(part.recipe, Recipe)
+        and part.recipe.on_divergence == "drop"
         and part.length.training == "federated"
-        for path in traffic_files(part.line, part.length.rounds)
+        for path in traffic_files(part.recipe, part.length.rounds)
     ]
 
 
@@ -135,27 +135,27 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
         results = catalogue.experiments[name].results
         if "communication" in results:
             for part in (part for run in runs for part in _parts(run)):
-                yield from traffic_files(part.line, part.length.rounds)
+                yield from traffic_files(part.recipe, part.length.rounds)
         if "table" in results:
             for one in (one for run in runs for one in run.candidates or (run,)):
                 yield from _dropping(one)
         if "retention" in results:
             for one in (one for run in runs for one in run.candidates or (run,)):
-                assert isinstance(one.line, Line), "checked when experiments are resolved"
-                read = RETENTION.job(one.line, one.length.rounds).inputs
+                assert isinstance(one.recipe, Recipe), "checked when experiments are resolved"
+                read = RETENTION.job(one.recipe, one.length.rounds).inputs
                 yield from (*read["models"], *read["participants"])
         if "clients" in results:
             for one in (one for run in runs for one in run.candidates or (run,)):
-                assert isinstance(one.line, Line), "checked when experiments are resolved"
-                yield global_model(one.line, one.length.rounds, 0)
+                assert isinstance(one.recipe, Recipe), "checked when experiments are resolved"
+                yield global_model(one.recipe, one.length.rounds, 0)
 
 
 def _described(run: Run, experiment: Experiment) -> Raw:
     described: Raw = {
         "settings": run.axes,
         "metrics": metrics_of(run),
-        "partition": data_files.label_histogram(run.line),
-        "info": data_files.data_file(run.line.data, "info"),
+        "partition": data_files.label_histogram(run.recipe),
+        "info": data_files.data_file(run.recipe.data, "info"),
         "candidates": [
             {
                 "values": one.axes if run.candidates else {},
@@ -181,29 +181,31 @@ def _described(run: Run, experiment: Experiment) -> Raw:
 def _retention(run: Run) -> list[File]:
     """Return the measures of a federated run, or of each of its candidates."""
     tried = run.candidates or (run,)
-    return [RETENTION(one.line, one.length.rounds) for one in tried if isinstance(one.line, Line)]
+    return [
+        RETENTION(one.recipe, one.length.rounds) for one in tried if isinstance(one.recipe, Recipe)
+    ]
 
 
 def _clients(run: Run) -> list[str]:
     """Return the accuracies by client and class of a federated run, or of its candidates."""
     tried = run.candidates or (run,)
-    lines = ((one.line, one.length.rounds) for one in tried)
-    return [CLIENT_ACCURACY(line, last) for line, last in lines if isinstance(line, Line)]
+    recipes = ((one.recipe, one.length.rounds) for one in tried)
+    return [CLIENT_ACCURACY(recipe, last) for recipe, last in recipes if isinstance(recipe, Recipe)]
 
 
 def _over_rounds(run: Run) -> str | None:
     """Return the metrics of a run's aggregator during its training, if it ends in a trained one."""
-    line = run.line
-    if not isinstance(line, OneShotLine) or run.candidates or line.distillation is not None:
+    recipe = run.recipe
+    if not isinstance(recipe, OneShotRecipe) or run.candidates or recipe.distillation is not None:
         return None
-    if not line.aggregator.trained or line.aggregator_training is None:
+    if not recipe.aggregator.trained or recipe.aggregator_training is None:
         return None
-    return one_shot.one_shot_metrics_file(line, run.length.role, "over_rounds")
+    return one_shot.one_shot_metrics_file(recipe, run.length.role, "over_rounds")
 
 
 def _part(run: Run) -> Raw:
-    kinds = {Line: "federated", LocalLine: "local", OneShotLine: "one_shot"}
-    return {"length": canonical(run.length), kinds[type(run.line)]: canonical(run.line)}
+    kinds = {Recipe: "federated", LocalRecipe: "local", OneShotRecipe: "one_shot"}
+    return {"length": canonical(run.length), kinds[type(run.recipe)]: canonical(run.recipe)}
 
 
 def _parts(run: Run) -> Iterator[Run]:
@@ -215,6 +217,6 @@ def _parts(run: Run) -> Iterator[Run]:
 def _validation(run: Run) -> list[str]:
     """Return the validation metrics of a federated run, or of its candidates."""
     tried = run.compared or (run,)
-    if not all(isinstance(one.line, Line) and one.line.validation for one in tried):
+    if not all(isinstance(one.recipe, Recipe) and one.recipe.validation for one in tried):
         return []
     return [metrics_of(one.in_role("validation")) for one in tried]

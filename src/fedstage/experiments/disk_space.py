@@ -16,9 +16,9 @@ from fedstage.plan.training import aggregated_model, global_model, updates
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: Stages of clients' models, with the parts of float32 that a parameter takes: of 8 bits one in 4,
 #: where parameters that are not quantised are neglected.
@@ -35,7 +35,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     read = files_read(runs, others) | set(files_of_rounds(catalogue))
     sizes = dict(file for run in runs for file in _files(run, keep, read))
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
-    unknown = {run.line.data.name for run in runs if not _is_known(run.line.data)}
+    unknown = {run.recipe.data.name for run in runs if not _is_known(run.recipe.data)}
     note = f"; {', '.join(sorted(unknown))} not counted, its shape is read later" if unknown else ""
     if models := sorted(_models_without_size(runs)):
         note += f"; {', '.join(models)} not counted, models/size.py has no case for it"
@@ -45,47 +45,53 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
 
 def _models_without_size(runs: Iterable[Run]) -> set[str]:
     """Return the names of models whose size is not known, though that of their data is."""
-    lines = {run.line for run in runs if _is_known(run.line.data)}
-    pairs = {(line.data, model) for line in lines for model in (line.model, *line.architectures)}
+    recipes = {run.recipe for run in runs if _is_known(run.recipe.data)}
+    pairs = {
+        (recipe.data, model)
+        for recipe in recipes
+        for model in (recipe.model, *recipe.architectures)
+    }
     return {model.name for data, model in pairs if not _model_size(data, model)}
 
 
 def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, int]]:
-    if not isinstance(run.line, Line):
-        yield from _without_rounds(run.line, run.length.evaluate_client)
+    if not isinstance(run.recipe, Recipe):
+        yield from _without_rounds(run.recipe, run.length.evaluate_client)
         return
-    for round in range(1, run.length.rounds + 1):
-        for group in range(run.line.global_models):
-            place = (run.line, round, group)
-            size = _model_size(run.line.data, model_of(run.line, group))
-            # Slots of groups that are drawn are filled once in as many times on average.
-            update = size * _update_parts(run.line) // (groups_drawn(run.line) or 1)
+    for round_ in range(1, run.length.rounds + 1):
+        for group in range(run.recipe.global_models):
+            place = (run.recipe, round_, group)
+            size = _model_size(run.recipe.data, model_of(run.recipe, group))
+            # Participants of groups that are drawn are filled once in as many times on average.
+            update = size * _update_parts(run.recipe) // (groups_drawn(run.recipe) or 1)
             models = (aggregated_model(*place), global_model(*place))
             trained = updates(*place)
-            every = keep != "needed" or round == run.length.rounds
+            every = keep != "needed" or round_ == run.length.rounds
             yield from ((path, size) for path in models if every or path in read)
             yield from ((path, update) for path in trained if keep == "all" or path in read)
 
 
-def _without_rounds(line: LocalLine | OneShotLine, client: int | None) -> Iterator[tuple[str, int]]:
+def _without_rounds(
+    recipe: LocalRecipe | OneShotRecipe, client: int | None
+) -> Iterator[tuple[str, int]]:
     """Yield the models of clients that train to the end (or only one), and of their student."""
-    if isinstance(line, LocalLine):
-        scored = unfederated.local_metrics_file(line, "test", 1, client)
+    if isinstance(recipe, LocalRecipe):
+        scored = unfederated.local_metrics_file(recipe, "test", 1, client)
     else:
-        scored = one_shot.one_shot_metrics_file(line, "test")
-        if line.distillation is not None:
-            size = _model_size(line.data, line.student or line.model)
-            yield one_shot.student_file(line), size
+        scored = one_shot.one_shot_metrics_file(recipe, "test")
+        if recipe.distillation is not None:
+            size = _model_size(recipe.data, recipe.student or recipe.model)
+            yield one_shot.student_file(recipe), size
     for job in behind([scored]):
         if (parts := _PARTS.get(job.stage)) is not None:
             trained = client_model(job.config, unfederated.client_of(job.at["who"]) or 0)
-            yield job.files["output"], _model_size(line.data, trained) // parts
+            yield job.files["output"], _model_size(recipe.data, trained) // parts
 
 
-def _update_parts(line: Line) -> int:
+def _update_parts(recipe: Recipe) -> int:
     """Return the size of an update in models: weights, control variates, residuals."""
-    residuals = line.compression.name == "stc" and line.compression.residuals
-    return 1 + line.local.keeps_state + residuals
+    residuals = recipe.compression.name == "stc" and recipe.compression.residuals
+    return 1 + recipe.local.keeps_state + residuals
 
 
 def _model_size(data: Data, model: Model) -> int:

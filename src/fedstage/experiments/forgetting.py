@@ -11,12 +11,12 @@ from fnmatch import fnmatchcase
 from fedstage.experiments.catalogue import Catalogue, resolve_sound
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.traces import Forgotten, Trace, public_data
-from fedstage.plan.data_files import AnyLine, division_of
+from fedstage.plan.data_files import AnyRecipe, division_of
 from fedstage.plan.folders import main_folder
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import Run
-from fedstage.plan.stages import LINES
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.plan.stages import RECIPES
+from fedstage.settings.one_shot import OneShotRecipe
 
 #: Results that are made from metrics, models or partitions.
 _PRESENTED = ("tables", "claims", "communication", "retention", "clients")
@@ -31,55 +31,57 @@ def traces_of(
     catalogue: Catalogue,
     experiment: str,
     scale: str,
-    stored: Mapping[str, AnyLine] | None = None,
+    stored: Mapping[str, AnyRecipe] | None = None,
 ) -> list[dict[str, str | int]]:
     """Return the traces, for JSON, of all clients that runs of an experiment forget.
 
-    They may be in files of any experiment, and of the lines that are `stored` by the paths of their
-    folders, of which the configuration knows nothing any more.
+    They may be in files of any experiment, and of the recipes that are `stored` by the paths of
+    their folders, which the configuration no longer has.
     """
     names = experiment_names(catalogue.config, catalogue.folder)
     every = resolve_sound(catalogue.config, catalogue.folder, names, [experiment])
-    lines = dict(sorted({**(stored or {}), **_of_lines(every)}.items()))
+    recipes = dict(sorted({**(stored or {}), **_of_recipes(every)}.items()))
     traces = [
         trace
-        for line in _forgetful(catalogue, experiment, scale)
-        for client in sorted(set(line.forget))
-        for trace in _traces(every, lines, Forgotten(client, division_of(line)))
+        for recipe in _forgetful(catalogue, experiment, scale)
+        for client in sorted(set(recipe.forget))
+        for trace in _traces(every, recipes, Forgotten(client, division_of(recipe)))
     ]
     return [asdict(trace) for trace in dict.fromkeys(traces)]
 
 
-def _of_lines(catalogue: Catalogue) -> dict[str, AnyLine]:
-    """Return the lines of folders in which a file has them, by the folders' paths."""
+def _of_recipes(catalogue: Catalogue) -> dict[str, AnyRecipe]:
+    """Return the recipes of folders in which a file has them, by the folders' paths."""
     pairs = ((path.split("/"), found) for path, found in catalogue.folders.items())
     return {
-        "/".join(parts): found for parts, found in pairs if parts[1] in LINES and len(parts) == 3
+        "/".join(parts): found for parts, found in pairs if parts[1] in RECIPES and len(parts) == 3
     }
 
 
-def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotLine]:
-    lines = (one.line for run in catalogue.runs[experiment, scale] for one in run.trained())
-    return [line for line in lines if isinstance(line, OneShotLine) and line.forget]
+def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotRecipe]:
+    recipes = (one.recipe for run in catalogue.runs[experiment, scale] for one in run.trained())
+    return [recipe for recipe in recipes if isinstance(recipe, OneShotRecipe) and recipe.forget]
 
 
-def _traces(catalogue: Catalogue, lines: Mapping[str, AnyLine], gone: Forgotten) -> list[Trace]:
-    read = (data for line in lines.values() for data in (line.data, public_data(line)) if data)
+def _traces(catalogue: Catalogue, recipes: Mapping[str, AnyRecipe], gone: Forgotten) -> list[Trace]:
+    read = (
+        data for recipe in recipes.values() for data in (recipe.data, public_data(recipe)) if data
+    )
     traces = [
         *(trace for data in dict.fromkeys(read) for trace in gone.in_data(data)),
-        *(trace for path, line in lines.items() for trace in gone.in_folder(path, line)),
+        *(trace for path, recipe in recipes.items() for trace in gone.in_folder(path, recipe)),
     ]
-    while later := [one for one in _started(gone, lines, traces) if one not in traces]:
+    while later := [one for one in _started(gone, recipes, traces) if one not in traces]:
         traces += later
     return [*traces, *_presented(catalogue, gone, traces)]
 
 
 def _started(
-    gone: Forgotten, lines: Mapping[str, AnyLine], traces: Collection[Trace]
+    gone: Forgotten, recipes: Mapping[str, AnyRecipe], traces: Collection[Trace]
 ) -> Iterator[Trace]:
-    """Yield the lines that start from a file with traces."""
-    for path, line in lines.items():
-        start = line.start
+    """Yield the recipes that start from a file with traces."""
+    for path, recipe in recipes.items():
+        start = recipe.start
         if start is not None and any(is_among(start, one.files) for one in traces):
             yield Trace(gone.client, "goes on from a model with it", path)
 
@@ -94,8 +96,10 @@ def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace])
     contains, folders = "numbers of runs with it", {one.files for one in traces}
 
     def touched(run: Run) -> bool:
-        lines = (one.line for one in run.trained())
-        return any(gone.has(line) is not None or main_folder(line) in folders for line in lines)
+        recipes = (one.recipe for one in run.trained())
+        return any(
+            gone.has(recipe) is not None or main_folder(recipe) in folders for recipe in recipes
+        )
 
     for (experiment, scale), runs in sorted(catalogue.runs.items()):
         if any(map(touched, runs)):

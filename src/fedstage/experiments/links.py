@@ -21,7 +21,7 @@ def folder_of(run: Run) -> str:
     """Return the folder of a run's models and metrics; of a choice, that of its metrics."""
     if run.candidates:
         return f"{RESULTS}/choices/{choice_id(run)}"
-    return main_folder(run.line)
+    return main_folder(run.recipe)
 
 
 def links_of(runs: Sequence[Run]) -> dict[str, str]:

@@ -17,10 +17,10 @@ from fedstage.plan.training import global_model
 from fedstage.settings.base import alternatives
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
-from fedstage.settings.lines import Line
 from fedstage.settings.merging import Raw
 from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
@@ -91,7 +91,7 @@ def _files_of(stage: Stage) -> Iterator[str]:
     """Yield the names of a stage's files below results, with the place in braces."""
     for name in stage.outputs.values():
         short = re.sub(r":[^}]*\}", "}", name)
-        yield f"{stage.folder.name}/{stage.folder.pattern.replace('{line}', '...')}/{short}"
+        yield f"{stage.folder.name}/{stage.folder.pattern.replace('{recipe}', '...')}/{short}"
 
 
 def _choices(union: Any) -> Listing:
@@ -157,10 +157,10 @@ def _runs(catalogue: Catalogue) -> Listing:
 
 def _rounds_done(run: Run) -> str:
     """Write how many of its rounds a run has models of: ``3/8``."""
-    if run.candidates or not isinstance(run.line, Line):
+    if run.candidates or not isinstance(run.recipe, Recipe):
         return _NOTHING
-    rounds, line = run.length.rounds, run.line
-    made = (t for t in range(rounds, 0, -1) if Path(global_model(line, t, 0)).is_file())
+    rounds, recipe = run.length.rounds, run.recipe
+    made = (t for t in range(rounds, 0, -1) if Path(global_model(recipe, t, 0)).is_file())
     return f"{next(made, 0)}/{rounds}"
 
 
@@ -183,8 +183,8 @@ KINDS = ("methods", *_CHOICES, "stages", "experiments", "runs")
 def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal; the last column is not padded."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return "\n".join(_line(row, widths) for row in (heads, *rows))
+    return "\n".join(_recipe(row, widths) for row in (heads, *rows))
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def _recipe(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()

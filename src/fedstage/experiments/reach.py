@@ -75,8 +75,8 @@ def _check(
     """Refuse a base of one scale, or of all, of which a setting has no effect."""
     settings = in_full(base)
     laid = list(laid_over(sources, settings, name, experiment, scale))
-    of_lines = (path for path in _leaves(settings) if path[0] not in RunLength.model_fields)
-    lost = [path for path in of_lines if _is_lost(settings, path, laid)]
+    of_recipes = (path for path in _leaves(settings) if path[0] not in RunLength.model_fields)
+    lost = [path for path in of_recipes if _is_lost(settings, path, laid)]
     if not lost:
         return
     heirs = heirs_of(name, sources.known, sources.read)

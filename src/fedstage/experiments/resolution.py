@@ -17,15 +17,15 @@ from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
 from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale
 from fedstage.settings.known import check_channels
-from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
-from fedstage.settings.one_shot import OneShot, OneShotLine, check_alone
+from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
+from fedstage.settings.recipes import LocalRecipe, Recipe, re_estimates
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
 from fedstage.settings.validation import validate
 
-#: The key of a method's name in tables and figures; not a setting of any line, as `LIKE`.
+#: The key of a method's name in tables and figures; not a setting of any recipe, as `LIKE`.
 LABEL = "label"
 _NO_SETTING = (LABEL, LIKE)
 
@@ -136,20 +136,20 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
     about_rounds = [result for result in results if result not in OF_ANY_RUN]
     for run in runs if about_rounds else ():
         method = f"method {run.axes['method']}"
-        if not isinstance(run.line, Line):
+        if not isinstance(run.recipe, Recipe):
             raise FedstageError(
                 f"{where}: results = {about_rounds[0]!r}: {method} has training "
                 f"= {run.length.training!r}; only federated"
             )
         of_main = [result for result in about_rounds if result in ("retention", "clients")]
-        if of_main and (reason := why_untrained(run.line)):
+        if of_main and (reason := why_untrained(run.recipe)):
             raise FedstageError(
                 f"{where}: results = {of_main[0]!r}: main model of {method}: {reason}"
             )
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
-    known = {*keys(Line), *keys(OneShotLine), *keys(RunLength), *_NO_SETTING}
+    known = {*keys(Recipe), *keys(OneShotRecipe), *keys(RunLength), *_NO_SETTING}
     for method, settings in methods.items():
         for key in settings.keys() - known:
             raise FedstageError(
@@ -175,7 +175,7 @@ def _run(where: str, layers: _Layers, point: Point) -> Run:
     run = _resolved(f"{where}, method {method}", settings, settings_of, (method,))
     *others, last = (run.candidates or (run,))[0].chain()
     check_parts(where, [*others, replace(last, axes={"method": method})], layers.methods)
-    axes: dict[str, Axis] = {"method": method, "seed": run.line.seed}
+    axes: dict[str, Axis] = {"method": method, "seed": run.recipe.seed}
     return replace(run, axes=axes | point.shown, label=layers.methods[method].get(LABEL))
 
 
@@ -188,12 +188,12 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     rest = {key: value for key, value in settings.items() if key not in lengths}
     before = _before(where, settings, settings_of, methods)
     if before is not None:
-        rest["start"] = ended_in(f"{where}, start", before.line, before.length.rounds)
-    line = _line(where, rest, length)
+        rest["start"] = ended_in(f"{where}, start", before.recipe, before.length.rounds)
+    recipe = _recipe(where, rest, length)
     if before is not None:
-        check_start(where, line, before.line)
-    check_evaluated(where, line, length)
-    return Run({}, line, length, before=before)
+        check_start(where, recipe, before.recipe)
+    check_evaluated(where, recipe, length)
+    return Run({}, recipe, length, before=before)
 
 
 def _before(
@@ -216,7 +216,7 @@ def _before(
         other.pop(key, None)
     run = _resolved(where, other, settings_of, (*methods, method))
     only_last = run.length.model_copy(update={"evaluate_every": run.length.rounds})
-    return replace(run, length=only_last, axes={"method": method, "seed": run.line.seed})
+    return replace(run, length=only_last, axes={"method": method, "seed": run.recipe.seed})
 
 
 def _choosing(
@@ -233,10 +233,10 @@ def _choosing(
         changed = merge(settings, choose.compare_with)
         compared = _candidates(f"{where}, compare_with", changed, choose, settings_of, methods)
     for run in compared:
-        if not run.line.validation:
+        if not run.recipe.validation:
             raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
     scored = tuple(run.in_role("validation") for run in compared)
-    return Run({}, candidates[0].line, length, candidates, scored)
+    return Run({}, candidates[0].recipe, length, candidates, scored)
 
 
 def _candidates(
@@ -259,37 +259,41 @@ def _candidates(
     return tuple(tried)
 
 
-def _line(where: str, settings: Raw, length: RunLength) -> Line | LocalLine | OneShotLine:
-    """Return the line that a run trains, of those settings that its kind of line has."""
+def _recipe(where: str, settings: Raw, length: RunLength) -> Recipe | LocalRecipe | OneShotRecipe:
+    """Return the recipe that a run trains, of those settings that its kind of recipe has."""
     if length.training == "one_shot":
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
-        taught = validate(OneShotLine, _without(settings, Line, OneShotLine), where)
+        taught = validate(OneShotRecipe, _without(settings, Recipe, OneShotRecipe), where)
         _check_public(where, taught, taught.teaching is not None)
         return taught
-    line = validate(Line, _without(settings, OneShotLine, Line), where)
-    exchanged = line.local.exchanges == "logits"
-    _check_public(where, line, line.global_trainer is not None or exchanged or re_estimates(line))
-    apart = set(keys(OneShot)) - set(keys(Line))  # what rounds share with one shot is the line's
+    recipe = validate(Recipe, _without(settings, OneShotRecipe, Recipe), where)
+    exchanged = recipe.local.exchanges == "logits"
+    _check_public(
+        where, recipe, recipe.global_trainer is not None or exchanged or re_estimates(recipe)
+    )
+    apart = set(keys(OneShot)) - set(
+        keys(Recipe)
+    )  # what rounds share with one shot is the recipe's
     own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)
-    alone_faults = [*check_alone(own, line)]
+    alone_faults = [*check_alone(own, recipe)]
     if length.training == "alone" and alone_faults:
         raise FedstageError(f"{where}: {alone_faults[0]}")
     if length.training == "federated":
-        return line
-    if length.training == "core" and line.core is None:
+        return recipe
+    if length.training == "core" and recipe.core is None:
         raise FedstageError(f"{where}: core = null: training = core needs one")
     on = {"pooled": length.training == "pooled", "on_core": length.training == "core"}
-    return alone(line, length.rounds, **on, own=own)
+    return alone(recipe, length.rounds, **on, own=own)
 
 
-def _check_public(where: str, line: Line | OneShotLine, used: bool) -> None:
-    """Refuse public images that no model of the line takes, if they are used."""
-    for fault in check_channels(line.data, line.public) if used else ():
+def _check_public(where: str, recipe: Recipe | OneShotRecipe, used: bool) -> None:
+    """Refuse public images that no model of the recipe takes, if they are used."""
+    for fault in check_channels(recipe.data, recipe.public) if used else ():
         raise FedstageError(f"{where}: {fault}")
 
 
 def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:
-    """Return settings without those that only another kind of line has."""
+    """Return settings without those that only another kind of recipe has."""
     foreign = set(keys(other)) - set(keys(kind))
     return {key: value for key, value in settings.items() if key not in foreign}

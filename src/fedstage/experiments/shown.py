@@ -59,7 +59,7 @@ def _results(catalogue: Catalogue, name: str) -> list[str]:
 
 
 def _runs(catalogue: Catalogue, file: str) -> list[Run]:
-    """Return the runs that a file is made of: those of its experiment and scale, or of its line."""
+    """Return the runs that a file is made of: of its experiment and scale, or of its recipe."""
     if file.startswith(tuple(f"results/{kind}/" for kind in _UNTRAINED)):
         return []
     return [

@@ -15,16 +15,16 @@ from fedstage.plan.one_shot_sharing import client_model, trained_on
 from fedstage.plan.runs import Run
 from fedstage.plan.training import global_model
 from fedstage.settings.groups import models_of
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
 from fedstage.settings.models import Model
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: The key of a method's name whose settings, at the same point, another method has.
 LIKE = "like"
 
 _FORM = "must be the name of a method, or {method: NAME, KEY: VALUE} with changes of its settings"
-#: Settings in which a line and its start must agree.
+#: Settings in which a recipe and its start must agree.
 _SHARED = ("data", "clients", "partition", "validation", "core", "seed")
 
 
@@ -36,21 +36,23 @@ def named_start(where: str, start: Any) -> tuple[str, Raw]:
     return changes["method"], {key: value for key, value in changes.items() if key != "method"}
 
 
-def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> str:
-    """Return the final model of a line: the main model after its last round, or a student.
+def ended_in(where: str, recipe: Recipe | LocalRecipe | OneShotRecipe, rounds: int) -> str:
+    """Return the final model of a recipe: the main model after its last round, or a student.
 
     Raises
     ------
     FedstageError
-        If the line ends in several models.
+        If the recipe ends in several models.
     """
-    if isinstance(line, Line):
-        return global_model(line, rounds, 0)
-    if isinstance(line, OneShotLine) and line.distillation is not None:
-        return one_shot.student_file(line)
-    if isinstance(line, LocalLine) and line.on_core:
-        return unfederated.local_models(line)[0]
-    kind = "one_shot without distillation" if isinstance(line, OneShotLine) else "alone or pooled"
+    if isinstance(recipe, Recipe):
+        return global_model(recipe, rounds, 0)
+    if isinstance(recipe, OneShotRecipe) and recipe.distillation is not None:
+        return one_shot.student_file(recipe)
+    if isinstance(recipe, LocalRecipe) and recipe.on_core:
+        return unfederated.local_models(recipe)[0]
+    kind = (
+        "one_shot without distillation" if isinstance(recipe, OneShotRecipe) else "alone or pooled"
+    )
     raise FedstageError(
         f"{where}: training = {kind}: must be federated, core, or one_shot with distillation, to "
         "end in one model"
@@ -58,9 +60,11 @@ def ended_in(where: str, line: Line | LocalLine | OneShotLine, rounds: int) -> s
 
 
 def check_start(
-    where: str, line: Line | LocalLine | OneShotLine, before: Line | LocalLine | OneShotLine
+    where: str,
+    recipe: Recipe | LocalRecipe | OneShotRecipe,
+    before: Recipe | LocalRecipe | OneShotRecipe,
 ) -> None:
-    """Refuse a line that cannot start from another.
+    """Refuse a recipe that cannot start from another.
 
     Raises
     ------
@@ -68,21 +72,21 @@ def check_start(
         If their clients, data or architectures differ, or each client has its own start.
     """
     for key in _SHARED:
-        if getattr(line, key) != getattr(before, key):
-            other, own = (getattr(one, key) for one in (before, line))
+        if getattr(recipe, key) != getattr(before, key):
+            other, own = (getattr(one, key) for one in (before, recipe))
             raise FedstageError(
                 f"{where}: start: {key} = {getattr(other, 'name', other)!r}: must be that of the "
                 f"run, {getattr(own, 'name', own)!r}"
             )
-    student = before.student if isinstance(before, OneShotLine) else None
+    student = before.student if isinstance(before, OneShotRecipe) else None
     final = student or before.model
-    for model in _architectures(line):
+    for model in _architectures(recipe):
         if model != final:
             raise FedstageError(
                 f"{where}: start: ends in model = {final.name!r}: must be the run's, "
                 f"{model.name!r}, settings included"
             )
-    if getattr(line, "initialisation", "common") != "common":
+    if getattr(recipe, "initialisation", "common") != "common":
         raise FedstageError(
             f"{where}: initialisation = 'own': must be 'common' with start, which all clients share"
         )
@@ -115,10 +119,10 @@ def check_parts(where: str, parts: Sequence[Run], methods: Mapping[str, Raw]) ->
             )
 
 
-def _architectures(line: Line | LocalLine | OneShotLine) -> tuple[Model, ...]:
+def _architectures(recipe: Recipe | LocalRecipe | OneShotRecipe) -> tuple[Model, ...]:
     """Return the architectures of all models that are trained from the start."""
-    if isinstance(line, Line):
-        return models_of(line) if line.start_of == "all" else (line.model,)
-    if isinstance(line, LocalLine) and trained_on(line):
-        return (line.model,)
-    return tuple(client_model(line, client) for client in range(line.clients))
+    if isinstance(recipe, Recipe):
+        return models_of(recipe) if recipe.start_of == "all" else (recipe.model,)
+    if isinstance(recipe, LocalRecipe) and trained_on(recipe):
+        return (recipe.model,)
+    return tuple(client_model(recipe, client) for client in range(recipe.clients))

@@ -13,12 +13,12 @@ from fedstage.experiments.library import experiment_names
 from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.stages import LINES
+from fedstage.plan.stages import RECIPES
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.merging import Raw
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.suggestions import suggest
 
 #: The files of a figure: for screens, for print, and its caption.
@@ -30,8 +30,8 @@ _PAPER = "paper"
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     """Return the runs that a command line is about, and those that share rounds with them.
 
-    It is about the configured targets, and about the runs whose experiment and scale, or line's id,
-    is in the arguments. All runs of the catalogue that share rounds determine how these are cut
+    It is about the configured targets, and about the runs whose experiment and scale, or recipe's
+    id, is in the arguments. All runs of the catalogue that share rounds determine how these are cut
     into segments and which files stay, so jobs on other machines get the arguments of the command
     that started them.
     """
@@ -43,12 +43,12 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     ]
     configured = {split_target(target) for target in catalogue.config.targets}
     shared = {
-        _shared(part.line)
+        _shared(part.recipe)
         for key, run in every
         if key in configured or is_named(key, run, arguments)
         for part in run.chain()
     }
-    return [part for _, run in every for part in run.chain() if _shared(part.line) in shared]
+    return [part for _, run in every for part in run.chain() if _shared(part.recipe) in shared]
 
 
 def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:
@@ -76,7 +76,7 @@ def explain_unknown(catalogue: Catalogue, targets: Iterable[str]) -> str | None:
     known = experiment_names(catalogue.config, catalogue.folder)
     for target in sorted(targets):
         folder = "/".join(target.split("/")[:3])
-        if target.startswith("results/") and folder.split("/")[1] in LINES:
+        if target.startswith("results/") and folder.split("/")[1] in RECIPES:
             if folder not in catalogue.folders:
                 return f"{folder}: no experiment of this configuration has this folder"
         elif "." not in target and not target.startswith("results/"):
@@ -88,26 +88,26 @@ def explain_unknown(catalogue: Catalogue, targets: Iterable[str]) -> str | None:
 def cohorts_of(
     runs: Iterable[Run], size: int | Literal["all"]
 ) -> dict[tuple[int, tuple[int, ...]], list[str]]:
-    """Return each cohort of at most `size` slots, by group and slots, with the ids of its lines."""
+    """Return each cohort of at most `size`, by group and participants, with its recipes' ids."""
     found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
-    lines = [run.line for run in runs if isinstance(run.line, Line)]
-    for owner in dict.fromkeys(owner for line in lines for owner in owners(line)):
+    recipes = [run.recipe for run in runs if isinstance(run.recipe, Recipe)]
+    for owner in dict.fromkeys(owner for recipe in recipes for owner in owners(recipe)):
         for group in client_groups(owner):
-            for slots in cohorts(owner, group, None if size == "all" else size):
-                found[group, slots].append(training_id(owner))
+            for participants in cohorts(owner, group, None if size == "all" else size):
+                found[group, participants].append(training_id(owner))
     return dict(found)
 
 
 def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
-    """Whether a run's experiment and scale, or the id of one of its lines, stands in a text."""
-    ids = (path.rpartition("/")[2] for part in run.chain() for path in folders_of(part.line))
+    """Whether a run's experiment and scale, or the id of one of its recipes, stands in a text."""
+    ids = (path.rpartition("/")[2] for part in run.chain() for path in folders_of(part.recipe))
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
 
 
-def _shared(line: Line | LocalLine | OneShotLine) -> Line | LocalLine | OneShotLine:
-    """Return the line whose rounds other runs may share."""
-    return owners(line)[1] if isinstance(line, Line) else line
+def _shared(recipe: Recipe | LocalRecipe | OneShotRecipe) -> Recipe | LocalRecipe | OneShotRecipe:
+    """Return the recipe whose rounds other runs may share."""
+    return owners(recipe)[1] if isinstance(recipe, Recipe) else recipe
 
 
 def results_of(catalogue: Catalogue, target: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What files of a line contain of a client that an aggregator has forgotten.
+"""What files of a recipe contain of a client that an aggregator has forgotten.
 
 A natural client is somebody: whoever trains on the same data set has its samples, whatever the
 seed, as do held-out samples and those of the server. A client of another partition is only a share
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedstage.plan.data_files import (
-    AnyLine,
+    AnyRecipe,
     Division,
     clients_table,
     data_file,
@@ -20,9 +20,9 @@ from fedstage.plan.data_files import (
 )
 from fedstage.plan.one_shot_sharing import learns_from_moments, trained_on
 from fedstage.settings.data import Data
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.server import needs_validation
 from fedstage.settings.teaching import teaching_of
 
@@ -31,7 +31,7 @@ _PARTS = ("train", "test", "test_own", "held_out", "server_validation", "info")
 _IMAGES = ("aggregator", "validation", *_PARTS[1:-1])
 _WEIGHTED = "scores weighted by its label counts"
 
-#: What a line has of a client: itself, its samples in other shares, or these as public ones.
+#: What a recipe has of a client: itself, its samples in other shares, or these as public ones.
 Has = Literal["client", "samples", "public"]
 
 
@@ -56,9 +56,9 @@ class Forgotten:
         """Whether the data say which samples are its own."""
         return self.division.partition.name == "natural"
 
-    def has(self, line: AnyLine) -> Has | None:
-        """Return what a line has of the client, None if nothing."""
-        own, data = division_of(line), self.division.data
+    def has(self, recipe: AnyRecipe) -> Has | None:
+        """Return what a recipe has of the client, None if nothing."""
+        own, data = division_of(recipe), self.division.data
         if _without_roles(own) == _without_roles(self.division):
             return "client"
         if not self.natural:
@@ -66,7 +66,7 @@ class Forgotten:
         if _same_files(own.data, data):
             same = own.data == data and own.partition == self.division.partition
             return "client" if same else "samples"
-        public = public_data(line)
+        public = public_data(recipe)
         return "public" if public is not None and _same_files(public, data) else None
 
     def in_data(self, data: Data) -> Iterator[Trace]:
@@ -79,80 +79,84 @@ class Forgotten:
                 also = "" if part in ("train", "info") else ", if any are among these"
                 yield Trace(self.client, f"{contains}{also}", data_file(data, part))
 
-    def in_folder(self, folder: str, line: AnyLine) -> Iterator[Trace]:
-        """Yield what the files of a line's folder, and of its partition, contain of the client."""
-        has = self.has(line)
+    def in_folder(self, folder: str, recipe: AnyRecipe) -> Iterator[Trace]:
+        """Yield what files of a recipe's folder, and of its partition, contain of the client."""
+        has = self.has(recipe)
         if has in ("client", "samples"):
-            for contains, path in _of_partition(line):
+            for contains, path in _of_partition(recipe):
                 yield Trace(self.client, contains, path)
         if has is not None:
-            for contains, below in _of_folder(self, has, folder, line):
+            for contains, below in _of_folder(self, has, folder, recipe):
                 yield Trace(self.client, contains, f"{folder}{below}")
 
 
-def public_data(line: AnyLine) -> Data | None:
-    """Return the data set that a line reads beside that of its clients, if there is one."""
-    if isinstance(line, LocalLine) or isinstance(line.public, HeldOut | CoreSamples | Generated):
+def public_data(recipe: AnyRecipe) -> Data | None:
+    """Return the data set that a recipe reads beside that of its clients, if there is one."""
+    if isinstance(recipe, LocalRecipe) or isinstance(
+        recipe.public, HeldOut | CoreSamples | Generated
+    ):
         return None
-    return line.public
+    return recipe.public
 
 
-def _of_partition(line: AnyLine) -> Iterator[tuple[str, str]]:
-    yield "which samples are its own", clients_table(line)
-    yield "its label counts", label_histogram(line)
-    if isinstance(line, Line) and line.participation == "by_samples":
-        yield "drawn by its number of samples", participation_table(line, 1).job.folder
+def _of_partition(recipe: AnyRecipe) -> Iterator[tuple[str, str]]:
+    yield "which samples are its own", clients_table(recipe)
+    yield "its label counts", label_histogram(recipe)
+    if isinstance(recipe, Recipe) and recipe.participation == "by_samples":
+        yield "drawn by its number of samples", participation_table(recipe, 1).job.folder
 
 
-def _of_folder(gone: Forgotten, has: Has, folder: str, line: AnyLine) -> Iterator[tuple[str, str]]:
-    """Yield what a line's folder contains of a client, with the files below it."""
+def _of_folder(
+    gone: Forgotten, has: Has, folder: str, recipe: AnyRecipe
+) -> Iterator[tuple[str, str]]:
+    """Yield what a recipe's folder contains of a client, with the files below it."""
     kind, own = folder.split("/")[1], f"client_{gone.client}"
     if has == "samples":
         yield "learnt from its samples in other shares", ""
     elif has == "public":
         yield "learnt from its samples as public ones", ""
-    elif isinstance(line, LocalLine):
-        yield from _of_local_models(gone, own, line)
+    elif isinstance(recipe, LocalRecipe):
+        yield from _of_local_models(gone, own, recipe)
     elif kind in ("moments", "generators"):
         what = "moments of its features" if kind == "moments" else "its generator"
         yield what, f"/{own}.safetensors"
-    elif isinstance(line, Line):
+    elif isinstance(recipe, Recipe):
         yield "rounds that it may be in", ""
     elif kind in ("generated", "synthesised"):
-        if gone.client not in line.forget:
+        if gone.client not in recipe.forget:
             yield "generated with what it sent", ""
-    elif gone.client not in line.forget:
+    elif gone.client not in recipe.forget:
         yield "learnt from its model and samples", ""
-    elif gone.natural and _learns_from_set_aside(line):
+    elif gone.natural and _learns_from_set_aside(recipe):
         yield "learnt from samples set aside, also its own", ""
     else:
         yield _WEIGHTED, "/metrics"
 
 
-def _of_local_models(gone: Forgotten, own: str, line: LocalLine) -> Iterator[tuple[str, str]]:
+def _of_local_models(gone: Forgotten, own: str, recipe: LocalRecipe) -> Iterator[tuple[str, str]]:
     """Yield the traces of a client in models that are trained without federation."""
     yield _WEIGHTED, "/metrics"
-    if who := trained_on(line):
+    if who := trained_on(recipe):
         yield "learnt from its samples", f"/{who}.safetensors"
         return
     yield "its model", f"/{own}.safetensors"
     yield "its quantised model", f"/quantised/*/{own}.safetensors"
     yield "what its model says", f"/logits/*/{own}-*.safetensors"
-    fractions = {"aggregator": line.aggregator_fraction, "validation": line.validation}
+    fractions = {"aggregator": recipe.aggregator_fraction, "validation": recipe.validation}
     roles = [role for role, fraction in fractions.items() if fraction]
     for images in _IMAGES if gone.natural else roles:
         yield "what models say about its samples", f"/logits/*/client_*-{images}.safetensors"
 
 
-def _learns_from_set_aside(line: OneShotLine) -> bool:
-    """Whether a line learns from held-out samples, or from those of the server."""
-    training = line.aggregator_training
+def _learns_from_set_aside(recipe: OneShotRecipe) -> bool:
+    """Whether a recipe learns from held-out samples, or from those of the server."""
+    training = recipe.aggregator_training
     if training is not None and training.name == "proxy":
         return True
-    if line.distillation is None or learns_from_moments(line):
+    if recipe.distillation is None or learns_from_moments(recipe):
         return False
-    held_out = isinstance(line.public, HeldOut | CoreSamples)
-    return held_out or needs_validation(teaching_of(line).server)
+    held_out = isinstance(recipe.public, HeldOut | CoreSamples)
+    return held_out or needs_validation(teaching_of(recipe).server)
 
 
 def _same_files(data: Data, other: Data) -> bool:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.reach import Sources, bases, laid_over
 from fedstage.settings.experiments import Experiment, Scale
-from fedstage.settings.lines import Line
 from fedstage.settings.merging import Raw, in_full, merge
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import keys
 
 #: The settings that one kind of training has, and the other not.
-_KINDS = {key: "federated" for key in keys(Line) if key not in keys(OneShotLine)} | {
-    key: "one_shot" for key in keys(OneShotLine) if key not in keys(Line)
+_KINDS = {key: "federated" for key in keys(Recipe) if key not in keys(OneShotRecipe)} | {
+    key: "one_shot" for key in keys(OneShotRecipe) if key not in keys(Recipe)
 }
 #: The settings that only a student needs.
 _OF_STUDENTS = ("generator", "student")
@@ -66,7 +66,7 @@ def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
 
 def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
     """Return what no run is, or has, that would read a setting."""
-    # Those that are trained apart are lines of both kinds.
+    # Those that are trained apart are recipes of both kinds.
     kinds = {run.kind for run in runs}
     kind = _KINDS.get(key)
     if kind and kinds <= {"federated", "one_shot"} and kind not in kinds:
@@ -79,7 +79,7 @@ def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
 def _teaches(run: _Settings, key: str) -> bool:
     """Whether runs have a student that reads its settings; those of rounds check theirs."""
     if run.kind == "federated":
-        return key in keys(Line)
+        return key in keys(Recipe)
     return run.settings.get("distillation") is not None
 
 

@@ -46,7 +46,7 @@ def fill_model(model: nn.Module, weights: Tensors, path: Path) -> None:
 
 
 def frozen(model: nn.Module) -> nn.Module:
-    """Return a copy of a model that speaks with its running statistics and learns nothing."""
+    """Return a copy of a model that uses its running statistics and is not trained."""
     return copy.deepcopy(model).eval().requires_grad_(False)
 
 

@@ -23,13 +23,13 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
 from fedstage.settings.equivalences import left_out
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import InitialModel, Model
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.participation import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
+from fedstage.settings.recipes import LocalRecipe, Recipe
 
-AnyLine = Line | LocalLine | OneShotLine
+AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
 # --- data sets ------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ def _dataset(data: Data) -> DatasetInputs[str]:
 DATASET = Stage(
     name="dataset",
     about="read a data set into arrays: train, test, held out",
-    folder=Folder("data", Data, short, line=False),
+    folder=Folder("data", Data, short, recipe=False),
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
     inputs=_dataset,
 )
@@ -62,7 +62,7 @@ def data_id(data: Data) -> str:
     return name_of(data_file(data, "train"))
 
 
-def samples_file(line: AnyLine, samples: str) -> str:
+def samples_file(recipe: AnyRecipe, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
     `samples` is a part of the clients' data set, a role among its training samples (``validation``,
@@ -70,11 +70,11 @@ def samples_file(line: AnyLine, samples: str) -> str:
     another data set, whose training samples are meant.
     """
     if samples in _PARTS:
-        return data_file(line.data, samples)
+        return data_file(recipe.data, samples)
     if samples in ("validation", "aggregator"):
-        return data_file(line.data, "train")
+        return data_file(recipe.data, "train")
     if samples == "core":
-        return core_file(line)
+        return core_file(recipe)
     folder, _, name = samples.partition(".")
     place = f"{folder}/{name}" if name else f"data/{samples}"
     return found_file(f"{RESULTS}/{place}/train.safetensors")
@@ -93,7 +93,7 @@ PARTITIONS = Folder(
     "partitions",
     Division,
     lambda division: f"{short(division.data)}-{partition_name(division)}-seed{division.seed}",
-    line=False,
+    recipe=False,
 )
 
 
@@ -128,38 +128,38 @@ CORE = Stage(
 
 
 @cache
-def division_of(line: AnyLine) -> Division:
+def division_of(recipe: AnyRecipe) -> Division:
     """Return the settings of a run's partition."""
-    own = left_out(line) if isinstance(line, OneShotLine) else None
-    dealt = line.core is not None and line.core.samples == "share"
+    own = left_out(recipe) if isinstance(recipe, OneShotRecipe) else None
+    dealt = recipe.core is not None and recipe.core.samples == "share"
     division = Division.model_construct(
-        data=line.data,
-        clients=line.clients,
-        partition=line.partition,
-        validation=line.validation,
-        aggregator_fraction=getattr(line, "aggregator_fraction", 0.0) if own is None else own,
-        core=line.core if dealt else None,
-        seed=line.seed,
+        data=recipe.data,
+        clients=recipe.clients,
+        partition=recipe.partition,
+        validation=recipe.validation,
+        aggregator_fraction=getattr(recipe, "aggregator_fraction", 0.0) if own is None else own,
+        core=recipe.core if dealt else None,
+        seed=recipe.seed,
     )
     return interned(division)
 
 
 @cache
-def clients_table(line: AnyLine) -> File:
+def clients_table(recipe: AnyRecipe) -> File:
     """Return the partition: a row a sample with its client and role."""
-    return PARTITION(division_of(line))
+    return PARTITION(division_of(recipe))
 
 
-def label_histogram(line: AnyLine) -> File:
+def label_histogram(recipe: AnyRecipe) -> File:
     """Return the label counts of every client and role."""
-    return PARTITION(division_of(line), output="histogram")
+    return PARTITION(division_of(recipe), output="histogram")
 
 
-def core_file(line: AnyLine) -> File:
+def core_file(recipe: AnyRecipe) -> File:
     """Return the labelled samples that the server has of its own."""
-    assert line.core is not None, "checked by the line: who reads a core has one"
-    whole = line.core.samples == "all"
-    return data_file(line.data, "train") if whole else CORE(division_of(line))
+    assert recipe.core is not None, "checked by the recipe: who reads a core has one"
+    whole = recipe.core.samples == "all"
+    return data_file(recipe.data, "train") if whole else CORE(division_of(recipe))
 
 
 # --- participants ---------------------------------------------------------------------------------
@@ -198,8 +198,8 @@ def _participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str
 
 PARTICIPATION = Stage(
     name="participation",
-    about="draw the client of each slot of a round",
-    folder=Folder("participation", Plan, _label_of_plan, line=False, identity=_identity_of_plan),
+    about="draw the client of each participant of a round",
+    folder=Folder("participation", Plan, _label_of_plan, recipe=False, identity=_identity_of_plan),
     outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
     inputs=_participation,
     place=("first", "last"),
@@ -208,22 +208,22 @@ PARTICIPATION = Stage(
 
 
 @cache
-def _plan_of(line: Line) -> Plan:
+def _plan_of(recipe: Recipe) -> Plan:
     return Plan.model_construct(
-        clients=line.clients,
-        participants=line.participants,
-        participation=line.participation,
-        binding=binding(line),
-        groups=groups_drawn(line),
-        delays=delays(line),
-        data=division_of(line) if line.participation == "by_samples" else None,
-        seed=line.seed,
+        clients=recipe.clients,
+        participants=recipe.participants,
+        participation=recipe.participation,
+        binding=binding(recipe),
+        groups=groups_drawn(recipe),
+        delays=delays(recipe),
+        data=division_of(recipe) if recipe.participation == "by_samples" else None,
+        seed=recipe.seed,
     )
 
 
-def participation_table(line: Line, round: int) -> File:
-    """Return the table of the client in each slot of `round`."""
-    return PARTICIPATION(_plan_of(line), *block_of(round))
+def participation_table(recipe: Recipe, round_: int) -> File:
+    """Return the table of the client in each participant of `round_`."""
+    return PARTICIPATION(_plan_of(recipe), *block_of(round_))
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ INITIAL_MODEL = Stage(
         "initial_models",
         Initial,
         lambda initial: f"{short(initial.data)}-{initial.model.name}-seed{initial.seed}",
-        line=False,
+        recipe=False,
     ),
     outputs={"output": "group_{group}.safetensors"},
     inputs=_initial_model,

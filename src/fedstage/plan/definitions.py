@@ -86,7 +86,7 @@ class Reached:
 
 
 def is_check(module: str, names: Iterable[str]) -> bool:
-    """Whether a definition of one of these names, such as ``Line._faults``, checks settings."""
+    """Whether a definition of one of these names, such as ``Recipe._faults``, checks settings."""
     return any(_checks(module, name.rpartition(".")[2]) for name in names)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedstage.settings.base import Settings
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def canonical(settings: Settings) -> dict[str, Any]:

@@ -9,15 +9,15 @@ from fedstage.plan.identity import partition_name, short
 from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicGeneratorInputs
 from fedstage.plan.training_folder import info, public_file
 from fedstage.settings.ensembles import Odds
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 #: Settings of numerics for stages that have no compiled code and store no logits.
 PLAIN = tuple(f"numerics.{name}" for name in ("device", "threads", "precision", "memory_format"))
 
 
-def weighs_by_odds(line: Line) -> bool:
+def weighs_by_odds(recipe: Recipe) -> bool:
     """Whether clients' votes are weighted by the odds of their discriminators."""
-    return isinstance(line.ensemble, Odds) and line.global_trainer is not None
+    return isinstance(recipe.ensemble, Odds) and recipe.global_trainer is not None
 
 
 def _label(config: Any) -> str:
@@ -26,7 +26,7 @@ def _label(config: Any) -> str:
 
 #: What clients train in the rounds, and what the server does with their votes, does not reach them.
 FOLDER = Folder(
-    "discriminators", Line, _label,
+    "discriminators", Recipe, _label,
     lambda config: (
         "data", "clients", "partition", "validation", "core", "public", "seed",
         "ensemble.generator", "ensemble.discriminator", *PLAIN,
@@ -34,9 +34,9 @@ FOLDER = Folder(
 )  # fmt: skip
 
 
-def _public_generator(config: Line) -> PublicGeneratorInputs[str]:
+def _public_generator(recipe: Recipe) -> PublicGeneratorInputs[str]:
     """Return what the server trains its generator on."""
-    return PublicGeneratorInputs(public_file(config), info(config))
+    return PublicGeneratorInputs(public_file(recipe), info(recipe))
 
 
 PUBLIC_GENERATOR = Stage(
@@ -49,13 +49,13 @@ PUBLIC_GENERATOR = Stage(
 )
 
 
-def _client_discriminator(config: Line, client: int) -> ClientDiscriminatorInputs[str]:
+def _client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInputs[str]:
     """Return what a client's discriminator is trained on."""
     return ClientDiscriminatorInputs(
-        generator=PUBLIC_GENERATOR(config),
-        data=data_files.data_file(config.data, "train"),
-        clients=data_files.clients_table(config),
-        info=info(config),
+        generator=PUBLIC_GENERATOR(recipe),
+        data=data_files.data_file(recipe.data, "train"),
+        clients=data_files.clients_table(recipe),
+        info=info(recipe),
     )
 
 
@@ -71,14 +71,14 @@ CLIENT_DISCRIMINATOR = Stage(
 )
 
 
-def discriminators(config: Line) -> list[File]:
+def discriminators(recipe: Recipe) -> list[File]:
     """Return the discriminators of all clients, in their order."""
-    return [CLIENT_DISCRIMINATOR(config, client) for client in range(config.clients)]
+    return [CLIENT_DISCRIMINATOR(recipe, client) for client in range(recipe.clients)]
 
 
-def _client_odds(config: Line) -> ClientOddsInputs[str]:
+def _client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
     """Return what the odds of all clients are computed from."""
-    return ClientOddsInputs([*discriminators(config)], public_file(config), info(config))
+    return ClientOddsInputs([*discriminators(recipe)], public_file(recipe), info(recipe))
 
 
 CLIENT_ODDS = Stage(
@@ -91,6 +91,6 @@ CLIENT_ODDS = Stage(
 )
 
 
-def odds_files(line: Line) -> list[str]:
+def odds_files(recipe: Recipe) -> list[str]:
     """Return the odds of all clients on the public images, if votes are weighted by them."""
-    return [CLIENT_ODDS(line)] if weighs_by_odds(line) else []
+    return [CLIENT_ODDS(recipe)] if weighs_by_odds(recipe) else []

@@ -7,9 +7,9 @@ from fedstage.plan.commands import always
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import ClientGeneratorInputs, GeneratedInputs, SynthesisedInputs
 from fedstage.plan.one_shot_folders import GENERATED, GENERATORS, SYNTHESISED, student_start
-from fedstage.plan.one_shot_sharing import local_line, members
+from fedstage.plan.one_shot_sharing import local_recipe, members
 from fedstage.settings.generators import Adversarial
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 
 
 def info(config: Any) -> str:
@@ -17,12 +17,12 @@ def info(config: Any) -> str:
     return data_files.data_file(config.data, "info")
 
 
-def _client_generator(config: OneShotLine, client: int) -> ClientGeneratorInputs[str]:
+def _client_generator(recipe: OneShotRecipe, client: int) -> ClientGeneratorInputs[str]:
     """Return what a client's generator is trained on."""
     return ClientGeneratorInputs(
-        data=data_files.data_file(config.data, "train"),
-        info=info(config),
-        clients=data_files.clients_table(local_line(config)),
+        data=data_files.data_file(recipe.data, "train"),
+        info=info(recipe),
+        clients=data_files.clients_table(local_recipe(recipe)),
     )
 
 
@@ -38,14 +38,14 @@ CLIENT_GENERATOR = Stage(
 )
 
 
-def client_generators(config: OneShotLine) -> list[File]:
+def client_generators(recipe: OneShotRecipe) -> list[File]:
     """Return the generators of the members, in the order of clients."""
-    return [CLIENT_GENERATOR(config, client) for client in members(config)]
+    return [CLIENT_GENERATOR(recipe, client) for client in members(recipe)]
 
 
-def _generated(config: OneShotLine) -> GeneratedInputs[str]:
+def _generated(recipe: OneShotRecipe) -> GeneratedInputs[str]:
     """Return what images are generated with."""
-    return GeneratedInputs(info(config), [*client_generators(config)])
+    return GeneratedInputs(info(recipe), [*client_generators(recipe)])
 
 
 _IMAGES = {
@@ -63,11 +63,11 @@ GENERATED_IMAGES = Stage(
 )
 
 
-def _synthesised(config: OneShotLine) -> SynthesisedInputs[str]:
+def _synthesised(recipe: OneShotRecipe) -> SynthesisedInputs[str]:
     """Return what the server generates images against, and what the student starts from."""
-    models = unfederated.local_models(local_line(config))
-    chosen = (models[client] for client in members(config))
-    return SynthesisedInputs(info(config), [*chosen], student_start(config))
+    models = unfederated.local_models(local_recipe(recipe))
+    chosen = (models[client] for client in members(recipe))
+    return SynthesisedInputs(info(recipe), [*chosen], student_start(recipe))
 
 
 SYNTHESISED_IMAGES = Stage(
@@ -81,7 +81,7 @@ SYNTHESISED_IMAGES = Stage(
 )
 
 
-def generated_images(config: OneShotLine, output: str = "output") -> File:
+def generated_images(recipe: OneShotRecipe, output: str = "output") -> File:
     """Return a file of the images that a generator makes, by default the images."""
-    by_server = isinstance(config.generator, Adversarial)
-    return (SYNTHESISED_IMAGES if by_server else GENERATED_IMAGES)(config, output=output)
+    by_server = isinstance(recipe.generator, Adversarial)
+    return (SYNTHESISED_IMAGES if by_server else GENERATED_IMAGES)(recipe, output=output)

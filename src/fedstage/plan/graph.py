@@ -49,8 +49,8 @@ class Folder:
     """Files below ``results/NAME/CONFIGURATION``, all of which depend on the settings in `reads`.
 
     `label` gives the readable beginning of a configuration's name, `kind` the class of its
-    settings. With a `line` its settings lie in it, in a file that all of its stages read. The name
-    ends in a digest of the settings, or of the `identity` that they have; without one in none.
+    settings. With a `recipe` its settings lie in it, in a file that all of its stages read. The
+    name ends in a digest of the settings, or of the `identity` that they have; without one in none.
     `pattern` is the name with Snakemake's wildcards. Where settings lie in no file, stages take
     them as an option: all, or the `identity`, an option that is called `setting`.
     """
@@ -59,9 +59,9 @@ class Folder:
     kind: Any
     label: Callable[[Any], str]
     reads: Callable[[Any], Iterable[str]] | None = None  # None: all settings of the class
-    line: bool = True
+    recipe: bool = True
     identity: Callable[[Any], Any] | None = None
-    pattern: str = "{line}"
+    pattern: str = "{recipe}"
     setting: str | None = None
 
 
@@ -110,7 +110,7 @@ class Stage(Command):
         """The options that name the files which it reads, from the named tuple of `inputs`."""
         returned: Any = self.inputs.__annotations__["return"]
         fields: tuple[str, ...] = (get_origin(returned) or returned)._fields
-        return (*(["line"] if self.folder.line else []), *fields)
+        return (*(["recipe"] if self.folder.recipe else []), *fields)
 
     def __call__(self, config: Any, *place: Any, output: str | None = None) -> File:
         """Return a file that the stage makes in a place, by default its main one."""
@@ -175,8 +175,10 @@ class Job:
         if alike != self.place:
             return self.stage.job(self.config, *alike).inputs
         read = self.stage.inputs(self.config, *self.place)
-        line: dict[str, Any] = {"line": line_file(self.folder)} if self.stage.folder.line else {}
-        return {name: files or [] for name, files in (line | read._asdict()).items()}
+        recipe: dict[str, Any] = (
+            {"recipe": recipe_file(self.folder)} if self.stage.folder.recipe else {}
+        )
+        return {name: files or [] for name, files in (recipe | read._asdict()).items()}
 
     @cached_property
     def at(self) -> dict[str, Any]:
@@ -252,9 +254,9 @@ def found_file(path: str) -> str:
     return next((file for file in job.files.values() if file == path), path) if job else path
 
 
-def line_file(folder: str) -> str:
+def recipe_file(folder: str) -> str:
     """Return the file of a folder's settings."""
-    return f"{folder}/line.yaml"
+    return f"{folder}/recipe.yaml"
 
 
 def find_job(stages: Iterable[Stage], config: Any, path: str) -> Job | None:

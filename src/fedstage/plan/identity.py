@@ -11,48 +11,48 @@ from typing import Any
 
 from fedstage.settings.data import Data
 from fedstage.settings.exchange import keeps_changes, keeps_statistics, optimises
-from fedstage.settings.lines import Line
 from fedstage.settings.models import Model
+from fedstage.settings.recipes import Recipe
 
-#: Marks, in the names of lines, clients that keep their own running statistics, and compression.
+#: Marks, in the names of recipes, clients that keep their own running statistics, and compression.
 _LOCAL_STATISTICS = "local_bn"
 _COMPRESSED = "stc"
 
 
 @cache
-def training_name(line: Line) -> str:
+def training_name(recipe: Recipe) -> str:
     """Return the readable beginning of the name of a folder of rounds."""
-    method: str = line.local.name
-    if keeps_statistics(line):
+    method: str = recipe.local.name
+    if keeps_statistics(recipe):
         method += f"-{_LOCAL_STATISTICS}"
-    if line.compression.name != "none":
-        method += f"-{line.compression.name}" + ("" if keeps_changes(line) else "_memoryless")
-    if line.aggregation.rule.name != "average":
-        method += f"-{line.aggregation.rule.name}"
-    if optimises(line):
-        method += f"-{line.aggregation.server_optimizer.name}"
-    if line.global_models > 1:
-        method += f"-K{line.global_models}"
-    if line.head_transfer:
+    if recipe.compression.name != "none":
+        method += f"-{recipe.compression.name}" + ("" if keeps_changes(recipe) else "_memoryless")
+    if recipe.aggregation.rule.name != "average":
+        method += f"-{recipe.aggregation.rule.name}"
+    if optimises(recipe):
+        method += f"-{recipe.aggregation.server_optimizer.name}"
+    if recipe.global_models > 1:
+        method += f"-K{recipe.global_models}"
+    if recipe.head_sharing:
         method += "-heads"
-    if line.global_trainer is not None:
-        method += f"-{line.global_trainer.name}"
-        method += f"-{line.generator.name}" if line.generator else ""
-    return f"{common_name(line)}-{method}-seed{line.seed}"
+    if recipe.global_trainer is not None:
+        method += f"-{recipe.global_trainer.name}"
+        method += f"-{recipe.generator.name}" if recipe.generator else ""
+    return f"{common_name(recipe)}-{method}-seed{recipe.seed}"
 
 
-def common_name(line: Any, main: Model | None = None) -> str:
-    """Name data, partition and architecture, by default the `main` one of a line."""
-    model: str = (main or line.model).name
-    if len(set(getattr(line, "architectures", ()))) > 1:
+def common_name(recipe: Any, main: Model | None = None) -> str:
+    """Name data, partition and architecture, by default the `main` one of a recipe."""
+    model: str = (main or recipe.model).name
+    if len(set(getattr(recipe, "architectures", ()))) > 1:
         model += "_and_others"
-    return f"{short(line.data)}-{partition_name(line)}-{model}"
+    return f"{short(recipe.data)}-{partition_name(recipe)}-{model}"
 
 
-def partition_name(line: Any) -> str:
+def partition_name(recipe: Any) -> str:
     """Name a partition."""
-    alpha = getattr(line.partition, "alpha", None)
-    name: str = line.partition.name
+    alpha = getattr(recipe.partition, "alpha", None)
+    name: str = recipe.partition.name
     return name + (f"{alpha:g}" if alpha is not None else "")
 
 

@@ -67,7 +67,7 @@ class AggregationInputs(NamedTuple, Generic[P]):
     public: P | None  # for running statistics, or to count the logits that clients exchange
 
 
-class HeadTransferInputs(NamedTuple, Generic[P]):
+class HeadSharingInputs(NamedTuple, Generic[P]):
     """A model, and the models or updates whose heads it takes."""
 
     model: P
@@ -239,7 +239,7 @@ class LocalModelInputs(NamedTuple, Generic[P]):
 class QuantisedModelInputs(NamedTuple, Generic[P]):
     """What a client's model is quantised from."""
 
-    line: P
+    recipe: P
     model: P
     data: P
     info: P
@@ -249,7 +249,7 @@ class QuantisedModelInputs(NamedTuple, Generic[P]):
 class ClientLogitsInputs(NamedTuple, Generic[P]):
     """What the logits of a model, with its quantisation, are computed from."""
 
-    line: P
+    recipe: P
     model: P
     data: P
     info: P  # of the clients' data, by which public images are normalised, too
@@ -259,7 +259,7 @@ class ClientLogitsInputs(NamedTuple, Generic[P]):
 class LocalEvaluationInputs(NamedTuple, Generic[P]):
     """What the scores of models, with their quantisation, are computed from."""
 
-    line: P
+    recipe: P
     models: list[P]  # one a client, in the order of clients, or a single one
     data: P
     info: P

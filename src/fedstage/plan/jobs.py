@@ -13,13 +13,13 @@ from fedstage.plan.training import (
     DISTILLATION,
     DISTILLATIONS,
     FEATURE_TRAINING,
-    HEAD_TRANSFER,
+    HEAD_SHARING,
     LOCAL_TRAINING,
     LOGITS,
     SELECTED_LABELS,
     global_model,
 )
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 #: The stages of a round, in their order.
 OF_ROUNDS = (
@@ -30,7 +30,7 @@ OF_ROUNDS = (
     SELECTED_LABELS,
     *DISTILLATIONS.values(),
     FEATURE_TRAINING,
-    HEAD_TRANSFER,
+    HEAD_SHARING,
 )
 _STAGES = frozenset(OF_ROUNDS)
 
@@ -49,10 +49,10 @@ class Job:
     node: graph.Job | None = field(default=None, compare=False, repr=False)
 
     @property
-    def slot(self) -> int:
-        """The slot that a local training trains."""
+    def participant(self) -> int:
+        """The participant that a local training trains."""
         assert self.node is not None, "jobs of the graph have one"
-        return int(self.node.at["slot"])
+        return int(self.node.at["participant"])
 
 
 #: What each job waits for.
@@ -70,12 +70,12 @@ def _named(job: graph.Job) -> Job:
     return Job(job.at["round"], job.at["group"], name, file, job)
 
 
-def jobs_of(config: Line, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
+def jobs_of(recipe: Recipe, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
     """Return all jobs behind the global models of every group after round `last`, with their edges.
 
     Jobs before round `first` may be waited for, but have no edges themselves.
     """
-    models = (global_model(config, last, group) for group in range(config.global_models))
+    models = (global_model(recipe, last, group) for group in range(recipe.global_models))
     found = walk(models, lambda job: job.at["round"] >= first)
     return dict(sorted((_named(job), tuple(map(_named, of_rounds(job)))) for job in found))
 

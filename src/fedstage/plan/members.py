@@ -47,9 +47,9 @@ def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:
     return getattr(ensemble, "checkpoints", 1)
 
 
-def member_rounds(round: int, ensemble: EnsembleTrainer | OneByOne) -> range:
-    """Return the rounds of an ensemble's members after `round`, fewer in the first rounds."""
-    return range(max(1, round - checkpoints(ensemble) + 1), round + 1)
+def member_rounds(round_: int, ensemble: EnsembleTrainer | OneByOne) -> range:
+    """Return the rounds of an ensemble's members after `round_`, fewer in the first rounds."""
+    return range(max(1, round_ - checkpoints(ensemble) + 1), round_ + 1)
 
 
 def sampled_kind(ensemble: Bayesian) -> str:

@@ -30,10 +30,10 @@ from fedstage.plan.one_shot_folders import (
 from fedstage.plan.one_shot_sharing import (
     learns_from_ensemble,
     learns_from_moments,
-    local_line,
+    local_recipe,
     members,
 )
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.server import needs_validation
 from fedstage.settings.teaching import teaching_of
@@ -41,37 +41,37 @@ from fedstage.settings.teaching import teaching_of
 # --- aggregators ----------------------------------------------------------------------------------
 
 
-def _aggregator(config: OneShotLine) -> AggregatorInputs[str]:
+def _aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
     """Return what an aggregator is made from; samples only if it is fitted to them."""
-    local = local_line(config)
-    models, fitted_to = unfederated.local_models(local), _fitted_to(config)
-    validated = _validated(config)
+    local = local_recipe(recipe)
+    models, fitted_to = unfederated.local_models(local), _fitted_to(recipe)
+    validated = _validated(recipe)
     return AggregatorInputs(
-        models=[models[client] for client in members(config)],
-        quantised=[*unfederated.members_quantised(config)],
-        logits=[*unfederated.members_logits(config, fitted_to)] if fitted_to else [],
-        data=data_files.samples_file(config, fitted_to) if fitted_to else None,
-        validation_logits=[*unfederated.members_logits(config, "validation")] if validated else [],
-        validation=data_files.samples_file(config, "validation") if validated else None,
+        models=[models[client] for client in members(recipe)],
+        quantised=[*unfederated.members_quantised(recipe)],
+        logits=[*unfederated.members_logits(recipe, fitted_to)] if fitted_to else [],
+        data=data_files.samples_file(recipe, fitted_to) if fitted_to else None,
+        validation_logits=[*unfederated.members_logits(recipe, "validation")] if validated else [],
+        validation=data_files.samples_file(recipe, "validation") if validated else None,
         clients=data_files.clients_table(local),
         histogram=data_files.label_histogram(local),
-        info=info(config),
+        info=info(recipe),
     )
 
 
-def _fitted_to(config: OneShotLine) -> str | None:
+def _fitted_to(recipe: OneShotRecipe) -> str | None:
     """Return the samples that an aggregator is fitted to, as `samples_file` reads it, if any."""
-    if not config.aggregator.fitted:
+    if not recipe.aggregator.fitted:
         return None
-    training = config.aggregator_training if config.aggregator.trained else None
+    training = recipe.aggregator_training if recipe.aggregator.trained else None
     return "server_validation" if training and training.name == "proxy" else "aggregator"
 
 
-def _validated(config: OneShotLine) -> bool:
+def _validated(recipe: OneShotRecipe) -> bool:
     """Whether training is stopped, or members are chosen, by the clients' validation samples."""
-    judged = config.members is not None and config.members.judged
-    fitted = config.aggregator.fitted and config.aggregator.trained
-    training = config.aggregator_training if fitted else None
+    judged = recipe.members is not None and recipe.members.judged
+    fitted = recipe.aggregator.fitted and recipe.aggregator.trained
+    training = recipe.aggregator_training if fitted else None
     return judged or (training is not None and training.early_stopping is not None)
 
 
@@ -92,13 +92,13 @@ AGGREGATOR = Stage(
 # --- moments, and heads made of them --------------------------------------------------------------
 
 
-def _feature_moments(config: OneShotLine, client: int) -> FeatureMomentsInputs[str]:
+def _feature_moments(recipe: OneShotRecipe, client: int) -> FeatureMomentsInputs[str]:
     """Return what a client measures."""
     return FeatureMomentsInputs(
-        data=data_files.data_file(config.data, "train"),
-        clients=data_files.clients_table(local_line(config)),
-        start=student_start(config),
-        info=info(config),
+        data=data_files.data_file(recipe.data, "train"),
+        clients=data_files.clients_table(local_recipe(recipe)),
+        start=student_start(recipe),
+        info=info(recipe),
     )
 
 
@@ -114,10 +114,10 @@ FEATURE_MOMENTS = Stage(
 )
 
 
-def _closed_form_model(config: OneShotLine) -> ClosedFormModelInputs[str]:
+def _closed_form_model(recipe: OneShotRecipe) -> ClosedFormModelInputs[str]:
     """Return what a model with a head of moments is made of."""
-    moments = (FEATURE_MOMENTS(config, client) for client in members(config))
-    return ClosedFormModelInputs([*moments], student_start(config))
+    moments = (FEATURE_MOMENTS(recipe, client) for client in members(recipe))
+    return ClosedFormModelInputs([*moments], student_start(recipe))
 
 
 CLOSED_FORM_MODEL = Stage(
@@ -134,33 +134,33 @@ CLOSED_FORM_MODEL = Stage(
 # --- students -------------------------------------------------------------------------------------
 
 
-def public_id(config: OneShotLine) -> str:
+def public_id(recipe: OneShotRecipe) -> str:
     """Name the public images as `samples_file` reads it."""
-    if isinstance(config.public, Generated):
-        _, folder, name = generated_images(config).job.folder.split("/")
+    if isinstance(recipe.public, Generated):
+        _, folder, name = generated_images(recipe).job.folder.split("/")
         return f"{folder}.{name}"
-    if isinstance(config.public, HeldOut | CoreSamples):
-        return config.public.name
-    return data_files.data_id(config.public)
+    if isinstance(recipe.public, HeldOut | CoreSamples):
+        return recipe.public.name
+    return data_files.data_id(recipe.public)
 
 
-def _public(config: OneShotLine) -> str:
-    if isinstance(config.public, Generated):
-        return generated_images(config)
-    return data_files.samples_file(config, public_id(config))
+def _public(recipe: OneShotRecipe) -> str:
+    if isinstance(recipe.public, Generated):
+        return generated_images(recipe)
+    return data_files.samples_file(recipe, public_id(recipe))
 
 
-def _distilled_model(config: OneShotLine) -> DistilledModelInputs[str]:
+def _distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
     """Return what a student of a one-shot ensemble learns from."""
-    taught, public = learns_from_ensemble(config), public_id(config)
-    judged = needs_validation(teaching_of(config).server)
+    taught, public = learns_from_ensemble(recipe), public_id(recipe)
+    judged = needs_validation(teaching_of(recipe).server)
     return DistilledModelInputs(
-        info=info(config),
-        aggregator=AGGREGATOR(config) if taught else None,
-        logits=[*unfederated.members_logits(config, public)] if taught else [],
-        start=student_start(config),
-        public=_public(config),
-        server_validation=data_files.data_file(config.data, "server_validation")
+        info=info(recipe),
+        aggregator=AGGREGATOR(recipe) if taught else None,
+        logits=[*unfederated.members_logits(recipe, public)] if taught else [],
+        start=student_start(recipe),
+        public=_public(recipe),
+        server_validation=data_files.data_file(recipe.data, "server_validation")
         if judged
         else None,
     )
@@ -179,72 +179,72 @@ DISTILLED_MODEL = Stage(
 )
 
 
-def student_file(config: OneShotLine) -> File:
+def student_file(recipe: OneShotRecipe) -> File:
     """Return the model of a student."""
-    how = config.distillation
+    how = recipe.distillation
     if how is not None and how.name == "cotrained":
-        return generated_images(config, "student")
-    return (CLOSED_FORM_MODEL if learns_from_moments(config) else DISTILLED_MODEL)(config)
+        return generated_images(recipe, "student")
+    return (CLOSED_FORM_MODEL if learns_from_moments(recipe) else DISTILLED_MODEL)(recipe)
 
 
 # --- what travels, and scores ---------------------------------------------------------------------
 
 
-def aggregator_file(config: OneShotLine) -> File:
+def aggregator_file(recipe: OneShotRecipe) -> File:
     """Return the learnt or counted tensors of an aggregator."""
-    return AGGREGATOR(config)
+    return AGGREGATOR(recipe)
 
 
-def generates(config: OneShotLine) -> bool:
+def generates(recipe: OneShotRecipe) -> bool:
     """Whether predictions depend on generated images."""
-    return config.distillation is not None and isinstance(config.public, Generated)
+    return recipe.distillation is not None and isinstance(recipe.public, Generated)
 
 
-def clients_generate(config: OneShotLine) -> bool:
+def clients_generate(recipe: OneShotRecipe) -> bool:
     """Whether clients send generators, on whose images predictions depend."""
-    return generates(config) and generated_images(config).job.stage is GENERATED_IMAGES
+    return generates(recipe) and generated_images(recipe).job.stage is GENERATED_IMAGES
 
 
-def reads_models(config: OneShotLine) -> bool:
+def reads_models(recipe: OneShotRecipe) -> bool:
     """Whether predictions depend on the clients' models."""
-    by_server = generates(config) and not clients_generate(config)
-    return learns_from_ensemble(config) or by_server
+    by_server = generates(recipe) and not clients_generate(recipe)
+    return learns_from_ensemble(recipe) or by_server
 
 
-def traffic_tables(config: OneShotLine) -> list[File]:
+def traffic_tables(recipe: OneShotRecipe) -> list[File]:
     """Return the tables of all that travels."""
-    if learns_from_moments(config):
-        return [CLOSED_FORM_MODEL(config, output="rounds")]
-    models = [AGGREGATOR(config, output="rounds")] if reads_models(config) else []
-    return models + ([generated_images(config, "rounds")] if clients_generate(config) else [])
+    if learns_from_moments(recipe):
+        return [CLOSED_FORM_MODEL(recipe, output="rounds")]
+    models = [AGGREGATOR(recipe, output="rounds")] if reads_models(recipe) else []
+    return models + ([generated_images(recipe, "rounds")] if clients_generate(recipe) else [])
 
 
-def travelling_models(config: OneShotLine) -> list[str]:
+def travelling_models(recipe: OneShotRecipe) -> list[str]:
     """Return what clients send: their models, or their generators where these are all.
 
     Where they send moments only, it is the model that they receive.
     """
-    if learns_from_moments(config):
-        return [student_start(config)]
-    if not reads_models(config):
-        return list(client_generators(config))
-    models = unfederated.local_models(local_line(config))
-    return [models[client] for client in members(config)]
+    if learns_from_moments(recipe):
+        return [student_start(recipe)]
+    if not reads_models(recipe):
+        return list(client_generators(recipe))
+    models = unfederated.local_models(local_recipe(recipe))
+    return [models[client] for client in members(recipe)]
 
 
-def _one_shot_evaluation(config: OneShotLine, role: str) -> OneShotEvaluationInputs[str]:
+def _one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationInputs[str]:
     """Return what the score of an aggregator, or of a student, is computed from."""
-    taught, local = config.distillation is not None, local_line(config)
+    taught, local = recipe.distillation is not None, local_recipe(recipe)
     return OneShotEvaluationInputs(
-        student=student_file(config) if taught else None,
-        aggregator=None if taught else AGGREGATOR(config),
-        snapshots=None if taught else AGGREGATOR(config, output="snapshots"),
-        logits=[] if taught else [*unfederated.members_logits(config, role)],
-        data=data_files.samples_file(config, role),
-        info=info(config),
+        student=student_file(recipe) if taught else None,
+        aggregator=None if taught else AGGREGATOR(recipe),
+        snapshots=None if taught else AGGREGATOR(recipe, output="snapshots"),
+        logits=[] if taught else [*unfederated.members_logits(recipe, role)],
+        data=data_files.samples_file(recipe, role),
+        info=info(recipe),
         clients=data_files.clients_table(local),
         histogram=data_files.label_histogram(local),
-        rounds=[*traffic_tables(config)],
+        rounds=[*traffic_tables(recipe)],
     )
 
 
@@ -266,11 +266,11 @@ EVALUATIONS = {
 }
 
 
-def one_shot_metrics_file(config: OneShotLine, role: str, output: str = "output") -> File:
+def one_shot_metrics_file(recipe: OneShotRecipe, role: str, output: str = "output") -> File:
     """Return the metrics of the final predictions, or of an aggregator over its rounds."""
-    return EVALUATIONS[config.distillation is not None](config, role, output=output)
+    return EVALUATIONS[recipe.distillation is not None](recipe, role, output=output)
 
 
-def one_shot_folder(config: OneShotLine) -> str:
+def one_shot_folder(recipe: OneShotRecipe) -> str:
     """Return the folder of what predicts: a student if there is one, or an aggregator."""
-    return one_shot_metrics_file(config, "test").job.folder
+    return one_shot_metrics_file(recipe, "test").job.folder

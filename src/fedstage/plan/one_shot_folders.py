@@ -6,10 +6,10 @@ from fedstage.plan.data_files import initial_model
 from fedstage.plan.discriminators import PLAIN
 from fedstage.plan.graph import Folder
 from fedstage.plan.identity import common_name, partition_name, short
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.settings.generators import OfClients
-from fedstage.settings.lines import LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe
 
 #: Settings that decide which samples each client has, and which of them train its model.
 SAMPLES = (
@@ -17,7 +17,7 @@ SAMPLES = (
 )  # fmt: skip
 
 #: Settings that decide the clients' models.
-MODELS = (*LocalLine.model_fields.keys() - {"pooled", "on_core", "quantisation"},)
+MODELS = (*LocalRecipe.model_fields.keys() - {"pooled", "on_core", "quantisation"},)
 
 
 def _without(config: Any) -> str:
@@ -52,29 +52,29 @@ def _label_of_moments(config: Any) -> str:
 
 
 AGGREGATORS = Folder(
-    "aggregators", OneShotLine, lambda config: _label(config, config.aggregator.name),
+    "aggregators", OneShotRecipe, lambda config: _label(config, config.aggregator.name),
     lambda config: (
         *MODELS, "quantisation", "aggregator", "aggregator_training", "members", "forget",
     ),
 )  # fmt: skip
 STUDENTS = Folder(
-    "distilled_models", OneShotLine, _label_of_student,
+    "distilled_models", OneShotRecipe, _label_of_student,
     lambda config: (*SAMPLES, "numerics", "distillation", "student"),
 )  # fmt: skip
 MOMENTS = Folder(
-    "moments", OneShotLine, _label_of_moments,
+    "moments", OneShotRecipe, _label_of_moments,
     lambda config: (*SAMPLES, *PLAIN, "student", *start_setting(config)),
 )  # fmt: skip
 GENERATORS = Folder(
-    "generators", OneShotLine, _label_of_images,
+    "generators", OneShotRecipe, _label_of_images,
     lambda config: (*SAMPLES, *PLAIN, *_of_training(config.generator)),
 )  # fmt: skip
 GENERATED = Folder(
-    "generated", OneShotLine, _label_of_images,
+    "generated", OneShotRecipe, _label_of_images,
     lambda config: (*SAMPLES, *PLAIN, "generator", "forget"),
 )  # fmt: skip
 SYNTHESISED = Folder(
-    "synthesised", OneShotLine, _label_of_images,
+    "synthesised", OneShotRecipe, _label_of_images,
     lambda config: (*MODELS, "student", "server", "generator", "forget"),
 )  # fmt: skip
 
@@ -96,12 +96,12 @@ def _starts_from_start(config: Any) -> bool:
 
 
 def _first_model(config: Any) -> Any:
-    return local_line(config).model if hasattr(config, "model") else config.student
+    return local_recipe(config).model if hasattr(config, "model") else config.student
 
 
-def student_start(config: OneShotLine) -> str:
+def student_start(recipe: OneShotRecipe) -> str:
     """Return the weights that a student starts from: the clients', or an initial model."""
-    student = config.student or config.model
-    if config.start is not None and student == _first_model(config):
-        return config.start
-    return initial_model(config.data, student, config.seed, group=0)
+    student = recipe.student or recipe.model
+    if recipe.start is not None and student == _first_model(recipe):
+        return recipe.start
+    return initial_model(recipe.data, student, recipe.seed, group=0)

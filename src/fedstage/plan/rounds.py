@@ -4,15 +4,15 @@
 BLOCK = 100
 
 
-def block_of(round: int) -> tuple[int, int]:
-    """Return the first and last round of the fixed block that contains `round`.
+def block_of(round_: int) -> tuple[int, int]:
+    """Return the first and last round of the fixed block that contains `round_`.
 
     The blocks (1-100, 101-200, ...) do not depend on the length of a run, so extending a run leaves
     the files of earlier rounds unchanged.
     """
-    if round < 1:
-        raise ValueError(f"round = {round}: at least 1")
-    first = (round - 1) // BLOCK * BLOCK + 1
+    if round_ < 1:
+        raise ValueError(f"round = {round_}: at least 1")
+    first = (round_ - 1) // BLOCK * BLOCK + 1
     return first, first + BLOCK - 1
 
 

@@ -14,17 +14,17 @@ from fedstage.plan.commands import Command, always
 from fedstage.plan.graph import Stage
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import RESULTS
-from fedstage.plan.stages import LINES
+from fedstage.plan.stages import RECIPES
 from fedstage.settings.scores import Role
 
 #: What the wildcards in names of files stand for.
 WILDCARDS = {
-    "line": "[^/]+",
+    "recipe": "[^/]+",
     "round": r"\d{4}",
     "first": r"\d{4}",
     "last": r"\d{4}",
     "group": r"\d+",
-    "slot": r"\d+",
+    "participant": r"\d+",
     "client": r"\d+",
     "members": MEMBERS,
     "images": "[^/]+",
@@ -34,7 +34,7 @@ WILDCARDS = {
     "role": "|".join(get_args(Role)),
     "rounds": r"\d{4}",
     "every": r"\d+",
-    "folder": "|".join(LINES),
+    "folder": "|".join(RECIPES),
     "choice": "[^/]+",
     "experiment": "[^/]+",
     "scale": r"[^/.]+",
@@ -53,11 +53,13 @@ class Rule:
     outputs: Mapping[str, str | list[str]]
     temporary: frozenset[str] = frozenset()
     constraints: Mapping[str, str] = field(default_factory=dict)
-    slots: tuple[int, ...] = ()  # of the participants that train together
+    participants: tuple[int, ...] = ()  # of the participants that train together
 
     def place(self, wildcards: Any) -> tuple[Any, ...]:
         """Return the place of a job, by its wildcards: the first where several train together."""
-        values = dict(wildcards.items()) | ({"slot": self.slots[0]} if self.slots else {})
+        values = dict(wildcards.items()) | (
+            {"participant": self.participants[0]} if self.participants else {}
+        )
         return tuple(_number(values[name]) for name in self.stage.place)
 
     def folder(self, wildcards: Any) -> str:
@@ -78,15 +80,17 @@ class Rule:
         """What a job is, for people."""
         place = (name for name in self.stage.place if f"{{{name}}}" in self.log)
         where = ", ".join(f"{name} {{wildcards.{name}}}" for name in place)
-        return f"{self.name}{': ' * bool(where)}{where} ({{wildcards.line}})"
+        return f"{self.name}{': ' * bool(where)}{where} ({{wildcards.recipe}})"
 
     @property
     def shell(self) -> str:
         """The command."""
-        return command(self.stage, self.outputs, self.slots)
+        return command(self.stage, self.outputs, self.participants)
 
 
-def command(stage: Command, outputs: Iterable[str] | None = None, slots: Sequence[int] = ()) -> str:
+def command(
+    stage: Command, outputs: Iterable[str] | None = None, participants: Sequence[int] = ()
+) -> str:
     """Return the shell command of a rule, from the options of its stage.
 
     It begins with what a person needs to run it: inputs, the values of its place, and outputs, by
@@ -94,13 +98,13 @@ def command(stage: Command, outputs: Iterable[str] | None = None, slots: Sequenc
     """
     options = {name: f"{{input.{name}}}" for name in stage.options}
     if isinstance(stage, Stage):
-        if not stage.folder.line:
+        if not stage.folder.recipe:
             options[stage.folder.setting or "settings"] = "{params.settings:q}"
         for name in stage.takes:
             options[name] = f"{{wildcards.{name}}}"
-        if "slot" in options:
-            one = options.pop("slot")
-            options["slots"] = " ".join(map(str, slots)) or one
+        if "participant" in options:
+            one = options.pop("participant")
+            options["participants"] = " ".join(map(str, participants)) or one
     made = stage.outputs if outputs is None else outputs
     options |= {name: f"{{output.{name}}}" for name in made}
     text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
@@ -133,7 +137,7 @@ def rules_of(
             stage.name + more,
             stage,
             {name: _pattern(stage, name) for name in made},
-            constraints={"line": named(of)} if few else {},
+            constraints={"recipe": named(of)} if few else {},
         )
         yield from _in_rounds(rule, kept_rounds)
 
@@ -144,7 +148,7 @@ def _in_rounds(rule: Rule, kept: Iterable[int]) -> Iterator[Rule]:
     if not temporary:
         yield rule
         return
-    rounds = "|".join(f"{round:04d}" for round in kept)
+    rounds = "|".join(f"{round_:04d}" for round_ in kept)
     others = {**rule.constraints, "round": rf"(?!(?:{rounds})/)\d{{4}}"}
     yield replace(rule, temporary=temporary, constraints=others)
     these = {**rule.constraints, "round": rounds}
@@ -153,17 +157,19 @@ def _in_rounds(rule: Rule, kept: Iterable[int]) -> Iterator[Rule]:
 
 def cohort_rules(rule: Rule, cohorts: Cohorts) -> Iterator[Rule]:
     """Yield a rule for each set of participants that train together, for configurations with it."""
-    for (group, slots), names in cohorts.items():
+    for (group, participants), names in cohorts.items():
         outputs = {
-            option: [str(path).replace("{slot}", str(slot)) for slot in slots]
+            option: [
+                str(path).replace("{participant}", str(participant)) for participant in participants
+            ]
             for option, path in rule.outputs.items()
         }
         yield replace(
             rule,
-            name=f"cohort_of_group_{group}_slots_{slots[0]}_to_{slots[-1]}",
+            name=f"cohort_of_group_{group}_participants_{participants[0]}_to_{participants[-1]}",
             outputs=outputs,
-            constraints={**rule.constraints, "line": named(names), "group": str(group)},
-            slots=slots,
+            constraints={**rule.constraints, "recipe": named(names), "group": str(group)},
+            participants=participants,
         )
 
 

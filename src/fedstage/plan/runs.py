@@ -1,9 +1,9 @@
-"""Runs: a line, the length of its training, and its evaluation."""
+"""Runs: a recipe, the length of its training, and its evaluation."""
 
 from dataclasses import dataclass, replace
 
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Role
 
@@ -13,12 +13,12 @@ class Run:
     """One point of an experiment's grid.
 
     A run that chooses has `candidates`, whose axes are the values to choose among; the first lends
-    it its line. They are `compared` on validation samples, perhaps with other settings. The line
-    starts from the final model of the run `before`, which is not evaluated.
+    it its recipe. They are `compared` on validation samples, perhaps with other settings. The
+    recipe starts from the final model of the run `before`, which is not evaluated.
     """
 
     axes: dict[str, Axis]  # of the grid, and always `method` and `seed`
-    line: Line | LocalLine | OneShotLine
+    recipe: Recipe | LocalRecipe | OneShotRecipe
     length: RunLength
     candidates: tuple["Run", ...] = ()
     compared: tuple["Run", ...] = ()
@@ -32,7 +32,7 @@ class Run:
         return [*self.compared, *(one for one in self.candidates if one not in self.compared)]
 
     def trained(self) -> list["Run"]:
-        """Return the runs whose lines are trained: those that are evaluated, and their starts."""
+        """Return the runs whose recipes are trained: those that are evaluated, and their starts."""
         return [part for one in self.evaluated() for part in one.chain()]
 
     def chain(self) -> list["Run"]:

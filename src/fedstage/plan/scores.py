@@ -11,33 +11,33 @@ from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.training import global_model, member_logits, participants_table
 from fedstage.plan.training_folder import FOLDER, info, teaching
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 
 def _evaluation(
-    config: Line, evaluated: str, role: str, rounds: int, every: int
+    recipe: Recipe, evaluated: str, role: str, rounds: int, every: int
 ) -> EvaluationInputs[str]:
     """Return what the scores of a run's evaluated rounds are computed from."""
     scored = evaluated_rounds(rounds, every)
     if evaluated == "global_model":
-        models = [global_model(config, round, 0) for round in scored]
+        models = [global_model(recipe, round_, 0) for round_ in scored]
     else:
         ensemble = parse_evaluated(evaluated)
-        members = (member_logits(config, round, ensemble, role) for round in scored)
+        members = (member_logits(recipe, round_, ensemble, role) for round_ in scored)
         models = list(dict.fromkeys(path for paths in members for path in paths))
     return EvaluationInputs(
         models=models,
-        data=data_files.samples_file(config, role),
-        info=info(config),
-        clients=data_files.clients_table(config),
-        histogram=data_files.label_histogram(config),
-        participants=[*_participants(config, scored)],
+        data=data_files.samples_file(recipe, role),
+        info=info(recipe),
+        clients=data_files.clients_table(recipe),
+        histogram=data_files.label_histogram(recipe),
+        participants=[*_participants(recipe, scored)],
     )
 
 
-def _participants(config: Line, rounds: list[int]) -> list[File]:
-    places = product(rounds, client_groups(config))
-    return [participants_table(config, round, group) for round, group in places]
+def _participants(recipe: Recipe, rounds: list[int]) -> list[File]:
+    places = product(rounds, client_groups(recipe))
+    return [participants_table(recipe, round_, group) for round_, group in places]
 
 
 EVALUATION = Stage(
@@ -53,15 +53,15 @@ EVALUATION = Stage(
 )
 
 
-def _retention(config: Line, rounds: int) -> RetentionInputs[str]:
+def _retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     """Return what is measured of forgetting."""
     return RetentionInputs(
-        models=[global_model(config, round, 0) for round in range(rounds + 1)],
-        data=data_files.data_file(config.data, "train"),
-        test=data_files.data_file(config.data, "test"),
-        info=info(config),
-        clients=data_files.clients_table(config),
-        participants=[*_participants(config, list(range(1, rounds + 1)))],
+        models=[global_model(recipe, round_, 0) for round_ in range(rounds + 1)],
+        data=data_files.data_file(recipe.data, "train"),
+        test=data_files.data_file(recipe.data, "test"),
+        info=info(recipe),
+        clients=data_files.clients_table(recipe),
+        participants=[*_participants(recipe, list(range(1, rounds + 1)))],
     )
 
 
@@ -80,15 +80,15 @@ RETENTION = Stage(
 )
 
 
-def _client_accuracy(config: Line, rounds: int) -> ClientAccuracyInputs[str]:
+def _client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
     """Return what accuracies by client and class are computed from."""
     return ClientAccuracyInputs(
-        model=global_model(config, rounds, 0),
-        data=data_files.data_file(config.data, "train"),
-        test=data_files.data_file(config.data, "test"),
-        info=info(config),
-        clients=data_files.clients_table(config),
-        histogram=data_files.label_histogram(config),
+        model=global_model(recipe, rounds, 0),
+        data=data_files.data_file(recipe.data, "train"),
+        test=data_files.data_file(recipe.data, "test"),
+        info=info(recipe),
+        clients=data_files.clients_table(recipe),
+        histogram=data_files.label_histogram(recipe),
     )
 
 

@@ -13,7 +13,7 @@ from fedstage.plan.training import DISTILLATIONS, global_model, member_models, p
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 #: The rounds of a segment whose files of each kind stay on disk.
@@ -31,11 +31,11 @@ KINDS = {
     **{(name, "output"): "models" for name in DISTILLATIONS},
     ("data_free_distillation", "new_generator"): "state",
     ("feature_training", "output"): "models",
-    ("head_transfer", "output"): "models",
+    ("head_sharing", "output"): "models",
 }
 #: Options of files that stay as they are in a run: settings, data sets, and what is made of these.
 _COMMON = frozenset(
-    ("line", "info", "data", "clients", "public", "odds", "histogram", "server_validation")
+    ("recipe", "info", "data", "clients", "public", "odds", "histogram", "server_validation")
 )
 
 
@@ -102,22 +102,22 @@ def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]
     """Return the files of rounds that segments (their `inputs` by others) or evaluations read."""
     paths = set(chain.from_iterable(others))
     for run in runs:
-        if isinstance(run.line, Line):
-            paths.update(_evaluated(run.line, run.length))
+        if isinstance(run.recipe, Recipe):
+            paths.update(_evaluated(run.recipe, run.length))
     return paths
 
 
-def _evaluated(line: Line, length: RunLength) -> Iterator[str]:
+def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
     """Yield the tables that an evaluation reads, and its models or those of its ensemble."""
-    for round in evaluated_rounds(length.rounds, length.evaluate_every):
-        for group in client_groups(line):
-            yield participants_table(line, round, group)
+    for round_ in evaluated_rounds(length.rounds, length.evaluate_every):
+        for group in client_groups(recipe):
+            yield participants_table(recipe, round_, group)
         if isinstance(length.evaluate, GlobalModel):
-            yield global_model(line, round, 0)
+            yield global_model(recipe, round_, 0)
             continue
-        places = product(member_rounds(round, length.evaluate), client_groups(line))
+        places = product(member_rounds(round_, length.evaluate), client_groups(recipe))
         for (past, group), kind in product(places, member_kinds(length.evaluate)):
-            yield from member_models(line, past, group, kind)
+            yield from member_models(recipe, past, group, kind)
 
 
 def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Rules of segments: those that make the same files, each of its own line, share one.
+"""Rules of segments: those that make the same files, each of its own recipe, share one.
 
 A rule a segment would be simpler, but for each file that it plans Snakemake looks at all rules.
 """
@@ -32,25 +32,25 @@ class SegmentJob:
 
 @dataclass
 class SegmentRule:
-    """A rule: its outputs, with the wildcard ``{line}``, and the job of each line's id."""
+    """A rule: its outputs, with the wildcard ``{recipe}``, and the job of each recipe's id."""
 
     name: str
     outputs: tuple[str, ...]
     jobs: dict[str, SegmentJob] = field(default_factory=dict)
 
     @property
-    def lines(self) -> str:
+    def recipes(self) -> str:
         """The wildcard's constraint, by the digests at the ends of ids: short, so soon matched."""
-        return rf"[^/]+-(?:{'|'.join(line.rpartition('-')[2] for line in self.jobs)})"
+        return rf"[^/]+-(?:{'|'.join(recipe.rpartition('-')[2] for recipe in self.jobs)})"
 
     @property
     def first(self) -> Part:
-        """One of the segments, which differ by their lines alone."""
+        """One of the segments, which differ by their recipes alone."""
         return next(iter(self.jobs.values())).part
 
     @property
     def shell(self) -> str:
-        """The command, the same for all lines."""
+        """The command, the same for all recipes."""
         options = next(iter(self.jobs.values())).options
         return f"{command(STAGES[self.first.stage], ())} {options}"
 
@@ -98,13 +98,13 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
     rules: dict[tuple[str, tuple[str, ...], str], SegmentRule] = {}
     same_name: dict[str, int] = {}
     for job, paths in outputs.items():
-        name, line = job.part.name, PurePosixPath(folder_of(FOLDER, job.part.line)).name
-        patterns = tuple(path.replace(f"/{line}/", "/{line}/", 1) for path in paths)
+        name, recipe = job.part.name, PurePosixPath(folder_of(FOLDER, job.part.recipe)).name
+        patterns = tuple(path.replace(f"/{recipe}/", "/{recipe}/", 1) for path in paths)
         if (name, patterns, job.options) not in rules:
             number = same_name[name] = same_name.get(name, 0) + 1
             rule = SegmentRule(name if number == 1 else f"{name}_kind_{number}", patterns)
             rules[name, patterns, job.options] = rule
-        rules[name, patterns, job.options].jobs[line] = job
+        rules[name, patterns, job.options].jobs[recipe] = job
     return list(rules.values())
 
 

@@ -25,14 +25,14 @@ from fedstage.plan.runs import Run
 from fedstage.plan.training import AGGREGATION, LOGITS, global_model
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Rounds `first` to `last`, inclusive, of `groups`, as far as their files belong to `line`."""
+    """Rounds `first` to `last`, inclusive, of `groups`, as far as their files are of `recipe`."""
 
-    line: Line
+    recipe: Recipe
     groups: tuple[int, ...]
     first: int
     last: int
@@ -41,7 +41,7 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The name of the rule, without that of the line."""
+        """The name of the rule, without that of the recipe."""
         groups = "_".join(map(str, self.groups))
         return f"segment_{self.first:04d}_{self.last:04d}_groups_{groups}"
 
@@ -52,8 +52,8 @@ class Segment:
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
-        files = _made(self.line, self.groups, self.first, self.last)
-        folder = graph.folder_of(FOLDER, self.line)
+        files = _made(self.recipe, self.groups, self.first, self.last)
+        folder = graph.folder_of(FOLDER, self.recipe)
 
         def is_own(job: graph.Job) -> bool:
             return job.folder == folder and job.at["round"] >= self.first
@@ -67,7 +67,7 @@ class Segment:
 class LogitsSegment:
     """Rounds of a group whose members' logits on public images are computed in one job."""
 
-    line: Line
+    recipe: Recipe
     group: int
     members: str
     images: str
@@ -76,7 +76,7 @@ class LogitsSegment:
 
     @property
     def name(self) -> str:
-        """The name of the rule, without that of the line."""
+        """The name of the rule, without that of the recipe."""
         span = f"{self.rounds[0]:04d}_{self.rounds[-1]:04d}_group_{self.group}"
         return f"logits_{span}_{self.members}_{self.images}"
 
@@ -88,27 +88,27 @@ class LogitsSegment:
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment."""
         what = (self.group, self.members, self.images)
-        return [LOGITS.job(self.line, round, *what) for round in self.rounds]
+        return [LOGITS.job(self.recipe, round_, *what) for round_ in self.rounds]
 
 
-def _made(config: Line, groups: Iterable[int], first: int, last: int) -> Iterator[str]:
+def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Iterator[str]:
     """Yield the files from which all that rounds `first` to `last` make can be found.
 
     They are of later rounds, too, as far as their jobs may read logits or a state of round `last`.
     Where a student starts from its previous model, no global model is behind an aggregation.
     """
-    end = last + (checkpoints(config.ensemble) if config.ensemble else 1)
+    end = last + (checkpoints(recipe.ensemble) if recipe.ensemble else 1)
     for group in groups:
-        yield global_model(config, end, group)
-        if group in client_groups(config):
-            yield from (AGGREGATION(config, round, group) for round in range(first, end + 1))
+        yield global_model(recipe, end, group)
+        if group in client_groups(recipe):
+            yield from (AGGREGATION(recipe, round_, group) for round_ in range(first, end + 1))
 
 
 @dataclass
 class _Folder:
     """What runs need of a folder of rounds."""
 
-    line: Line
+    recipe: Recipe
     #: The rounds in which each group has jobs, and the last ones of the runs that use it.
     rounds: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     stops: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -120,10 +120,10 @@ class _Folder:
 
 def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSegment]]:
     """Return the segments of at most `length` rounds that the runs need, each once."""
-    lasts: dict[Line, set[int]] = defaultdict(set)
+    lasts: dict[Recipe, set[int]] = defaultdict(set)
     for run in runs:
-        if isinstance(run.line, Line):
-            lasts[owners(run.line)[0]].add(run.length.rounds)
+        if isinstance(run.recipe, Recipe):
+            lasts[owners(run.recipe)[0]].add(run.length.rounds)
     folders: dict[str, _Folder] = {}
     for config, rounds in lasts.items():
         _add(folders, config, sorted(rounds))
@@ -136,9 +136,9 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
     return segments, logits
 
 
-def _add(folders: dict[str, _Folder], config: Line, lasts: list[int]) -> None:
+def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
     """Add the rounds that runs of a configuration train, in the folders that own them."""
-    files = _made(config, range(config.global_models), 1, lasts[-1])
+    files = _made(recipe, range(recipe.global_models), 1, lasts[-1])
     jobs = walk(files, lambda job: True)
     inner = {before for job in jobs for before in of_rounds(job) if before.folder == job.folder}
     needed = {before for job in jobs if job.at["round"] <= lasts[-1] for before in of_rounds(job)}
@@ -146,20 +146,20 @@ def _add(folders: dict[str, _Folder], config: Line, lasts: list[int]) -> None:
     ends: dict[tuple[str, int], set[int]] = defaultdict(set)
     for job in jobs:
         folder = folders.setdefault(job.folder, _Folder(job.config))
-        round, group = job.at["round"], job.at["group"]
+        round_, group = job.at["round"], job.at["group"]
         for before in of_rounds(job):
             if before.folder != job.folder and before.stage is job.stage is AGGREGATION:
                 # Another folder goes on from here, perhaps from state, of which the last stays.
                 ends[before.folder, before.at["group"]].add(before.at["round"])
             elif before.folder == job.folder and before.at["group"] != group:
-                folder.read.add((group, before.at["group"], round - before.at["round"]))
-        if round > lasts[-1]:
+                folder.read.add((group, before.at["group"], round_ - before.at["round"]))
+        if round_ > lasts[-1]:
             continue
         if job.stage is LOGITS and job not in inner:
             if job in needed:
-                folder.logits[group, job.at["members"], job.at["images"]].add(round)
+                folder.logits[group, job.at["members"], job.at["images"]].add(round_)
             continue
-        own[job.folder][group].add(round)
+        own[job.folder][group].add(round_)
     for path, groups in own.items():
         for group, rounds in groups.items():
             ordered = sorted(rounds)
@@ -176,7 +176,7 @@ def _segments(folder: _Folder, length: int) -> Iterator[Segment]:
         stops = set().union(*(folder.stops[group] for group in groups))
         for start, end in cut(first, stops, length):
             used = tuple(group for group in groups if max(folder.stops[group]) >= end)
-            yield Segment(folder.line, used, start, end)
+            yield Segment(folder.recipe, used, start, end)
 
 
 def _together(folder: _Folder, length: int) -> list[tuple[int, ...]]:
@@ -205,4 +205,4 @@ def _logits_segments(folder: _Folder, segments: list[Segment]) -> Iterator[Logit
         for segment in segments:
             rounds = tuple(sorted(needed & set(range(segment.first, segment.last + 1))))
             if group in segment.groups and rounds:
-                yield LogitsSegment(folder.line, group, members, images, rounds)
+                yield LogitsSegment(folder.recipe, group, members, images, rounds)

@@ -9,9 +9,9 @@ The modules that count follow from folders and settings:
 
 - Of `settings` and `plan` those definitions count that code which counts uses, one by one
   (`fedstage.plan.definitions`); for stages whose results are about the plan itself, all of `plan`.
-- A module that implements a choice, or that `uses` of some settings names, counts for the lines
-  that choose it, and for no other line.
-- A package that finds its modules by name is reached with those that the line chooses.
+- A module that implements a choice, or that `uses` of some settings names, counts for the recipes
+  that choose it, and for no other recipe.
+- A package that finds its modules by name is reached with those that the recipe chooses.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, paren
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.exchange import teaches_public
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 #: Modules, and rooms, of which definitions count one by one.
 DECLARING = (
@@ -95,12 +95,12 @@ def _choices() -> Iterator[type[Choice]]:
 def source_of(
     settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
 ) -> str:
-    """Return the fingerprint that the rule of a stage carries for a line or other settings.
+    """Return the fingerprint that the rule of a stage carries for a recipe or other settings.
 
-    The rounds of a line may be made by jobs of one stage each or by segments, and a run may be
+    The rounds of a recipe may be made by jobs of one stage each or by segments, and a run may be
     continued in the other way: so all their rules carry the fingerprint of the segment. This reruns
-    hardly more: files of a distilled line follow from a student, and of another line only the first
-    updates do not follow from an aggregation.
+    hardly more: files of a distilled recipe follow from a student, and of another recipe only the
+    first updates do not follow from an aggregation.
 
     `evaluated` is ``global_model`` or the name of a scored ensemble, `members` a kind of members
     whose logits are computed.
@@ -112,7 +112,7 @@ def source_of(
 def fingerprint_of(job: Job) -> str:
     """Return the fingerprint that the rule of a job of the graph carries."""
     at, folder = job.at, job.stage.folder
-    settings = job.config if folder.line or folder.setting else _taken(job.config)
+    settings = job.config if folder.recipe or folder.setting else _taken(job.config)
     return source_of(settings, job.stage.name, at.get("evaluated"), at.get("members"))
 
 
@@ -143,7 +143,7 @@ def reached_by(
 
 
 def called(stage: str, settings: Settings) -> tuple[str, ...]:
-    """Return the stages that a stage calls for a line; segments call what the line needs."""
+    """Return the stages that a stage calls for a recipe; segments call what the recipe needs."""
     calls = STAGES[stage].calls
     if stage != "segment":
         return calls
@@ -153,7 +153,7 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
 
 
 def _teaches(settings: Settings) -> bool:
-    return isinstance(settings, Line) and teaches_public(settings)
+    return isinstance(settings, Recipe) and teaches_public(settings)
 
 
 @cache

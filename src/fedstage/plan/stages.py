@@ -8,7 +8,7 @@ from fedstage.plan.commands import Command
 from fedstage.plan.graph import Stage
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.training import LOCAL_TRAINING, LOGITS
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 #: The stages whose files depend on a configuration, in the order of the graph.
 GRAPH: tuple[Stage, ...] = (
@@ -39,15 +39,15 @@ GRAPH: tuple[Stage, ...] = (
 )
 
 #: The names of folders in which files of settings lie.
-LINES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.line))
+RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
 
 #: The names of folders in which files of settings lie.
-LINES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.line))
+RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
 
 SEGMENT = Command(
     name="segment",
     about="run the stages of several rounds of some groups in one process",
-    given=("line",),
+    given=("recipe",),
     on_device=LOCAL_TRAINING.on_device,
     batches=("client", "server"),
     several=True,
@@ -56,7 +56,7 @@ SEGMENT = Command(
 LOGITS_SEGMENT = Command(
     name="logits_segment",
     about="compute the logits of several rounds in one process",
-    given=("line",),
+    given=("recipe",),
     on_device=LOGITS.on_device,
     calls=(LOGITS.name,),
 )
@@ -135,9 +135,9 @@ RESULTS = (
 
 OTHERS = (
     Command(
-        name="line",
+        name="recipe",
         about="write the settings of a folder where its stages read them",
-        outputs={"output": "line.yaml"},
+        outputs={"output": "recipe.yaml"},
     ),
     Command(
         name="choice",
@@ -155,6 +155,6 @@ STAGES: dict[str, Command] = {
 def configuration_of(name: str) -> Any:
     """Return the class of the configurations that a stage reads from a file, if it does."""
     stage = STAGES[name]
-    if "line" not in stage.options:
+    if "recipe" not in stage.options:
         return None
-    return stage.folder.kind if isinstance(stage, Stage) else Line
+    return stage.folder.kind if isinstance(stage, Stage) else Recipe

@@ -28,7 +28,7 @@ from fedstage.plan.inputs import (
     DataFreeDistillationInputs,
     DistillationInputs,
     FeatureTrainingInputs,
-    HeadTransferInputs,
+    HeadSharingInputs,
     JudgedDistillationInputs,
     LabelDistillationInputs,
     LiveDistillationInputs,
@@ -61,8 +61,8 @@ from fedstage.settings.exchange import (
     takes_changes,
     teaches_live,
 )
-from fedstage.settings.groups import client_groups, group_slots, model_of
-from fedstage.settings.lines import Line, re_estimates
+from fedstage.settings.groups import client_groups, group_participants, model_of
+from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import has_factors, needs_validation
 from fedstage.settings.teaching import teaching_of
 
@@ -71,72 +71,80 @@ _SETTLED = 4
 
 
 @cache
-def _settles(config: Line) -> int | None:
+def _settles(recipe: Recipe) -> int | None:
     """Return the round after which rounds reach the same settings; None where some are stale."""
-    return None if is_stale(config) else first_distillation(config) + _SETTLED
+    return None if is_stale(recipe) else first_distillation(recipe) + _SETTLED
 
 
-def _settled(config: Line, round: int, *rest: Any) -> tuple[Any, ...]:
+def _settled(recipe: Recipe, round_: int, *rest: Any) -> tuple[Any, ...]:
     """Return a place of a round that reaches the same settings as this one: large plans need it."""
-    last = _settles(config)
-    return (round if last is None else min(round, last), *rest)
+    last = _settles(recipe)
+    return (round_ if last is None else min(round_, last), *rest)
 
 
 # --- local training -------------------------------------------------------------------------------
 
 
-def _local_training(config: Line, round: int, group: int, slot: int) -> LocalTrainingInputs[str]:
-    """Return what the participant in a slot of a group trains from."""
-    base = base_round(config, round, slot)
-    logits = received_logits(config, base)
-    server = _received_server_model(config, base)
-    history = _history(config, base, group)
-    judged = history and config.local.judged
-    validation = data_files.data_file(config.data, "server_validation")
-    by_server = server and receives_server_logits(config)
+def _local_training(
+    recipe: Recipe, round_: int, group: int, participant: int
+) -> LocalTrainingInputs[str]:
+    """Return what the participant in a participant of a group trains from."""
+    base = base_round(recipe, round_, participant)
+    logits = received_logits(recipe, base)
+    server = _received_server_model(recipe, base)
+    history = _history(recipe, base, group)
+    judged = history and recipe.local.judged
+    validation = data_files.data_file(recipe.data, "server_validation")
+    by_server = server and receives_server_logits(recipe)
     return LocalTrainingInputs(
-        data=data_files.data_file(config.data, "train"),
-        info=info(config),
-        clients=data_files.clients_table(config),
-        participation=data_files.participation_table(config, round),
-        start=global_model(config, base, group),
-        state=[*_states(config, base, group)],
+        data=data_files.data_file(recipe.data, "train"),
+        info=info(recipe),
+        clients=data_files.clients_table(recipe),
+        participation=data_files.participation_table(recipe, round_),
+        start=global_model(recipe, base, group),
+        state=[*_states(recipe, base, group)],
         received_logits=[*logits],
-        public=public_file(config) if logits or by_server else None,
+        public=public_file(recipe) if logits or by_server else None,
         server_model=server,
         history=history,
         server_validation=validation if judged else None,
     )
 
 
-def _received_server_model(config: Line, round: int) -> str | None:
+def _received_server_model(recipe: Recipe, round_: int) -> str | None:
     """Return the server's model whose logits clients receive after a round, if any."""
-    receives = takes_features(config, 0) or receives_server_logits(config)
-    return global_model(config, round, 0) if receives and was_taught(config, round, 0) else None
+    receives = takes_features(recipe, 0) or receives_server_logits(recipe)
+    return global_model(recipe, round_, 0) if receives and was_taught(recipe, round_, 0) else None
 
 
-def _states(config: Line, round: int, group: int) -> list[File]:
+def _states(recipe: Recipe, round_: int, group: int) -> list[File]:
     """Return the states after a round that the participants of the next one read, if any.
 
     With shared control variates they are those of all groups, because a client may have been in any
     group before. Participants do not read state of the server alone.
     """
-    if not clients_keep_state(config) or round == 0:
+    if not clients_keep_state(recipe) or round_ == 0:
         return []
-    groups = client_groups(config) if shares_control(config) else [group]
-    return [AGGREGATION(config, round, other, output="new_state") for other in groups]
+    groups = client_groups(recipe) if shares_control(recipe) else [group]
+    return [AGGREGATION(recipe, round_, other, output="new_state") for other in groups]
 
 
-def _history(config: Line, base: int, group: int) -> list[str]:
+def _history(recipe: Recipe, base: int, group: int) -> list[str]:
     """Return the last global models up to round `base` that participants learn from, in order."""
-    length = config.local.history
+    length = recipe.local.history
     rounds = range(max(1, base - length + 1), base + 1) if length else ()
-    return [global_model(config, round, group) for round in rounds]
+    return [global_model(recipe, round_, group) for round_ in rounds]
 
 
-def _alike_slot(config: Line, round: int, group: int, slot: int) -> tuple[int, ...]:
+def _alike_participant(
+    recipe: Recipe, round_: int, group: int, participant: int
+) -> tuple[int, ...]:
     """Participants of a round that are in step read the same."""
-    return (round, group, slot if is_stale(config) else group_slots(config, group)[0])
+    return (
+        round_,
+        group,
+        participant if is_stale(recipe) else group_participants(recipe, group)[0],
+    )
 
 
 LOCAL_TRAINING = Stage(
@@ -144,46 +152,51 @@ LOCAL_TRAINING = Stage(
     about="train participants of a round from their group's global model",
     folder=FOLDER,
     settled=_settled,
-    outputs={"outputs": "round_{round:04d}/group_{group}/slot_{slot}.safetensors"},
+    outputs={"outputs": "round_{round:04d}/group_{group}/participant_{participant}.safetensors"},
     inputs=_local_training,
-    place=("round", "group", "slot"),
-    takes=("round", "group", "slot"),
-    alike=_alike_slot,
+    place=("round", "group", "participant"),
+    takes=("round", "group", "participant"),
+    alike=_alike_participant,
     on_device=always,
     batches=("client",),
     several=True,
 )
 
 
-def updates(config: Line, round: int, group: int) -> list[File]:
-    """Return the updates of a group's participants, in the order of their slots."""
-    return [LOCAL_TRAINING(config, round, group, slot) for slot in group_slots(config, group)]
+def updates(recipe: Recipe, round_: int, group: int) -> list[File]:
+    """Return the updates of a group's participants, in the order of their participants."""
+    return [
+        LOCAL_TRAINING(recipe, round_, group, participant)
+        for participant in group_participants(recipe, group)
+    ]
 
 
-def _all_updates(config: Line, round: int) -> list[File]:
-    return [file for group in client_groups(config) for file in updates(config, round, group)]
+def _all_updates(recipe: Recipe, round_: int) -> list[File]:
+    return [file for group in client_groups(recipe) for file in updates(recipe, round_, group)]
 
 
 # --- aggregation ----------------------------------------------------------------------------------
 
 
-def _aggregation(config: Line, round: int, group: int) -> AggregationInputs[str]:
+def _aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[str]:
     """Return what w_{t,k} is averaged from."""
-    bases = (base_round(config, round, slot) for slot in group_slots(config, group))
-    state = keeps_state(config) and round > 1
-    public = re_estimates(config) or exchanges_logits(config)
+    bases = (
+        base_round(recipe, round_, participant) for participant in group_participants(recipe, group)
+    )
+    state = keeps_state(recipe) and round_ > 1
+    public = re_estimates(recipe) or exchanges_logits(recipe)
     return AggregationInputs(
-        info=info(config),
-        start=global_model(config, round - 1, group),
-        updates=[*updates(config, round, group)],
-        bases=[global_model(config, t, group) for t in bases] if takes_changes(config) else [],
-        state=AGGREGATION(config, round - 1, group, output="new_state") if state else None,
-        public=public_file(config) if public else None,
+        info=info(recipe),
+        start=global_model(recipe, round_ - 1, group),
+        updates=[*updates(recipe, round_, group)],
+        bases=[global_model(recipe, t, group) for t in bases] if takes_changes(recipe) else [],
+        state=AGGREGATION(recipe, round_ - 1, group, output="new_state") if state else None,
+        public=public_file(recipe) if public else None,
     )
 
 
-def _aggregated(config: Line) -> Iterable[str]:
-    return ("output", "participants", *(["new_state"] if keeps_state(config) else []))
+def _aggregated(recipe: Recipe) -> Iterable[str]:
+    return ("output", "participants", *(["new_state"] if keeps_state(recipe) else []))
 
 
 AGGREGATION = Stage(
@@ -204,62 +217,62 @@ AGGREGATION = Stage(
 )
 
 
-def aggregated_model(config: Line, round: int, group: int) -> str:
+def aggregated_model(recipe: Recipe, round_: int, group: int) -> str:
     """Return w_{t,k}; the server's model has no participants, but may take their heads."""
-    if group in client_groups(config):
-        return AGGREGATION(config, round, group)
-    if config.head_transfer:
-        return HEAD_TRANSFER(config, round, group)
+    if group in client_groups(recipe):
+        return AGGREGATION(recipe, round_, group)
+    if recipe.head_sharing:
+        return HEAD_SHARING(recipe, round_, group)
     # It is the last distilled one; before its first distillation the initial model.
-    first = first_distillation(config)
-    taught = (t for t in range(round - 1, first - 1, -1) if is_distilled(config, t, group))
-    return global_model(config, next(taught, 0) if first else 0, group)
+    first = first_distillation(recipe)
+    taught = (t for t in range(round_ - 1, first - 1, -1) if is_distilled(recipe, t, group))
+    return global_model(recipe, next(taught, 0) if first else 0, group)
 
 
-def participants_table(config: Line, round: int, group: int) -> File:
+def participants_table(recipe: Recipe, round_: int, group: int) -> File:
     """Return the group's participants of the round, with samples, loss and bytes."""
-    return AGGREGATION(config, round, group, output="participants")
+    return AGGREGATION(recipe, round_, group, output="participants")
 
 
 # --- the server's model ---------------------------------------------------------------------------
 
 
-def _head_transfer(config: Line, round: int, group: int) -> HeadTransferInputs[str]:
+def _head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[str]:
     """Return a model, and those whose heads it takes: Fed-ET's transfer up, or down.
 
     The server's model takes those of all participants before it is distilled, the others its own.
     """
-    if group in client_groups(config):
-        return HeadTransferInputs(
-            AGGREGATION(config, round, group), [global_model(config, round, 0)]
+    if group in client_groups(recipe):
+        return HeadSharingInputs(
+            AGGREGATION(recipe, round_, group), [global_model(recipe, round_, 0)]
         )
-    return HeadTransferInputs(
-        global_model(config, round - 1, group), [*_all_updates(config, round)]
+    return HeadSharingInputs(
+        global_model(recipe, round_ - 1, group), [*_all_updates(recipe, round_)]
     )
 
 
-HEAD_TRANSFER = Stage(
-    name="head_transfer",
+HEAD_SHARING = Stage(
+    name="head_sharing",
     about="give a model the mean of other models' heads",
     folder=FOLDER,
     settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
-    inputs=_head_transfer,
+    inputs=_head_sharing,
     place=("round", "group"),
     takes=("round", "group"),
     reads=teaching,
-    used=lambda config: bool(config.head_transfer),
+    used=lambda config: bool(config.head_sharing),
 )
 
 
-def _feature_training(config: Line, round: int, group: int) -> FeatureTrainingInputs[str]:
+def _feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
     """Return what the server's model learns from."""
     return FeatureTrainingInputs(
-        info=info(config),
-        start=global_model(config, round - 1, group),
-        updates=[*_all_updates(config, round)],
-        data=data_files.data_file(config.data, "train"),
-        clients=data_files.clients_table(config),
+        info=info(recipe),
+        start=global_model(recipe, round_ - 1, group),
+        updates=[*_all_updates(recipe, round_)],
+        data=data_files.data_file(recipe.data, "train"),
+        clients=data_files.clients_table(recipe),
     )
 
 
@@ -295,17 +308,19 @@ class MemberModels:
         return filter(None, (*self.models, self.aggregated, self.start, self.server))
 
 
-def _logits(config: Line, round: int, group: int, members: str, images: str) -> LogitsInputs[str]:
+def _logits(
+    recipe: Recipe, round_: int, group: int, members: str, images: str
+) -> LogitsInputs[str]:
     """Return what the logits of members of one kind, of a round and group, are computed from."""
-    read = member_models(config, round, group, members)
+    read = member_models(recipe, round_, group, members)
     return LogitsInputs(
         models=[*read.models],
         aggregated=read.aggregated,
         start=read.start,
         server_model=read.server,
-        data=data_files.samples_file(config, images),
-        info=info(config),
-        clients=data_files.clients_table(config) if images == "validation" else None,
+        data=data_files.samples_file(recipe, images),
+        info=info(recipe),
+        clients=data_files.clients_table(recipe) if images == "validation" else None,
     )
 
 
@@ -322,40 +337,40 @@ LOGITS = Stage(
 )
 
 
-def member_models(config: Line, round: int, group: int, members: str) -> MemberModels:
+def member_models(recipe: Recipe, round_: int, group: int, members: str) -> MemberModels:
     """Return the models that the logits of one kind of members are computed from."""
-    aggregated = aggregated_model(config, round, group)
+    aggregated = aggregated_model(recipe, round_, group)
     if members == "aggregated":
         return MemberModels((aggregated,))
-    models, drawn = tuple(updates(config, round, group)), parse_sampled(members)
+    models, drawn = tuple(updates(recipe, round_, group)), parse_sampled(members)
     if drawn is None:
-        server = global_model(config, round, 0) if members == "split" else None
+        server = global_model(recipe, round_, 0) if members == "split" else None
         return MemberModels(models, server=server)
-    start = global_model(config, round - 1, group) if drawn.variant == "as_released" else None
+    start = global_model(recipe, round_ - 1, group) if drawn.variant == "as_released" else None
     return MemberModels(models, aggregated, start)
 
 
 def member_logits(
-    config: Line, round: int, ensemble: EnsembleTrainer | OneByOne, images: str
+    recipe: Recipe, round_: int, ensemble: EnsembleTrainer | OneByOne, images: str
 ) -> list[File]:
-    """Return the logits, on images of `samples_file`, of an ensemble's members after `round`."""
+    """Return the logits, on images of `samples_file`, of an ensemble's members after `round_`."""
     return [
-        LOGITS(config, past, group, kind, images)
-        for past in member_rounds(round, ensemble)
-        for group in client_groups(config)
+        LOGITS(recipe, past, group, kind, images)
+        for past in member_rounds(round_, ensemble)
+        for group in client_groups(recipe)
         for kind in member_kinds(ensemble)
     ]
 
 
-def teacher_logits(config: Line, round: int) -> list[File]:
+def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
     """Return the logits of the teacher E_t on public images."""
-    return member_logits(config, round, teaching_of(config).ensemble, public_id(config))
+    return member_logits(recipe, round_, teaching_of(recipe).ensemble, public_id(recipe))
 
 
-def _cached_labels(config: Line, round: int, group: int) -> CachedLabelsInputs[str]:
+def _cached_labels(recipe: Recipe, round_: int, group: int) -> CachedLabelsInputs[str]:
     """Return what labels of public samples are made of."""
     return CachedLabelsInputs(
-        [*teacher_logits(config, round)], _only(cached_labels(config, round - 1))
+        [*teacher_logits(recipe, round_)], _only(cached_labels(recipe, round_ - 1))
     )
 
 
@@ -377,128 +392,128 @@ CACHED_LABELS = Stage(
 )
 
 
-def cached_labels(config: Line, round: int) -> list[File]:
+def cached_labels(recipe: Recipe, round_: int) -> list[File]:
     """Return the labels of public samples that are kept after a round, if there is a cache.
 
     They follow from the logits of all groups, and lie with those of the last.
     """
-    kept = caches_labels(config) and round > 0
-    return [CACHED_LABELS(config, round, client_groups(config)[-1])] if kept else []
+    kept = caches_labels(recipe) and round_ > 0
+    return [CACHED_LABELS(recipe, round_, client_groups(recipe)[-1])] if kept else []
 
 
-def received_logits(config: Line, round: int) -> list[File]:
+def received_logits(recipe: Recipe, round_: int) -> list[File]:
     """Return the logits, or labels made of them, that clients receive after a round, if any."""
-    if not exchanges_logits(config) or receives_server_logits(config) or round == 0:
+    if not exchanges_logits(recipe) or receives_server_logits(recipe) or round_ == 0:
         return []
-    return cached_labels(config, round) or teacher_logits(config, round)
+    return cached_labels(recipe, round_) or teacher_logits(recipe, round_)
 
 
 # --- students -------------------------------------------------------------------------------------
 
 
-def _validation(config: Line) -> str | None:
+def _validation(recipe: Recipe) -> str | None:
     """Return the server's labelled images, if students are scored on them."""
-    scored = needs_validation(teaching_of(config).server)
-    return data_files.data_file(config.data, "server_validation") if scored else None
+    scored = needs_validation(teaching_of(recipe).server)
+    return data_files.data_file(recipe.data, "server_validation") if scored else None
 
 
-def _distillation(config: Line, round: int, group: int) -> DistillationInputs[str]:
+def _distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[str]:
     """Return what a student of logits is distilled from."""
     return DistillationInputs(
-        info=info(config),
-        start=student_start(config, round, group),
-        public=public_file(config),
-        server_validation=_validation(config),
-        logits=[*teacher_logits(config, round)],
-        odds=_only(discriminators.odds_files(config)),
+        info=info(recipe),
+        start=student_start(recipe, round_, group),
+        public=public_file(recipe),
+        server_validation=_validation(recipe),
+        logits=[*teacher_logits(recipe, round_)],
+        odds=_only(discriminators.odds_files(recipe)),
     )
 
 
-def _label_distillation(config: Line, round: int, group: int) -> LabelDistillationInputs[str]:
+def _label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
     """Return what a student of kept labels is distilled from."""
-    (labels,) = selected_labels(config, round) or cached_labels(config, round)
-    start = student_start(config, round, group)
+    (labels,) = selected_labels(recipe, round_) or cached_labels(recipe, round_)
+    start = student_start(recipe, round_, group)
     return LabelDistillationInputs(
-        info(config), start, public_file(config), _validation(config), labels
+        info(recipe), start, public_file(recipe), _validation(recipe), labels
     )
 
 
-def _live_distillation(config: Line, round: int, group: int) -> LiveDistillationInputs[str]:
+def _live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillationInputs[str]:
     """Return what a student of the members themselves is distilled from."""
     return LiveDistillationInputs(
-        info=info(config),
-        start=student_start(config, round, group),
-        public=public_file(config),
-        server_validation=_validation(config),
-        members=teacher_models(config, round),
-        logits=[] if teaches_live(config) else [*teacher_logits(config, round)],
+        info=info(recipe),
+        start=student_start(recipe, round_, group),
+        public=public_file(recipe),
+        server_validation=_validation(recipe),
+        members=teacher_models(recipe, round_),
+        logits=[] if teaches_live(recipe) else [*teacher_logits(recipe, round_)],
     )
 
 
-def _judged_distillation(config: Line, round: int, group: int) -> JudgedDistillationInputs[str]:
+def _judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDistillationInputs[str]:
     """Return what a student of the better clients is distilled from."""
-    groups = client_groups(config)
-    judged = (LOGITS(config, round, other, "clients", "server_validation") for other in groups)
+    groups = client_groups(recipe)
+    judged = (LOGITS(recipe, round_, other, "clients", "server_validation") for other in groups)
     return JudgedDistillationInputs(
-        info=info(config),
-        start=student_start(config, round, group),
-        public=public_file(config),
-        server_validation=data_files.data_file(config.data, "server_validation"),
-        logits=[*teacher_logits(config, round)],
+        info=info(recipe),
+        start=student_start(recipe, round_, group),
+        public=public_file(recipe),
+        server_validation=data_files.data_file(recipe.data, "server_validation"),
+        logits=[*teacher_logits(recipe, round_)],
         judged=[*judged],
-        updates=[*updates(config, round, group)],
+        updates=[*updates(recipe, round_, group)],
     )
 
 
 def _data_free_distillation(
-    config: Line, round: int, group: int
+    recipe: Recipe, round_: int, group: int
 ) -> DataFreeDistillationInputs[str]:
     """Return what a student of generated images is distilled from."""
     return DataFreeDistillationInputs(
-        info=info(config),
-        start=student_start(config, round, group),
-        members=teacher_models(config, round),
-        histogram=data_files.label_histogram(config),
-        generator=_last_generator(config, round - 1, group),
+        info=info(recipe),
+        start=student_start(recipe, round_, group),
+        members=teacher_models(recipe, round_),
+        histogram=data_files.label_histogram(recipe),
+        generator=_last_generator(recipe, round_ - 1, group),
     )
 
 
-def student_start(config: Line, round: int, group: int) -> str:
+def student_start(recipe: Recipe, round_: int, group: int) -> str:
     """Return w_{t,k}, or w*_{t-1,k} where trained models are teachers only."""
-    if goes_on(config) and group in client_groups(config):
-        return global_model(config, round - 1, group)
-    return aggregated_model(config, round, group)
+    if goes_on(recipe) and group in client_groups(recipe):
+        return global_model(recipe, round_ - 1, group)
+    return aggregated_model(recipe, round_, group)
 
 
-def teacher_models(config: Line, round: int) -> list[str]:
+def teacher_models(recipe: Recipe, round_: int) -> list[str]:
     """Return the models of the teacher's members."""
-    ensemble = teaching_of(config).ensemble
+    ensemble = teaching_of(recipe).ensemble
     return [
         path
-        for past in member_rounds(round, ensemble)
-        for group in client_groups(config)
+        for past in member_rounds(round_, ensemble)
+        for group in client_groups(recipe)
         for kind in member_kinds(ensemble)
-        for path in member_models(config, past, group, kind)
+        for path in member_models(recipe, past, group, kind)
     ]
 
 
-def _last_generator(config: Line, last: int, group: int) -> File | None:
+def _last_generator(recipe: Recipe, last: int, group: int) -> File | None:
     """Return the generator as the last student up to a round has left it, if there was one."""
-    made = (t for t in range(last, 0, -1) if is_distilled(config, t, group))
+    made = (t for t in range(last, 0, -1) if is_distilled(recipe, t, group))
     stage = DATA_FREE_DISTILLATION
-    return next((stage(config, t, group, output="new_generator") for t in made), None)
+    return next((stage(recipe, t, group, output="new_generator") for t in made), None)
 
 
-def _is_taught_by(config: Line) -> str:
+def _is_taught_by(recipe: Recipe) -> str:
     """Return the name of the stage that distils students of a configuration."""
-    server = teaching_of(config).server
-    if generates(config):
+    server = teaching_of(recipe).server
+    if generates(recipe):
         return "data_free_distillation"
     if server.drop_worst != "none":
         return "judged_distillation"
-    if caches_labels(config) or receives_server_logits(config):
+    if caches_labels(recipe) or receives_server_logits(recipe):
         return "label_distillation"
-    live = teaches_live(config) or has_factors(server)
+    live = teaches_live(recipe) or has_factors(server)
     return "live_distillation" if live else "distillation"
 
 
@@ -556,25 +571,25 @@ DISTILLATIONS = {
 }
 
 
-def distilled_model(config: Line, round: int, group: int) -> File:
+def distilled_model(recipe: Recipe, round_: int, group: int) -> File:
     """Return w*_{t,k} of a student."""
-    return DISTILLATIONS[_is_taught_by(config)](config, round, group)
+    return DISTILLATIONS[_is_taught_by(recipe)](recipe, round_, group)
 
 
-def _selected_labels(config: Line, round: int, group: int) -> SelectedLabelsInputs[str]:
+def _selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
     """Return what the server's model selects its labels by."""
     return SelectedLabelsInputs(
-        info=info(config),
-        start=student_start(config, round, group),
-        logits=[*teacher_logits(config, round)],
-        public=public_file(config),
-        before=_only(selected_labels(config, round - 1)),
+        info=info(recipe),
+        start=student_start(recipe, round_, group),
+        logits=[*teacher_logits(recipe, round_)],
+        public=public_file(recipe),
+        before=_only(selected_labels(recipe, round_ - 1)),
     )
 
 
 SELECTED_LABELS = Stage(
     name="selected_labels",
-    about="select what the server's model learns of each public sample",
+    about="select what the server's model learns from each public sample",
     folder=FOLDER,
     settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
@@ -587,10 +602,10 @@ SELECTED_LABELS = Stage(
 )
 
 
-def selected_labels(config: Line, round: int) -> list[File]:
+def selected_labels(recipe: Recipe, round_: int) -> list[File]:
     """Return what the server's model is to learn after a round, where it selects that itself."""
-    selects = receives_server_logits(config) and is_distilled(config, round, 0)
-    return [SELECTED_LABELS(config, round, 0)] if selects else []
+    selects = receives_server_logits(recipe) and is_distilled(recipe, round_, 0)
+    return [SELECTED_LABELS(recipe, round_, 0)] if selects else []
 
 
 # --- the global model -----------------------------------------------------------------------------
@@ -600,19 +615,19 @@ _STEP = 50
 
 
 @cache
-def global_model(config: Line, round: int, group: int) -> str:
+def global_model(recipe: Recipe, round_: int, group: int) -> str:
     """Return w*_{t,k}; round 0 is the run's start, by default the initial model."""
-    if round > _STEP:
-        global_model(config, (round - 1) // _STEP * _STEP, group)
-    if round == 0:
-        if config.start and (config.start_of == "all" or group not in client_groups(config)):
-            return config.start
-        model = model_of(config, group)
-        return data_files.initial_model(config.data, model, config.seed, group)
-    if is_distilled(config, round, group):
-        return distilled_model(config, round, group)
-    if takes_features(config, group):
-        return FEATURE_TRAINING(config, round, group)
-    if takes_head(config, group):
-        return HEAD_TRANSFER(config, round, group)
-    return aggregated_model(config, round, group)
+    if round_ > _STEP:
+        global_model(recipe, (round_ - 1) // _STEP * _STEP, group)
+    if round_ == 0:
+        if recipe.start and (recipe.start_of == "all" or group not in client_groups(recipe)):
+            return recipe.start
+        model = model_of(recipe, group)
+        return data_files.initial_model(recipe.data, model, recipe.seed, group)
+    if is_distilled(recipe, round_, group):
+        return distilled_model(recipe, round_, group)
+    if takes_features(recipe, group):
+        return FEATURE_TRAINING(recipe, round_, group)
+    if takes_head(recipe, group):
+        return HEAD_SHARING(recipe, round_, group)
+    return aggregated_model(recipe, round_, group)

@@ -17,7 +17,7 @@ from fedstage.plan.data_files import (
     samples_file,
 )
 from fedstage.plan.digests import canonical
-from fedstage.plan.graph import File, Folder, Stage, folder_of, line_file
+from fedstage.plan.graph import File, Folder, Stage, folder_of, recipe_file
 from fedstage.plan.identity import common_name
 from fedstage.plan.inputs import (
     ClientLogitsInputs,
@@ -28,50 +28,53 @@ from fedstage.plan.inputs import (
 from fedstage.plan.one_shot_sharing import (
     client_model,
     members,
-    quantised_line,
+    quantised_recipe,
     trained_on,
     unquantised,
 )
-from fedstage.settings.lines import LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe
 
 
-def _label(line: LocalLine) -> str:
-    return f"{common_name(line)}-{trained_on(line) or 'alone'}-seed{line.seed}"
+def _label(recipe: LocalRecipe) -> str:
+    return f"{common_name(recipe)}-{trained_on(recipe) or 'alone'}-seed{recipe.seed}"
 
 
 FOLDER = Folder(
-    "local_models", LocalLine, _label, lambda line: LocalLine.model_fields.keys() - {"quantisation"}
+    "local_models",
+    LocalRecipe,
+    _label,
+    lambda recipe: LocalRecipe.model_fields.keys() - {"quantisation"},
 )
 
 
-def local_folder(line: LocalLine) -> str:
+def local_folder(recipe: LocalRecipe) -> str:
     """Return the folder of models that are trained without federation."""
-    return folder_of(FOLDER, unquantised(line))
+    return folder_of(FOLDER, unquantised(recipe))
 
 
-def local_id(line: LocalLine) -> str:
+def local_id(recipe: LocalRecipe) -> str:
     """Return the name of this folder."""
-    return local_folder(line).rpartition("/")[2]
+    return local_folder(recipe).rpartition("/")[2]
 
 
 def _in_precision(part: str) -> Folder:
     """Return a folder, inside that of the models, of what is made with a quantisation."""
 
-    def label(line: LocalLine) -> str:
-        how = "fp32" if line.quantisation.name == "none" else line.quantisation.name
-        return f"{local_id(line)}/{part}/{how}"
+    def label(recipe: LocalRecipe) -> str:
+        how = "fp32" if recipe.quantisation.name == "none" else recipe.quantisation.name
+        return f"{local_id(recipe)}/{part}/{how}"
 
-    def identity(line: LocalLine) -> Any:
-        return None if line.quantisation.name == "none" else canonical(line.quantisation)
+    def identity(recipe: LocalRecipe) -> Any:
+        return None if recipe.quantisation.name == "none" else canonical(recipe.quantisation)
 
     return Folder(
         FOLDER.name,
-        LocalLine,
+        LocalRecipe,
         label,
-        line=False,
+        recipe=False,
         identity=identity,
-        pattern=f"{{line}}/{part}/{{precision}}",
+        pattern=f"{{recipe}}/{part}/{{precision}}",
         setting="quantisation",
     )
 
@@ -84,13 +87,13 @@ def client_of(who: str) -> int | None:
 # --- models ---------------------------------------------------------------------------------------
 
 
-def _local_model(line: LocalLine, who: str) -> LocalModelInputs[str]:
+def _local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     """Return what a client, or the only model, is trained from."""
     return LocalModelInputs(
-        data=core_file(line) if line.on_core else data_file(line.data, "train"),
-        info=data_file(line.data, "info"),
-        clients=None if line.on_core else clients_table(line),
-        start=local_start(line, client_of(who)),
+        data=core_file(recipe) if recipe.on_core else data_file(recipe.data, "train"),
+        info=data_file(recipe.data, "info"),
+        clients=None if recipe.on_core else clients_table(recipe),
+        start=local_start(recipe, client_of(who)),
     )
 
 
@@ -107,14 +110,14 @@ LOCAL_MODEL = Stage(
 )
 
 
-def _quantised_model(line: LocalLine, who: str) -> QuantisedModelInputs[str]:
+def _quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
     """Return what a client's model is quantised from."""
     return QuantisedModelInputs(
-        line=line_file(local_folder(line)),
-        model=LOCAL_MODEL(line, who),
-        data=data_file(line.data, "train"),
-        info=data_file(line.data, "info"),
-        clients=clients_table(line),
+        recipe=recipe_file(local_folder(recipe)),
+        model=LOCAL_MODEL(recipe, who),
+        data=data_file(recipe.data, "train"),
+        info=data_file(recipe.data, "info"),
+        clients=clients_table(recipe),
     )
 
 
@@ -129,58 +132,58 @@ QUANTISED_MODEL = Stage(
 )
 
 
-def local_start(line: LocalLine, client: int | None) -> str:
+def local_start(recipe: LocalRecipe, client: int | None) -> str:
     """Return the weights that a client, or the only model (None), starts from.
 
     Without a `start` they are an initial model of the seed, which federated runs share.
     """
-    if line.start is not None:
-        return line.start
+    if recipe.start is not None:
+        return recipe.start
     if client is None:
-        return initial_model(line.data, line.model, line.seed, group=0)
-    group = client if line.initialisation == "own" else 0
-    return initial_model(line.data, client_model(line, client), line.seed, group)
+        return initial_model(recipe.data, recipe.model, recipe.seed, group=0)
+    group = client if recipe.initialisation == "own" else 0
+    return initial_model(recipe.data, client_model(recipe, client), recipe.seed, group)
 
 
-def _names(line: LocalLine) -> list[str]:
-    """Return the names of a line's models."""
-    who = trained_on(line)
-    return [who] if who else [f"client_{client}" for client in range(line.clients)]
+def _names(recipe: LocalRecipe) -> list[str]:
+    """Return the names of a recipe's models."""
+    who = trained_on(recipe)
+    return [who] if who else [f"client_{client}" for client in range(recipe.clients)]
 
 
-def local_models(line: LocalLine) -> list[File]:
+def local_models(recipe: LocalRecipe) -> list[File]:
     """Return a model a client, or the one of the pooled data, or of the server's core."""
-    return [LOCAL_MODEL(line, who) for who in _names(line)]
+    return [LOCAL_MODEL(recipe, who) for who in _names(recipe)]
 
 
-def models_in_precision(line: LocalLine) -> list[File]:
-    """Return the models of a line, quantised if it has a quantisation."""
-    return [_used(line, who) for who in _names(line)]
+def models_in_precision(recipe: LocalRecipe) -> list[File]:
+    """Return the models of a recipe, quantised if it has a quantisation."""
+    return [_used(recipe, who) for who in _names(recipe)]
 
 
-def _used(line: LocalLine, who: str) -> File:
-    return (LOCAL_MODEL if line.quantisation.name == "none" else QUANTISED_MODEL)(line, who)
+def _used(recipe: LocalRecipe, who: str) -> File:
+    return (LOCAL_MODEL if recipe.quantisation.name == "none" else QUANTISED_MODEL)(recipe, who)
 
 
-def members_quantised(line: OneShotLine) -> list[File]:
+def members_quantised(recipe: OneShotRecipe) -> list[File]:
     """Return the quantised models of a one-shot ensemble, if it has them."""
-    if line.quantisation.name == "none":
+    if recipe.quantisation.name == "none":
         return []
-    models = models_in_precision(quantised_line(line))
-    return [models[client] for client in members(line)]
+    models = models_in_precision(quantised_recipe(recipe))
+    return [models[client] for client in members(recipe)]
 
 
 # --- logits and scores ----------------------------------------------------------------------------
 
 
-def _client_logits(line: LocalLine, who: str, images: str) -> ClientLogitsInputs[str]:
+def _client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInputs[str]:
     """Return what the logits of a model, with its quantisation, are computed from."""
     return ClientLogitsInputs(
-        line=line_file(local_folder(line)),
-        model=_used(line, who),
-        data=samples_file(line, images),
-        info=data_file(line.data, "info"),
-        clients=clients_table(line) if images in ("validation", "aggregator") else None,
+        recipe=recipe_file(local_folder(recipe)),
+        model=_used(recipe, who),
+        data=samples_file(recipe, images),
+        info=data_file(recipe.data, "info"),
+        clients=clients_table(recipe) if images in ("validation", "aggregator") else None,
     )
 
 
@@ -197,37 +200,37 @@ CLIENT_LOGITS = Stage(
 )
 
 
-def members_logits(line: OneShotLine, images: str) -> list[File]:
+def members_logits(recipe: OneShotRecipe, images: str) -> list[File]:
     """Return the logits of a one-shot ensemble's members on images, in the order of clients."""
-    precise = quantised_line(line)
-    return [CLIENT_LOGITS(precise, f"client_{client}", images) for client in members(line)]
+    precise = quantised_recipe(recipe)
+    return [CLIENT_LOGITS(precise, f"client_{client}", images) for client in members(recipe)]
 
 
-def scored_models(line: LocalLine) -> dict[str, list[File]]:
-    """Return the models that can be scored together, with the line's quantisation.
+def scored_models(recipe: LocalRecipe) -> dict[str, list[File]]:
+    """Return the models that can be scored together, with the recipe's quantisation.
 
     The keys are ``pooled`` or ``core``, or ``each_client`` (the mean over all), ``client_0`` and
     so on.
     """
-    models = models_in_precision(line)
-    every = {} if trained_on(line) else {"each_client": models}
-    return every | {who: [model] for who, model in zip(_names(line), models, strict=True)}
+    models = models_in_precision(recipe)
+    every = {} if trained_on(recipe) else {"each_client": models}
+    return every | {who: [model] for who, model in zip(_names(recipe), models, strict=True)}
 
 
 def _local_evaluation(
-    line: LocalLine, who: str, role: str, rounds: int
+    recipe: LocalRecipe, who: str, role: str, rounds: int
 ) -> LocalEvaluationInputs[str]:
     """Return what the scores of models, with their quantisation, are computed from."""
-    models = scored_models(line)
+    models = scored_models(recipe)
     if who not in models:
         raise FedstageError(f"scores of {who}: no such models; use one of {', '.join(models)}")
     return LocalEvaluationInputs(
-        line=line_file(local_folder(line)),
+        recipe=recipe_file(local_folder(recipe)),
         models=[*models[who]],
-        data=samples_file(line, role),
-        info=data_file(line.data, "info"),
-        clients=clients_table(line),
-        histogram=label_histogram(line),
+        data=samples_file(recipe, role),
+        info=data_file(recipe.data, "info"),
+        clients=clients_table(recipe),
+        histogram=label_histogram(recipe),
     )
 
 
@@ -244,7 +247,9 @@ LOCAL_EVALUATION = Stage(
 )
 
 
-def local_metrics_file(line: LocalLine, role: str, rounds: int, client: int | None = None) -> File:
+def local_metrics_file(
+    recipe: LocalRecipe, role: str, rounds: int, client: int | None = None
+) -> File:
     """Return the metrics of all models, as means, or of one client's."""
-    who = trained_on(line) or "each_client" if client is None else f"client_{client}"
-    return LOCAL_EVALUATION(line, who, role, rounds)
+    who = trained_on(recipe) or "each_client" if client is None else f"client_{client}"
+    return LOCAL_EVALUATION(recipe, who, role, rounds)

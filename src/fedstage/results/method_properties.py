@@ -17,7 +17,7 @@ from fedstage.plan.training_folder import public_id
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.exchange import generates, teaches_live
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 
@@ -50,47 +50,47 @@ class Properties:
     inference: int
 
 
-def properties(line: Line, length: RunLength) -> Properties:
-    """Return the properties of a line in the last round of a run."""
-    if groups_drawn(line):
+def properties(recipe: Recipe, length: RunLength) -> Properties:
+    """Return the properties of a recipe in the last round of a run."""
+    if groups_drawn(recipe):
         raise FedstageError(
-            "properties: client_groups = 'drawn': must be 'slots', because the edges do not tell "
-            "how many of a group's slots are filled"
+            "properties: client_groups = 'drawn': must be 'by_index', because edges do not tell "
+            "how many of a group's participants are filled"
         )
-    round = length.rounds
-    edges = jobs_of(line, round + 1, first=round)
+    round_ = length.rounds
+    edges = jobs_of(recipe, round_ + 1, first=round_)
     return Properties(
-        ensemble=_cost(line, lambda one: _models(_teacher(one, round)) + _live(one, round)),
+        ensemble=_cost(recipe, lambda one: _models(_teacher(one, round_)) + _live(one, round_)),
         passes=_cost(
-            line, lambda one: _models(_teacher(one, round), since=round) + _live(one, round)
+            recipe, lambda one: _models(_teacher(one, round_), since=round_) + _live(one, round_)
         ),
-        students=len(_distillations(edges, round)),
+        students=len(_distillations(edges, round_)),
         sees_clients=_sees_clients(edges),
-        free=free_share(edges, round),
-        inference=_inference(line, length),
+        free=free_share(edges, round_),
+        inference=_inference(recipe, length),
     )
 
 
-def _distillations(edges: Edges, round: int) -> list[Job]:
-    return [job for job in edges if job.stage == "distillation" and job.round == round]
+def _distillations(edges: Edges, round_: int) -> list[Job]:
+    return [job for job in edges if job.stage == "distillation" and job.round == round_]
 
 
-def _teacher(line: Line, round: int) -> list[Job]:
+def _teacher(recipe: Recipe, round_: int) -> list[Job]:
     """Return the logits of public images that the distillations of a round read."""
-    edges = jobs_of(line, round, first=round)
-    public = public_id(line) if line.global_trainer and not generates(line) else ""
+    edges = jobs_of(recipe, round_, first=round_)
+    public = public_id(recipe) if recipe.global_trainer and not generates(recipe) else ""
     logits = dict.fromkeys(
         job
-        for distillation in _distillations(edges, round)
+        for distillation in _distillations(edges, round_)
         for job in edges[distillation]
         if job.stage == "logits" and PurePosixPath(job.file).stem.partition("-")[2] == public
     )
     return list(logits)
 
 
-def _live(line: Line, round: int) -> int:
+def _live(recipe: Recipe, round_: int) -> int:
     """Return the number of models that students ask themselves: all of them, in each round."""
-    return len(teacher_models(line, round)) if teaches_live(line) else 0
+    return len(teacher_models(recipe, round_)) if teaches_live(recipe) else 0
 
 
 def _models(logits: Iterable[Job], since: int = 1) -> int:
@@ -98,19 +98,19 @@ def _models(logits: Iterable[Job], since: int = 1) -> int:
     return sum(members(job) for job in logits if job.round >= since)
 
 
-def _cost(line: Line, count: Callable[[Line], int]) -> Cost:
+def _cost(recipe: Recipe, count: Callable[[Recipe], int]) -> Cost:
     """Fit a line to the numbers for C, C + K and C + 2K participants; raise if it does not fit."""
-    groups = len(client_groups(line))
-    larger = [line.participants + groups * step for step in range(3)]
+    groups = len(client_groups(recipe))
+    larger = [recipe.participants + groups * step for step in range(3)]
     first, second, third = (
-        count(line.model_copy(update={"participants": participants})) for participants in larger
+        count(recipe.model_copy(update={"participants": participants})) for participants in larger
     )
     if third - second != second - first:
         raise FedstageError(
             f"participants = {larger}: {first}, {second}, {third} models: must grow in proportion"
         )
     growth = (second - first) / groups
-    return Cost(first, growth, first - growth * line.participants)
+    return Cost(first, growth, first - growth * recipe.participants)
 
 
 def _sees_clients(edges: Edges) -> bool:
@@ -118,29 +118,29 @@ def _sees_clients(edges: Edges) -> bool:
     return any(
         read.stage == "local_training"
         for job, before in edges.items()
-        if job.stage not in ("aggregation", "head_transfer")
+        if job.stage not in ("aggregation", "head_sharing")
         for read in before
     )
 
 
-def free_share(edges: Edges, round: int) -> float | None:
-    """Return the share of the next round's trainings that wait for no distillation of `round`.
+def free_share(edges: Edges, round_: int) -> float | None:
+    """Return the share of the next round's trainings that wait for no distillation of `round_`.
 
     `edges` are those of the jobs of both rounds.
     """
-    distillations = set(_distillations(edges, round))
+    distillations = set(_distillations(edges, round_))
     if not distillations:
         return None
     waits: dict[Job, bool] = {}
     for job in TopologicalSorter(edges).static_order():
         waits[job] = job in distillations or any(waits[before] for before in edges.get(job, ()))
-    trains = [job for job in edges if job.stage == "local_training" and job.round == round + 1]
+    trains = [job for job in edges if job.stage == "local_training" and job.round == round_ + 1]
     return sum(not waits[job] for job in trains) / len(trains)
 
 
-def _inference(line: Line, length: RunLength) -> int:
+def _inference(recipe: Recipe, length: RunLength) -> int:
     """Return how many models predict: one, or the members of the evaluated ensemble."""
     if isinstance(length.evaluate, GlobalModel):
         return 1
-    logits = member_logits(line, length.rounds, length.evaluate, length.role)
+    logits = member_logits(recipe, length.rounds, length.evaluate, length.role)
     return _models(job for file in logits if (job := job_of(file)) is not None)

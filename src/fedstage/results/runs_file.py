@@ -1,7 +1,7 @@
 """The runs file: all that is known of an experiment at a scale before anything is trained.
 
 The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it:
-the axes of the table, and for each run its lines, the files of its metrics and partition, and the
+the axes of the table, and for each run its recipes, the files of its metrics and partition, and the
 published numbers of its cell.
 """
 
@@ -13,8 +13,8 @@ from pydantic import Field
 from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.settings.base import Settings
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Metric, Reach
 from fedstage.settings.simulation import Simulation
@@ -33,19 +33,19 @@ class PublishedNumber(Settings):
 
 
 class Part(Settings):
-    """One of several runs that each continue the one before: its length, and one kind of line."""
+    """One of several runs that each continue the one before: its length, and one kind of recipe."""
 
     length: RunLength
-    federated: Line | None = None
-    one_shot: OneShotLine | None = None
-    local: LocalLine | None = None
+    federated: Recipe | None = None
+    one_shot: OneShotRecipe | None = None
+    local: LocalRecipe | None = None
 
     @property
-    def line(self) -> Line | OneShotLine | LocalLine:
-        """The line."""
-        line = self.federated or self.one_shot or self.local
-        assert line is not None, "written by describe_runs"
-        return line
+    def recipe(self) -> Recipe | OneShotRecipe | LocalRecipe:
+        """The recipe."""
+        recipe = self.federated or self.one_shot or self.local
+        assert recipe is not None, "written by describe_runs"
+        return recipe
 
 
 class Candidate(Settings):
@@ -99,18 +99,18 @@ class ExperimentRun(Settings):
     @property
     def is_natural(self) -> bool:
         """Whether the clients are those of the data."""
-        return self.candidates[0].parts[-1].line.partition.name == "natural"
+        return self.candidates[0].parts[-1].recipe.partition.name == "natural"
 
     @property
-    def line(self) -> Line:
-        """The line of a federated run; raises FedstageError for other runs."""
-        line = self.candidates[0].parts[-1].line
-        if not isinstance(line, Line):
+    def recipe(self) -> Recipe:
+        """The recipe of a federated run; raises FedstageError for other runs."""
+        recipe = self.candidates[0].parts[-1].recipe
+        if not isinstance(recipe, Recipe):
             raise FedstageError(
                 f"{show_point(self.settings)}: has no rounds; only federated runs have jobs of "
                 "rounds"
             )
-        return line
+        return recipe
 
 
 class ExperimentRuns(Settings):

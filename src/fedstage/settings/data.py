@@ -196,7 +196,7 @@ class AgNews(Sized):
     """AG News as published, texts of 4 classes, in `folder` below the data folder.
 
     The first `length` tokens of a text are kept. `vocabulary` is a file of WordPieces below the
-    data folder, one a line; by default `vocabulary_size` pieces come from the training texts.
+    data folder, one a recipe; by default `vocabulary_size` pieces come from the training texts.
     """
 
     samples: ClassVar[str] = "tokens"

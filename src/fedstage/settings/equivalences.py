@@ -15,10 +15,10 @@ from fedstage.settings.exchange import (
     students,
 )
 from fedstage.settings.groups import BoundClients, client_groups, model_of, models_of
-from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Model, has_batch_norm
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.public import HeldOut
+from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import Server
 from fedstage.settings.staleness import shortest
 from fedstage.settings.transfers import KlTransfer
@@ -33,78 +33,78 @@ IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}
 @cache
 def simplest(config: Any) -> Any:
     """Return a configuration with the values that mean the same in one form."""
-    if isinstance(config, OneShotLine):
+    if isinstance(config, OneShotRecipe):
         return _simplest_one_shot(config)
-    return _simplest_of_rounds(config) if isinstance(config, Line) else config
+    return _simplest_of_rounds(config) if isinstance(config, Recipe) else config
 
 
 # --- rounds ---------------------------------------------------------------------------------------
 
 
-def _simplest_of_rounds(config: Line) -> Line:
+def _simplest_of_rounds(recipe: Recipe) -> Recipe:
     """Return a configuration of rounds with settings that nothing reads at their defaults."""
     simple: dict[str, Any] = {
-        "staleness": shortest(config.staleness),
-        "withdraw_stale": config.withdraw_stale and is_stale(config),
-        "aggregation": config.aggregation.model_copy(update=_unread_aggregation(config)),
-        **_of_groups(config),
+        "staleness": shortest(recipe.staleness),
+        "withdraw_stale": recipe.withdraw_stale and is_stale(recipe),
+        "aggregation": recipe.aggregation.model_copy(update=_unread_aggregation(recipe)),
+        **_of_groups(recipe),
     }
-    if not learns(config):
+    if not learns(recipe):
         simple |= {"ensemble": None, "distillation": KlTransfer(name="kl"), "generator": None}
-        server = config.server if exchanges_features(config) else None
+        server = recipe.server if exchanges_features(recipe) else None
         simple["server"] = server and without_teacher(server)
-        if not re_estimates(config):
+        if not re_estimates(recipe):
             simple["public"] = HeldOut(name="held_out")
-    if config.global_trainer is not None:
-        simple["global_trainer"] = _simplest_trainer(config, config.global_trainer)
-    if config.start is None:
+    if recipe.global_trainer is not None:
+        simple["global_trainer"] = _simplest_trainer(recipe, recipe.global_trainer)
+    if recipe.start is None:
         simple["start_of"] = "all"
-    if config.local.name == "scaffold" and not shares_control(config):
-        simple["local"] = config.local.model_copy(update={"control": "per_model"})
-    changed = config.model_copy(update=simple)
-    return config if changed == config else changed  # the same object is soon found to be equal
+    if recipe.local.name == "scaffold" and not shares_control(recipe):
+        simple["local"] = recipe.local.model_copy(update={"control": "per_model"})
+    changed = recipe.model_copy(update=simple)
+    return recipe if changed == recipe else changed  # the same object is soon found to be equal
 
 
-def _of_groups(config: Line) -> dict[str, Any]:
+def _of_groups(recipe: Recipe) -> dict[str, Any]:
     """Return what is about groups and their architectures, in one form."""
-    simple: dict[str, Any] = {"client_architectures": _runs_of_clients(config)}
-    groups = len(client_groups(config))
-    if config.participants % groups < 2 or config.client_groups == "drawn":
+    simple: dict[str, Any] = {"client_architectures": _runs_of_clients(recipe)}
+    groups = len(client_groups(recipe))
+    if recipe.participants % groups < 2 or recipe.client_groups == "drawn":
         simple["remainder"] = "spread"  # a remainder of one is the first group's in any case
     if groups == 1:
-        simple["client_groups"] = "slots"
-    if set(config.architectures) == {config.model}:
+        simple["client_groups"] = "by_index"
+    if set(recipe.architectures) == {recipe.model}:
         simple["architectures"] = ()
     return simple
 
 
-def _simplest_trainer(config: Line, trainer: GlobalTrainer) -> GlobalTrainer:
-    if trainer.name == "designated" and len(set(models_of(config))) == 1:
+def _simplest_trainer(recipe: Recipe, trainer: GlobalTrainer) -> GlobalTrainer:
+    if trainer.name == "designated" and len(set(models_of(recipe))) == 1:
         # With one architecture the main model is group 0's in any case.
         trainer = trainer.model_copy(update={"main": "first"})
-    if not set(students(config)) & set(client_groups(config)):
+    if not set(students(recipe)) & set(client_groups(recipe)):
         # The server's model starts from its previous one in any case.
         trainer = trainer.model_copy(update={"starts_from": "aggregated"})
     return trainer
 
 
-def _unread_aggregation(config: Line) -> dict[str, Any]:
+def _unread_aggregation(recipe: Recipe) -> dict[str, Any]:
     """Return the settings of the aggregation that nothing reads, at their defaults."""
-    names = [] if any(map(has_batch_norm, models_of(config))) else ["batch_norm"]
-    if not averages_stale(config):
+    names = [] if any(map(has_batch_norm, models_of(recipe))) else ["batch_norm"]
+    if not averages_stale(recipe):
         names += ["discount", "stale"]
     return {name: Aggregation.model_fields[name].default for name in names}
 
 
-def _runs_of_clients(config: Line) -> tuple[BoundClients, ...]:
+def _runs_of_clients(recipe: Recipe) -> tuple[BoundClients, ...]:
     """Return `client_architectures` in its unique shortest form.
 
     Neighbours that are bound to the same architecture are one entry, and trailing unbound clients
     are left out. If all groups that clients train have one architecture, no client is bound.
     """
     runs: list[BoundClients] = []
-    several = len({model_of(config, group) for group in client_groups(config)}) > 1
-    for part in config.client_architectures if several else ():
+    several = len({model_of(recipe, group) for group in client_groups(recipe)}) > 1
+    for part in recipe.client_architectures if several else ():
         if runs and runs[-1].model == part.model:
             part = part.model_copy(update={"clients": runs.pop().clients + part.clients})
         runs.append(part)
@@ -114,25 +114,25 @@ def _runs_of_clients(config: Line) -> tuple[BoundClients, ...]:
 # --- one shot -------------------------------------------------------------------------------------
 
 
-def _simplest_one_shot(config: OneShotLine) -> OneShotLine:
+def _simplest_one_shot(recipe: OneShotRecipe) -> OneShotRecipe:
     """Return a one-shot configuration in its simplest form.
 
     Fields that a restricted configuration lacks stay absent.
     """
     simple: dict[str, Any] = {
-        "aggregator_fraction": left_out(config),
+        "aggregator_fraction": left_out(recipe),
         "local_fraction": None,
-        "forget": tuple(sorted(set(config.forget))),
-        "aggregator_training": _training(config),
-        **_student(config),
+        "forget": tuple(sorted(set(recipe.forget))),
+        "aggregator_training": _training(recipe),
+        **_student(recipe),
     }
-    if hasattr(config, "client"):
-        simple["client"] = config.client.model_copy(update=IN_ONE_TRAINING)
-    if hasattr(config, "model"):
-        models = _shortest_cycle(dealt_models(config))
+    if hasattr(recipe, "client"):
+        simple["client"] = recipe.client.model_copy(update=IN_ONE_TRAINING)
+    if hasattr(recipe, "model"):
+        models = _shortest_cycle(dealt_models(recipe))
         simple |= {"model": models[0], "architectures": models if len(models) > 1 else ()}
-    simple["numerics"] = config.numerics.model_copy(update={"logits": "fp32"})
-    return config.model_copy(update=simple)
+    simple["numerics"] = recipe.numerics.model_copy(update={"logits": "fp32"})
+    return recipe.model_copy(update=simple)
 
 
 def left_out(config: Any) -> float:
@@ -146,26 +146,26 @@ def dealt_models(config: Any) -> list[Model]:
     return [models[client % len(models)] for client in range(config.clients)]
 
 
-def _training(config: OneShotLine) -> AggregatorTraining | None:
-    return config.aggregator_training if config.aggregator.trained else None
+def _training(recipe: OneShotRecipe) -> AggregatorTraining | None:
+    return recipe.aggregator_training if recipe.aggregator.trained else None
 
 
-def _student(config: OneShotLine) -> dict[str, Any]:
+def _student(recipe: OneShotRecipe) -> dict[str, Any]:
     """Return what is about a student, at its defaults where nothing depends on it."""
     none = {"student": None, "server": None, "generator": None, "public": HeldOut(name="held_out")}
-    how = config.distillation
+    how = recipe.distillation
     if how is None:
         return none
-    student = config.student or config.model
+    student = recipe.student or recipe.model
     if how.teacher == "moments":
         return none | {"student": student}
-    generated = config.public.name == "generated"
-    on_server = generated and config.generator is not None
-    on_server = on_server and config.generator.trained_by == "server"  # type: ignore[union-attr]
-    server = config.server
+    generated = recipe.public.name == "generated"
+    on_server = generated and recipe.generator is not None
+    on_server = on_server and recipe.generator.trained_by == "server"  # type: ignore[union-attr]
+    server = recipe.server
     if server is not None and how.name != "kl" and not on_server:
         server = without_teacher(server, ("temperature", "tau_squared", "sharpening"))
-    generator = config.generator if generated else None
+    generator = recipe.generator if generated else None
     return {"student": student, "server": server, "generator": generator}
 
 

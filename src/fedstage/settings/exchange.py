@@ -3,133 +3,133 @@
 from functools import cache
 
 from fedstage.settings.groups import client_groups, models_of
-from fedstage.settings.lines import Line
 from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import has_live_teachers
 from fedstage.settings.staleness import shortest
 
 # --- what travels ---------------------------------------------------------------------------------
 
 
-def exchanges_logits(config: Line) -> bool:
+def exchanges_logits(recipe: Recipe) -> bool:
     """Whether clients learn from one another's logits, and no weights travel."""
-    return config.local.exchanges == "logits"
+    return recipe.local.exchanges == "logits"
 
 
-def exchanges_features(config: Line) -> bool:
+def exchanges_features(recipe: Recipe) -> bool:
     """Whether a model on the server learns from features of clients' samples; no weights travel."""
-    return config.local.exchanges == "features"
+    return recipe.local.exchanges == "features"
 
 
-def weights_travel(config: Line) -> bool:
+def weights_travel(recipe: Recipe) -> bool:
     """Whether clients send and receive weights of models."""
-    return not (exchanges_logits(config) or exchanges_features(config))
+    return not (exchanges_logits(recipe) or exchanges_features(recipe))
 
 
-def caches_labels(config: Line) -> bool:
+def caches_labels(recipe: Recipe) -> bool:
     """Whether labels made of clients' logits are kept from round to round (SCARLET)."""
-    return isinstance(config.local, Digest) and config.local.cache is not None
+    return isinstance(recipe.local, Digest) and recipe.local.cache is not None
 
 
-def receives_server_logits(config: Line) -> bool:
+def receives_server_logits(recipe: Recipe) -> bool:
     """Whether clients that send logits learn from the server's model, not from one another."""
-    return isinstance(config.local, Digest) and config.local.teacher == "server"
+    return isinstance(recipe.local, Digest) and recipe.local.teacher == "server"
 
 
 # --- what learns from an ensemble -----------------------------------------------------------------
 
 
 @cache
-def students(config: Line) -> tuple[int, ...]:
+def students(recipe: Recipe) -> tuple[int, ...]:
     """Return the groups whose global models are distilled."""
-    trainer = config.global_trainer
+    trainer = recipe.global_trainer
     if trainer is None:
         return ()
     if trainer.name == "basic":
-        return tuple(range(config.global_models))
+        return tuple(range(recipe.global_models))
     if trainer.main == "first":
         return (0,)
-    models = models_of(config)
+    models = models_of(recipe)
     return tuple(sorted({models.index(model) for model in models}))
 
 
-def goes_on(config: Line) -> bool:
+def goes_on(recipe: Recipe) -> bool:
     """Whether students start from the global models of the round before."""
-    trainer = config.global_trainer
+    trainer = recipe.global_trainer
     return trainer is not None and trainer.starts_from == "previous"
 
 
-def learns(config: Line) -> bool:
+def learns(recipe: Recipe) -> bool:
     """Whether something learns in the rounds from an ensemble."""
-    return config.teaching is not None
+    return recipe.teaching is not None
 
 
-def generates(config: Line) -> bool:
+def generates(recipe: Recipe) -> bool:
     """Whether students learn from images that the server generates, and from no public ones."""
-    return config.global_trainer is not None and config.generator is not None
+    return recipe.global_trainer is not None and recipe.generator is not None
 
 
-def teaches_public(config: Line) -> bool:
+def teaches_public(recipe: Recipe) -> bool:
     """Whether something learns in the rounds from an ensemble on public samples."""
-    return learns(config) and not generates(config)
+    return learns(recipe) and not generates(recipe)
 
 
-def teaches_live(config: Line) -> bool:
+def teaches_live(recipe: Recipe) -> bool:
     """Whether teachers' models compute logits of the images that students see."""
-    taught = config.teaching
-    return taught is not None and (has_live_teachers(taught.server) or generates(config))
+    taught = recipe.teaching
+    return taught is not None and (has_live_teachers(taught.server) or generates(recipe))
 
 
 # --- what is kept from round to round -------------------------------------------------------------
 
 
-def shares_control(config: Line) -> bool:
+def shares_control(recipe: Recipe) -> bool:
     """Whether a round reads the control variates that all groups sent in the previous round."""
-    local = config.local
+    local = recipe.local
     shared = local.name == "scaffold" and local.control == "shared"
-    return shared and len(client_groups(config)) > 1
+    return shared and len(client_groups(recipe)) > 1
 
 
 @cache
-def is_stale(config: Line) -> bool:
+def is_stale(recipe: Recipe) -> bool:
     """Whether participants may start from models that are older than the last round's."""
-    return shortest(config.staleness).name != "none"
+    return shortest(recipe.staleness).name != "none"
 
 
-def averages_stale(config: Line) -> bool:
+def averages_stale(recipe: Recipe) -> bool:
     """Whether an aggregation may have updates of participants that started from older models."""
-    return is_stale(config) and not config.withdraw_stale
+    return is_stale(recipe) and not recipe.withdraw_stale
 
 
-def takes_changes(config: Line) -> bool:
+def takes_changes(recipe: Recipe) -> bool:
     """Whether an aggregation takes changes since the models that participants started from."""
-    return config.aggregation.stale == "changes" and averages_stale(config)
+    return recipe.aggregation.stale == "changes" and averages_stale(recipe)
 
 
-def keeps_state(config: Line) -> bool:
+def keeps_state(recipe: Recipe) -> bool:
     """Whether clients or the server keep state between rounds beside the model."""
-    return clients_keep_state(config) or optimises(config) or keeps_changes(config)
+    return clients_keep_state(recipe) or optimises(recipe) or keeps_changes(recipe)
 
 
-def clients_keep_state(config: Line) -> bool:
+def clients_keep_state(recipe: Recipe) -> bool:
     """Whether participants read the previous round's state."""
-    kept = config.compression.name == "stc" and config.compression.residuals
-    return config.local.keeps_state or keeps_statistics(config) or kept
+    kept = recipe.compression.name == "stc" and recipe.compression.residuals
+    return recipe.local.keeps_state or keeps_statistics(recipe) or kept
 
 
-def optimises(config: Line) -> bool:
+def optimises(recipe: Recipe) -> bool:
     """Whether the server has an optimiser, whose moments it keeps."""
-    return config.aggregation.server_optimizer.name != "average"
+    return recipe.aggregation.server_optimizer.name != "average"
 
 
-def keeps_changes(config: Line) -> bool:
+def keeps_changes(recipe: Recipe) -> bool:
     """Whether compression keeps residuals, or which model each client has."""
-    compression = config.compression
+    compression = recipe.compression
     return compression.name == "stc" and (compression.residuals or compression.downstream)
 
 
-def keeps_statistics(config: Line) -> bool:
+def keeps_statistics(recipe: Recipe) -> bool:
     """Whether clients keep their own running statistics of batch normalisation."""
-    kept = config.aggregation.batch_norm == "local"
-    return kept and any(map(has_batch_norm, models_of(config)))
+    kept = recipe.aggregation.batch_norm == "local"
+    return kept and any(map(has_batch_norm, models_of(recipe)))

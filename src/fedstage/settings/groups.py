@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedstage.settings.base import Positive, Settings
 from fedstage.settings.models import Model, head_of
-from fedstage.settings.slots import slots_of, unbound_needed
+from fedstage.settings.participants import shares_of, unbound_needed
 from fedstage.settings.staleness import Staleness, Synchronised
 from fedstage.settings.traits import Lacks, Needs, Trait
 
@@ -26,7 +26,7 @@ class Groups(Settings):
 
     Participants are drawn `uniform`, or in proportion to their samples, or come `in_turn`, in the
     order of their numbers. By `staleness` they start from models that are several rounds old; with
-    `withdraw_stale` such participants stay away. `slots` of a round decide
+    `withdraw_stale` such participants stay away. `participants` of a round decide
     the group of a participant: equal shares and, if `global_models` does not divide `participants`,
     a `remainder` that goes to the first groups, one each, or to the main model's group. Or each
     client's group is `drawn` once, uniformly, before training, and a round's participants are
@@ -35,16 +35,16 @@ class Groups(Settings):
     `architectures` are the models of groups 0 to K-1, unless all are `model`, the main one, which
     is group 0's. `client_architectures` binds clients, from client 0 on, to one of them: they take
     part in its groups only. The main model may be the server's (`server_model`), which no client
-    has. With `head_transfer` it takes the mean of the participants' heads before it is distilled,
+    has. With `head_sharing` it takes the mean of the participants' heads before it is distilled,
     and all other models take its head thereafter.
     """
 
-    needs: ClassVar[Needs] = {"head_transfer": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE)}
+    needs: ClassVar[Needs] = {"head_sharing": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE)}
     lacks: ClassVar[Lacks] = {
         "no server_model": ("", Trait.SERVER_MODEL),
-        "client_groups=drawn": ("by which their number is drawn", Trait.ALL_SLOTS),
+        "client_groups=drawn": ("by which their number is drawn", Trait.FIXED_GROUPS),
         "architectures": ("", Trait.ALIKE),
-        "head_transfer": (
+        "head_sharing": (
             "which reaches all models in every round",
             Trait.MEMORYLESS,
             Trait.PLAIN_AVERAGE,
@@ -61,9 +61,9 @@ class Groups(Settings):
     global_models: Positive = 1
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
-    client_groups: Literal["slots", "drawn"] = "slots"
+    client_groups: Literal["by_index", "drawn"] = "by_index"
     server_model: bool = False
-    head_transfer: bool = False
+    head_sharing: bool = False
     remainder: Literal["spread", "main"] = "spread"
 
     def _faults(self) -> Iterator[str]:
@@ -81,7 +81,7 @@ class Groups(Settings):
                     "whose votes may read them"
                 )
         groups = len(client_groups(self))
-        if self.client_groups == "slots" and self.participants < groups:
+        if self.client_groups == "by_index" and self.participants < groups:
             needed = f"{groups}" if self.server_model else f"global_models = {groups}"
             trained = " that clients train" if self.server_model else ""
             yield (
@@ -90,8 +90,8 @@ class Groups(Settings):
             )
         if self.architectures:
             yield from self._check_architectures()
-        if self.head_transfer:
-            yield from self._check_head_transfer()
+        if self.head_sharing:
+            yield from self._check_head_sharing()
         if self.client_architectures:
             yield from self._check_client_architectures()
 
@@ -106,11 +106,11 @@ class Groups(Settings):
                 f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
             )
 
-    def _check_head_transfer(self) -> Iterator[str]:
+    def _check_head_sharing(self) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
             if head_of(model) is None or head_of(model) != head_of(self.model):
                 yield (
-                    f"model = {model.name!r}: head_transfer needs the same head in all models, and "
+                    f"model = {model.name!r}: head_sharing needs the same head in all models, and "
                     f"{_described(model)}, where that of model = {self.model.name!r} has "
                     f"{_described(self.model)}"
                 )
@@ -119,32 +119,32 @@ class Groups(Settings):
         if self.participation != "uniform":
             yield (
                 f"participation = {self.participation!r}: not with client_architectures, which "
-                "leave each slot to some of the clients"
+                "leave each participant to some of the clients"
             )
         if self.client_groups == "drawn":
             yield "client_groups = 'drawn': not with client_architectures, which say it"
-        slots: Counter[Model] = Counter()
+        participants: Counter[Model] = Counter()
         for group in client_groups(self):
-            slots[model_of(self, group)] += len(group_slots(self, group))
+            participants[model_of(self, group)] += len(group_participants(self, group))
         bound: Counter[Model | None] = Counter()
         for i, part in enumerate(self.client_architectures):
-            if part.model is not None and part.model not in slots:
-                known = ", ".join(dict.fromkeys(repr(model.name) for model in slots))
+            if part.model is not None and part.model not in participants:
+                known = ", ".join(dict.fromkeys(repr(model.name) for model in participants))
                 yield (
                     f"client_architectures.{i}.model = {part.model.name!r}: must be an "
-                    f"architecture of the line, settings included: {known}"
+                    f"architecture of the recipe, settings included: {known}"
                 )
             bound[part.model] += part.clients
         if bound.total() > self.clients:
             yield (
                 f"client_architectures: {bound.total()} clients: at most clients = {self.clients}"
             )
-        unbound = self.clients - sum(bound[model] for model in slots)
-        needed = unbound_needed(slots, bound)
+        unbound = self.clients - sum(bound[model] for model in participants)
+        needed = unbound_needed(participants, bound)
         if unbound < needed:
             short = ", ".join(
-                f"{count} slots for {model.name!r} and {bound[model]} clients bound to it"
-                for model, count in slots.items()
+                f"{count} participants for {model.name!r} and {bound[model]} clients bound to it"
+                for model, count in participants.items()
                 if count > bound[model]
             )
             yield (
@@ -158,35 +158,35 @@ def _described(model: Model) -> str:
     return "no head" if head is None else f"head = {head.model_dump()}"
 
 
-def models_of(line: Groups) -> tuple[Model, ...]:
-    """Return the architectures of a line, the main one first; they may repeat."""
-    return line.architectures or (line.model,)
+def models_of(recipe: Groups) -> tuple[Model, ...]:
+    """Return the architectures of a recipe, the main one first; they may repeat."""
+    return recipe.architectures or (recipe.model,)
 
 
-def model_of(line: Groups, group: int) -> Model:
+def model_of(recipe: Groups, group: int) -> Model:
     """Return the architecture of a group."""
-    return line.architectures[group] if line.architectures else line.model
+    return recipe.architectures[group] if recipe.architectures else recipe.model
 
 
-def client_groups(line: Groups) -> range:
+def client_groups(recipe: Groups) -> range:
     """Return the groups that clients train: all, but for the server's."""
-    return range(int(line.server_model), line.global_models)
+    return range(int(recipe.server_model), recipe.global_models)
 
 
 @cache
-def group_slots(line: Groups, group: int) -> range:
-    """Return the slots of a round that train a group; the server's group has none.
+def group_participants(recipe: Groups, group: int) -> range:
+    """Return the participants of a round that train a group; the server's group has none.
 
-    Where each client has a group of its own, every group has as many slots as there are
+    Where each client has a group of its own, every group has as many participants as there are
     participants, and most of them stay empty.
     """
-    groups = client_groups(line)
+    groups = client_groups(recipe)
     if group not in groups:
         return range(0)
-    number, size = group - groups.start, line.participants
-    if line.client_groups == "drawn":
+    number, size = group - groups.start, recipe.participants
+    if recipe.client_groups == "drawn":
         return range(number * size, (number + 1) * size)
-    return slots_of(size, len(groups), line.remainder, number)
+    return shares_of(size, len(groups), recipe.remainder, number)
 
 
 def client_models(settings: Groups) -> tuple[Model, ...]:

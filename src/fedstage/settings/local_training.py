@@ -85,7 +85,7 @@ class Scaffold(LocalTraining):
     keeps_state: ClassVar[bool] = True
     needs: ClassVar[Needs] = {
         # Control variates are mean gradients, and the server's is a mean over a group's clients.
-        "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.ALL_SLOTS, Trait.AVERAGE),
+        "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.FIXED_GROUPS, Trait.AVERAGE),
         "control": (Trait.ALIKE,),
     }
     name: Literal["scaffold"]
@@ -196,9 +196,9 @@ class LabelCache(Settings):
 
 
 class Digest(LocalTraining):
-    """Each client keeps a model of its own, and learns first what the others said (FedMD, DS-FL).
+    """Each client keeps a model of its own, and first learns from others' logits (FedMD, DS-FL).
 
-    It digests the ensemble of the last round by the line's `distillation`, with the settings of
+    It digests the ensemble of the last round by the recipe's `distillation`, with the settings of
     `server`, and then trains on its own samples. No weights travel, only logits on public data;
     with a `cache` of those that are not known. With `teacher` = ``server`` clients learn what the
     server's model says, and that model learns from clients (FedGEMS).

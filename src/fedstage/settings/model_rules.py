@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
-from fedstage.settings.groups import client_groups, group_slots
+from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
@@ -39,7 +39,7 @@ class Median(ModelRule):
 class TrimmedMean(ModelRule):
     """Of each number the mean without the `trimmed` largest and smallest (Yin et al. 2018)."""
 
-    needs: ClassVar[Needs] = {"name": (Trait.ALL_SLOTS,)}
+    needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["trimmed_mean"]
     trimmed: Positive = 1
 
@@ -55,7 +55,7 @@ class Krum(ModelRule):
     `faulty` of them may be anything. The mean of the best `selected` is Multi-Krum.
     """
 
-    needs: ClassVar[Needs] = {"name": (Trait.ALL_SLOTS,)}
+    needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["krum"]
     faulty: Count = 1
     selected: Positive = 1
@@ -69,9 +69,9 @@ class Krum(ModelRule):
 ServerRule = ByName[WeightedAverage | Median | TrimmedMean | Krum]
 
 
-def check_number(line: Any, rule: ServerRule) -> Iterator[str]:
-    """Yield that a group has too few participants, as far as slots tell."""
-    fewest = min(len(group_slots(line, group)) for group in client_groups(line))
+def check_number(recipe: Any, rule: ServerRule) -> Iterator[str]:
+    """Yield that a group has too few participants, as far as participants tell."""
+    fewest = min(len(group_participants(recipe, group)) for group in client_groups(recipe))
     if isinstance(rule, ModelRule) and fewest < rule.fewest:
         yield (
             f"aggregation.rule = {rule.name!r}: {fewest} participants in a group: with these "

@@ -1,4 +1,4 @@
-"""Lines of one-shot federated learning."""
+"""Recipes of one-shot federated learning."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -22,7 +22,6 @@ from fedstage.settings.base import (
 from fedstage.settings.data import Data
 from fedstage.settings.generators import Generator
 from fedstage.settings.known import check_known
-from fedstage.settings.lines import Line
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -30,6 +29,7 @@ from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.prototypes import Prototypes
 from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.samples import check_clients, check_maps, check_public, check_samples
 from fedstage.settings.selections import Members
 from fedstage.settings.server import STUDENTS, Server
@@ -68,7 +68,7 @@ class OneShot(Settings):
     student: Model | None = None
 
 
-class OneShotLine(OneShot):
+class OneShotRecipe(OneShot):
     """One-shot federated learning: all that determines its final predictions."""
 
     needs: ClassVar[Needs] = {"start": (Trait.START_OUTPUTS,)}
@@ -236,16 +236,16 @@ class OneShotLine(OneShot):
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"
 
 
-def check_alone(own: OneShot, line: Line) -> Iterator[str]:
-    """Yield what does not go with what the clients of a line are to learn, each alone."""
-    beside = {key: getattr(line, key) for key in ("data", "client", "numerics")}
+def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:
+    """Yield what does not go with what the clients of a recipe are to learn, each alone."""
+    beside = {key: getattr(recipe, key) for key in ("data", "client", "numerics")}
     for key in ("unknown", "prototypes"):
         if getattr(own, key) is not None:
             both = beside | {key: getattr(own, key)}
             yield from clashes(
                 part for one, settings in both.items() for part in settings.declarations(one)
             )
-    yield from _check_learnt(own, line.data, (line.model,))
+    yield from _check_learnt(own, recipe.data, (recipe.model,))
 
 
 def _check_learnt(own: OneShot, data: Data, models: tuple[Model, ...]) -> Iterator[str]:

@@ -75,7 +75,7 @@ class Core(Settings):
 
 
 class PartitionSettings(Settings):
-    """The part of a training line that decides which samples each client has."""
+    """The part of a training recipe that decides which samples each client has."""
 
     clients: Positive
     partition: Partition

@@ -14,13 +14,13 @@ class HeldOut(Settings):
 
 
 class CoreSamples(Settings):
-    """The labelled training samples that the server has of its own: `core` of a line."""
+    """The labelled training samples that the server has of its own: `core` of a recipe."""
 
     name: Literal["core"]
 
 
 class Generated(Settings):
-    """The labelled images that the `generator` of a line makes."""
+    """The labelled images that the `generator` of a recipe makes."""
 
     name: Literal["generated"]
 

@@ -1,4 +1,4 @@
-"""Settings of a run that are not of its line: its length, and what is evaluated."""
+"""Settings of a run that are not of its recipe: its length, and what is evaluated."""
 
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ class Choose(Settings):
 
 
 class RunLength(Settings):
-    """Settings of a run that do not identify its line.
+    """Settings of a run that do not identify its recipe.
 
     The score of clients that train alone is the mean over all, or that of `evaluate_client`.
     """

@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from fedstage.settings.claims import ClaimList
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment
-from fedstage.settings.lines import Line
 from fedstage.settings.one_shot import OneShot
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 Schema = dict[str, Any]
@@ -73,7 +73,7 @@ def _partial_definitions() -> Schema:
     definitions: Schema = {}
     # Only methods have a label, and may be like another, which the workflow checks.
     properties: Schema = {key: {"type": "string"} for key in ("method", "label", "like")}
-    for part in (Line, OneShot, RunLength):
+    for part in (Recipe, OneShot, RunLength):
         schema = _without("required", _without("title", part.model_json_schema()), _short_forms)
         definitions |= schema["$defs"]
         properties |= _either(properties, schema["properties"])

@@ -169,8 +169,8 @@ ROUND_STUDENTS: Lacks = {
 }
 
 
-def in_round(server: Server, round: int) -> Server:
+def in_round(server: Server, round_: int) -> Server:
     """Return the settings of a round: those without the buffer in rounds that have none yet."""
-    if server.buffer is None or round > server.buffer.after:
+    if server.buffer is None or round_ > server.buffer.after:
         return server
     return server.model_copy(update={"buffer": None})

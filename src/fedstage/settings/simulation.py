@@ -40,7 +40,7 @@ class Simulation(Settings):
     """How long the jobs of a round last, in seconds, and what they run on.
 
     `logits` is for each member of the ensemble. Logits, distillations, trainings on features and
-    transfers of heads share the `servers`; aggregations wait for no server. `clients_differ` is the
+    sharing of heads share the `servers`; aggregations wait for no server. `clients_differ` is the
     deviation over mean of the factor by which clients slow training. Without `availability` they
     are always available. Groups run ahead as far as their edges allow, or at most `rounds_ahead`
     rounds beyond the first incomplete one. The figure shows the first `shown_rounds` rounds.
@@ -50,7 +50,7 @@ class Simulation(Settings):
     aggregation: Seconds = 0.0
     logits: Seconds = 0.0
     distillation: Seconds = 1.0
-    head_transfer: Seconds = 0.0
+    head_sharing: Seconds = 0.0
     feature_training: Seconds = 1.0
     cached_labels: Seconds = 0.0
     selected_labels: Seconds = 0.0

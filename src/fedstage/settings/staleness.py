@@ -41,7 +41,7 @@ class Never(Stale):
 
 
 class Random(Stale):
-    """Each slot of each round draws its delay: d rounds with the d-th of `probabilities`."""
+    """Each participant of each round draws its delay: d rounds with the d-th of `probabilities`."""
 
     name: Literal["random"]
     probabilities: Annotated[tuple[Probability, ...], Field(strict=False, min_length=1)]

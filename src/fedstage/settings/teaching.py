@@ -35,7 +35,7 @@ class EnsembleTeaching(Teaching[Transfer]):
 
 
 class Teaches(Protocol[What]):
-    """A line that may teach."""
+    """A recipe that may teach."""
 
     @property
     def server(self) -> Server | None:
@@ -46,13 +46,13 @@ class Teaches(Protocol[What]):
         """What students learn from whom, if there are students."""
 
 
-def teaching_of(line: Teaches[What]) -> What:
-    """Return what students of a line learn from whom; it must have students."""
-    assert line.teaching is not None, "the graph has such stages only of lines with students"
-    return line.teaching
+def teaching_of(recipe: Teaches[What]) -> What:
+    """Return what students of a recipe learn from whom; it must have students."""
+    assert recipe.teaching is not None, "the graph has such stages only of recipes with students"
+    return recipe.teaching
 
 
-def server_of(line: Teaches[object]) -> Server:
-    """Return the settings with which a line's server trains; it must train something."""
-    assert line.server is not None, "checked by the line: who trains on the server has these"
-    return line.server
+def server_of(recipe: Teaches[object]) -> Server:
+    """Return the settings with which a recipe's server trains; it must train something."""
+    assert recipe.server is not None, "checked by the recipe: who trains on the server has these"
+    return recipe.server

@@ -1,9 +1,9 @@
-"""What goes with what: traits that one part of a line needs, and that another may lack.
+"""What goes with what: traits that one part of a recipe needs, and that another may lack.
 
-A settings class declares what it `needs` and what it `lacks` in terms of traits, and knows no other
-class; one check compares all parts of a line. Each declaration has a condition: ``name`` (always),
-``field`` (if it is not at its default; of what is no field, if it is true), ``field=value``, or
-``no field`` (if it is null, false or 0).
+A settings class declares what it `needs` and what it `lacks` in terms of traits, and imports no
+other class; one check compares all parts of a recipe. Each declaration has a condition: ``name``
+(always), ``field`` (if it is not at its default; of what is no field, if it is true),
+``field=value``, or ``no field`` (if it is null, false or 0).
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Trait(StrEnum):
-    """What a part of a line may need, as messages name it."""
+    """What a part of a recipe may need, as messages name it."""
 
     # Of clients and what they send.
     WEIGHTS = "clients that exchange weights"
@@ -26,10 +26,12 @@ class Trait(StrEnum):
     FREE_OUTPUTS = "outputs of models that nothing else takes"
     START_OUTPUTS = "models with the outputs of what they start from"
     # Of groups and global models.
-    ALL_SLOTS = "client_groups = slots, by which a group has as many participants in every round"
+    FIXED_GROUPS = (
+        "client_groups = by_index, by which a group has as many participants in every round"
+    )
     LASTING_GROUPS = "client_groups = drawn, or a single group that clients train"
     SERVER_MODEL = "server_model = true, a model that no client trains"
-    ALIKE = "one architecture, without transfer of heads"
+    ALIKE = "one architecture, without sharing of heads"
     SHARED = "global models that clients go on from, or designated and server_model = true"
     # Of the aggregation.
     AVERAGE = "aggregation.rule = average"
@@ -86,7 +88,7 @@ Lacks = Mapping[str, tuple[str, *tuple[Trait, ...]]]
 
 
 class Part(NamedTuple):
-    """Settings of a line at a key, and what they declare."""
+    """Settings of a recipe at a key, and what they declare."""
 
     key: str
     settings: Any

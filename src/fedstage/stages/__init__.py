@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from fedstage.plan.digests import as_json
 from fedstage.plan.graph import Job
 from fedstage.settings.base import Settings
-from fedstage.storage.yaml_files import read_line
+from fedstage.storage.yaml_files import read_recipe
 
 #: Seconds of the parts of a job that has several, by the file that each made.
 Seconds = dict[str, float]
@@ -55,12 +55,17 @@ def _options(function: Callable[..., Any]) -> Iterator[Option]:
     for parameter in inspect.signature(function).parameters.values():
         hint = hints[parameter.name]
         if _is_configuration(hint):
-            yield Option("line", Path, several=False, required=True)
+            yield Option("recipe", Path, several=False, required=True)
         elif fields := getattr(get_origin(hint) or hint, "_fields", None):
             kinds = get_type_hints(get_origin(hint) or hint)
             yield from (_option(field, kinds[field]) for field in fields)
         else:
-            yield _option(parameter.name, hint)
+            yield _option(option_of(parameter.name), hint)
+
+
+def option_of(parameter: str) -> str:
+    """Return the option of a parameter, such as ``round`` of ``round_``, which is no builtin."""
+    return parameter.rstrip("_")
 
 
 def _option(name: str, hint: Any) -> Option:
@@ -80,7 +85,7 @@ def _is_configuration(hint: Any) -> bool:
 def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | None:
     """Call a stage with its options, by name; paths may be texts.
 
-    The configuration is read from the file of the option `line`, unless there is one already.
+    The configuration is read from the file of the option `recipe`, unless there is one already.
     """
     function = find_stage(name)
     values = {option.name: _value(option, given.get(option.name)) for option in options_of(name)}
@@ -90,18 +95,18 @@ def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | N
         if parameter == "return":
             continue
         if _is_configuration(hint):
-            arguments[parameter] = read_line(values["line"], hint) if config is None else config
+            arguments[parameter] = read_recipe(values["recipe"], hint) if config is None else config
         elif fields := getattr(read, "_fields", None):
             arguments[parameter] = read(**{field: values[field] for field in fields})
         else:
-            arguments[parameter] = values[parameter]
+            arguments[parameter] = values[option_of(parameter)]
     return function(**arguments)
 
 
 def run_job(job: Job) -> Seconds:
     """Run one job of the graph; return its seconds by its main file."""
     begun, folder = perf_counter(), job.stage.folder
-    taken = {} if folder.line else {folder.setting or "settings": as_json(job.settings)}
+    taken = {} if folder.recipe else {folder.setting or "settings": as_json(job.settings)}
     call(job.stage.name, job.inputs | job.at | taken | job.files, job.config)
     return {next(iter(job.files.values())): perf_counter() - begun}
 

@@ -19,8 +19,8 @@ from fedstage.models.loading import new_model, parameter_names, state_of
 from fedstage.plan.inputs import AggregationInputs
 from fedstage.settings.exchange import caches_labels, exchanges_features, exchanges_logits
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line, re_estimates
 from fedstage.settings.models import Lower
+from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.opened import open_all, open_tensors
 from fedstage.storage.tables import save_table
@@ -37,7 +37,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
     [
         ("round", pa.int32()),
         ("group", pa.int32()),
-        ("slot", pa.int32()),
+        ("participant", pa.int32()),
         ("client", pa.int32()),
         ("base_round", pa.int32()),  # of the global model that it started from
         ("samples", pa.int64()),
@@ -54,7 +54,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
 
 
 def aggregation(
-    config: Line,
+    recipe: Recipe,
     read: AggregationInputs[Path],
     *,
     output: Path,
@@ -80,26 +80,26 @@ def aggregation(
     info, received = read_info(read.info), read_updates(read.updates)
     metadata = place_of(read.updates[0])
     group = metadata["group"]
-    architecture = model_of(config, group)
+    architecture = model_of(recipe, group)
     begun, _ = open_tensors(read.start)
     old_state = open_tensors(read.state)[0] if read.state else {}
     names = parameter_names(architecture, info)
     parameters = renamed(begun, {name: name for name in names})
-    sent, labels = _logits_sent(config, read.public, info, metadata["round"])
-    features = _features_sent(config, group, info)
+    sent, labels = _logits_sent(recipe, read.public, info, metadata["round"])
+    features = _features_sent(recipe, group, info)
     group_round = GroupRound(
-        config, group, received, begun, parameters, old_state, sent, features,
+        recipe, group, received, begun, parameters, old_state, sent, features,
         _read_bases(read, received), labels,
     )  # fmt: skip
     weights, memory = next_model(group_round)
-    if group_round.answered and re_estimates(config):
+    if group_round.answered and re_estimates(recipe):
         if read.public is None:
             raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
-        device = prepare(config.numerics)
-        model = new_model(architecture, info, device, config.numerics)
+        device = prepare(recipe.numerics)
+        model = new_model(architecture, info, device, recipe.numerics)
         model.load_state_dict(weights)
         images = read_public(read.public, info, device)
-        re_estimate(model, images, info, config.numerics)
+        re_estimate(model, images, info, recipe.numerics)
         weights = state_of(model)
     metadata["samples"] = sum(update.metadata["samples"] for update in group_round.answered)
     save_tensors(output, weights, metadata)
@@ -139,43 +139,43 @@ def _read_bases(read: AggregationInputs[Path], received: Sequence[Update]) -> di
     paths = dict(zip(read.updates, read.bases, strict=True)) if read.bases else {}
     rounds = {update.metadata["base_round"]: paths[update.path] for update in received if paths}
     opened = open_all(list(rounds.values()))
-    return {round: tensors for round, (tensors, _) in zip(rounds, opened, strict=True)}
+    return {round_: tensors for round_, (tensors, _) in zip(rounds, opened, strict=True)}
 
 
 def _logits_sent(
-    config: Line, public: Path | None, info: dict[str, Any], round: int
+    recipe: Recipe, public: Path | None, info: dict[str, Any], round_: int
 ) -> tuple[int, Callable[[int | None], int] | None]:
     """Return how many logits a participant sends, and with a cache a function of what it receives.
 
     It sends those of a round's public samples, or of each sample of its own.
     """
     classes = int(info["classes"])
-    if exchanges_features(config):
+    if exchanges_features(recipe):
         return classes, None
-    if not exchanges_logits(config):
+    if not exchanges_logits(recipe):
         return 0, None
-    assert public is not None, "the graph gives it to such a line"
+    assert public is not None, "the graph gives it to such a recipe"
     samples = len(read_public(public, info, torch.device("cpu")))
-    if not caches_labels(config):
-        used = teaching_of(config).server.samples_a_round or samples
+    if not caches_labels(recipe):
+        used = teaching_of(recipe).server.samples_a_round or samples
         return min(samples, used) * classes, None
-    asked, _ = after_round(config, samples, round)
-    return len(asked) * classes, lambda since: classes * labels_sent(config, samples, round, since)
+    asked, _ = after_round(recipe, samples, round_)
+    return len(asked) * classes, lambda since: classes * labels_sent(recipe, samples, round_, since)
 
 
-def _features_sent(config: Line, group: int, info: dict[str, Any]) -> int:
+def _features_sent(recipe: Recipe, group: int, info: dict[str, Any]) -> int:
     """Return how many numbers the features of a sample have, if they are sent."""
-    if not exchanges_features(config):
+    if not exchanges_features(recipe):
         return 0
-    model = model_of(config, group)
-    assert isinstance(model, Lower), "checked by Line: clients' models give features"
+    model = model_of(recipe, group)
+    assert isinstance(model, Lower), "checked by Recipe: clients' models give features"
     return prod(model.features(tuple(info["shape"])))
 
 
 def _columns(updates: Sequence[Update]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [update.metadata.get(name) for update in updates]
-        for name in ("round", "group", "slot", "client", "base_round", "samples", "loss")
+        for name in ("round", "group", "participant", "client", "base_round", "samples", "loss")
     }
     columns["steps"] = [
         update.metadata.get("steps", update.metadata.get("diverged_at")) for update in updates

@@ -13,7 +13,7 @@ from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, traffi
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import AggregatorInputs
 from fedstage.plan.one_shot_sharing import members
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -21,7 +21,7 @@ from fedstage.weights import Weights
 
 
 def aggregator(
-    config: OneShotLine,
+    recipe: OneShotRecipe,
     read: AggregatorInputs[Path],
     *,
     output: Path,
@@ -42,29 +42,29 @@ def aggregator(
     FedstageError
         If training diverges, or the rule does not fit the data.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
 
     def samples_of(role: str, paths: list[Path], data: Path | None) -> dict[int, Samples]:
         if data is None:
             return {}
-        return read_role(config, role, paths, data, read.clients, info, device)
+        return read_role(recipe, role, paths, data, read.clients, info, device)
 
     samples = samples_of("aggregator", read.logits, read.data)
     held_out = samples_of("validation", read.validation_logits, read.validation)
-    everyone, counts = members(config), read_counts(read.histogram)
-    chosen = chosen_members(config, counts, held_out, info)
+    everyone, counts = members(recipe), read_counts(read.histogram)
+    chosen = chosen_members(recipe, counts, held_out, info)
     places = torch.tensor([everyone.index(client) for client in chosen], device=device)
     samples = {client: own.of_members(places) for client, own in samples.items()}
     validation_samples = [own.of_members(places) for own in held_out.values()]
     own = [read.models[place] for place in places.tolist()]
-    known = knowledge(config, chosen, counts, info, samples, own)
-    trained = fit(config, chosen, known, samples, validation_samples)
+    known = knowledge(recipe, chosen, counts, info, samples, own)
+    trained = fit(recipe, chosen, known, samples, validation_samples)
     metadata = {"members": chosen, "round": trained.best}
     save_tensors(output, trained.parameters, metadata)
     save_tensors(snapshots, *_stacked(trained.kept))
     sizes = [payload_bytes(load_tensors(path)[0]) for path in read.models]
     sent = _quantised(read.quantised) if read.quantised else None
-    columns = traffic(config, sizes, places.tolist(), info["classes"], trained, sent)
+    columns = traffic(recipe, sizes, places.tolist(), info["classes"], trained, sent)
     save_table(rounds, columns, ROUNDS_SCHEMA)
 
 

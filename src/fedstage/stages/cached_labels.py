@@ -8,21 +8,21 @@ from fedstage.algorithm.ensemble_trainers import read_members
 from fedstage.algorithm.exchange.caching import after_round
 from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.plan.inputs import CachedLabelsInputs
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
 def cached_labels(
-    config: Line, read: CachedLabelsInputs[Path], *, round: int, output: Path
+    recipe: Recipe, read: CachedLabelsInputs[Path], *, round_: int, output: Path
 ) -> None:
     """Write what there is to learn of each public sample, ``labels`` [n, ...].
 
     For samples that clients are asked for in this round it follows from their logits, by the run's
     `ensemble` and `distillation`; for others it stays as it was, and is zero before the first time.
     """
-    new = targets_from(teaching_of(config), read_members(read.logits))
-    asked, _ = after_round(config, len(new), round)
+    new = targets_from(teaching_of(recipe), read_members(read.logits))
+    asked, _ = after_round(recipe, len(new), round_)
     labels = load_tensors(read.before)[0]["labels"] if read.before else torch.zeros_like(new)
     labels[asked] = new[asked]
-    save_tensors(output, {"labels": labels}, {"round": round, "asked": len(asked)})
+    save_tensors(output, {"labels": labels}, {"round": round_, "asked": len(asked)})

@@ -12,13 +12,13 @@ from fedstage.models.loading import fill_model, state_of
 from fedstage.plan.inputs import ClientDiscriminatorInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Odds
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
 def client_discriminator(
-    config: Line, read: ClientDiscriminatorInputs[Path], *, client: int, output: Path
+    recipe: Recipe, read: ClientDiscriminatorInputs[Path], *, client: int, output: Path
 ) -> None:
     """Train the client's discriminator on its training samples, against the server's generator.
 
@@ -27,24 +27,24 @@ def client_discriminator(
     FedstageError
         If training diverges: names the client.
     """
-    device, info = begin(config, read.info)
-    assert isinstance(config.ensemble, Odds), "of such a line alone the graph has this stage"
+    device, info = begin(recipe, read.info)
+    assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"
     owned = read_samples(read.clients, "train", client)
     images, _ = read_labelled(read.data, owned, device, info)
-    assert isinstance(images, torch.Tensor), "checked by Line: samples are images"
-    how, shape = config.ensemble.generator, tuple(info["shape"])
+    assert isinstance(images, torch.Tensor), "checked by Recipe: samples are images"
+    how, shape = recipe.ensemble.generator, tuple(info["shape"])
     net = new_image_generator(shape, how.latent, how.width, torch_generator(0))
     fill_model(net, load_tensors(read.generator)[0], read.generator)
     try:
         judge, loss = train_discriminator(
-            config.ensemble.discriminator,
+            recipe.ensemble.discriminator,
             how,
             net.to(device),
             images,
             info,
-            (config.seed, "client_discriminator"),
+            (recipe.seed, "client_discriminator"),
             client,
-            config.numerics,
+            recipe.numerics,
         )
     except FedstageError as error:
         raise FedstageError(f"client {client}: {error}") from None

@@ -9,13 +9,13 @@ from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import ClientGeneratorInputs
 from fedstage.settings.generators import OfClients
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
 
 def client_generator(
-    config: OneShotLine, read: ClientGeneratorInputs[Path], *, client: int, output: Path
+    recipe: OneShotRecipe, read: ClientGeneratorInputs[Path], *, client: int, output: Path
 ) -> None:
     """Train the generator on the client's training samples; write all of it that travels.
 
@@ -26,16 +26,16 @@ def client_generator(
     FedstageError
         If training diverges: names the client and the step.
     """
-    device, info = begin(config, read.info)
-    assert isinstance(config.generator, OfClients), "checked by the catalogue: clients train it"
+    device, info = begin(recipe, read.info)
+    assert isinstance(recipe.generator, OfClients), "checked by the catalogue: clients train it"
     images, labels = read_labelled(
         read.data, read_samples(read.clients, "train", client), device, info
     )
-    assert isinstance(images, torch.Tensor), "checked by OneShotLine: samples are images"
-    key = (config.seed, "client_generator", client)
-    module = of_clients(config.generator)
+    assert isinstance(images, torch.Tensor), "checked by OneShotRecipe: samples are images"
+    key = (recipe.seed, "client_generator", client)
+    module = of_clients(recipe.generator)
     try:
-        weights, loss = module.train(config.generator, images, labels, info, key, config.numerics)
+        weights, loss = module.train(recipe.generator, images, labels, info, key, recipe.numerics)
     except FedstageError as error:
         raise FedstageError(f"client {client}: {error}") from None
     counts = torch.bincount(labels.cpu(), minlength=int(info["classes"]))

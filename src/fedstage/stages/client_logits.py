@@ -4,13 +4,13 @@ from pathlib import Path
 
 from fedstage.algorithm.one_shot.client_models import compute_client_logits
 from fedstage.plan.inputs import ClientLogitsInputs
-from fedstage.settings.lines import LocalLine
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, read_unlabelled
 from fedstage.storage.tensors import save_tensors
 
 
 def client_logits(
-    config: LocalLine,
+    recipe: LocalRecipe,
     read: ClientLogitsInputs[Path],
     *,
     quantisation: str | None = None,
@@ -29,7 +29,7 @@ def client_logits(
     output : Path
         Its metadata hold the client and the number of its training samples.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     samples = read_unlabelled(read.data, read.clients, images, info, device)
-    logits, metadata = compute_client_logits(config, read.model, quantisation, samples, info)
+    logits, metadata = compute_client_logits(recipe, read.model, quantisation, samples, info)
     save_tensors(output, {"logits": logits}, {key: metadata[key] for key in ("client", "samples")})

@@ -10,21 +10,21 @@ from fedstage.models.loading import fill_model
 from fedstage.plan.inputs import ClientOddsInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Odds
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
 
 
-def client_odds(config: Line, read: ClientOddsInputs[Path], *, output: Path) -> None:
+def client_odds(recipe: Recipe, read: ClientOddsInputs[Path], *, output: Path) -> None:
     """Compute log odds [clients, n] of public images."""
-    device, info = begin(config, read.info)
-    assert isinstance(config.ensemble, Odds), "of such a line alone the graph has this stage"
+    device, info = begin(recipe, read.info)
+    assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"
     images = read_public(read.public, info, device)
-    shape, width = tuple(info["shape"]), config.ensemble.discriminator.width
+    shape, width = tuple(info["shape"]), recipe.ensemble.discriminator.width
     judge = new_discriminator(shape, width, torch_generator(0)).to(device)
     odds = []
     for path in read.discriminators:
         fill_model(judge, load_tensors(path)[0], path)
-        odds.append(compute_logits(judge, images, info, config.numerics))
+        odds.append(compute_logits(judge, images, info, recipe.numerics))
     save_tensors(output, {"log_odds": torch.stack(odds)})

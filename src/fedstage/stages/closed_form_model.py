@@ -8,14 +8,14 @@ from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.models.prototypes import LAST
 from fedstage.plan.inputs import ClosedFormModelInputs
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.transfers import ClosedForm
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
 def closed_form_model(
-    config: OneShotLine, read: ClosedFormModelInputs[Path], *, output: Path, rounds: Path
+    recipe: OneShotRecipe, read: ClosedFormModelInputs[Path], *, output: Path, rounds: Path
 ) -> None:
     """Compute the last layer, behind the layers of `start`.
 
@@ -29,13 +29,13 @@ def closed_form_model(
     FedstageError
         If features say nothing of each other that could be inverted.
     """
-    assert isinstance(config.distillation, ClosedForm), "of such a line alone the graph has this"
+    assert isinstance(recipe.distillation, ClosedForm), "of such a recipe alone the graph has this"
     sent = [load_tensors(path) for path in read.moments]
     known = total([Moments(one["counts"], one["sums"], one["products"]) for one, _ in sent])
-    weights, biases = head(config.distillation, known)
+    weights, biases = head(recipe.distillation, known)
     if not bool(weights.isfinite().all()):
         raise FedstageError(
-            f"distillation.shrinkage = {config.distillation.shrinkage}: the covariance of "
+            f"distillation.shrinkage = {recipe.distillation.shrinkage}: the covariance of "
             "features has no inverse; set it above 0"
         )
     layers, _ = load_tensors(read.start)

@@ -8,27 +8,27 @@ from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.data.label_counts import read_counts
 from fedstage.models.loading import state_of
 from fedstage.plan.inputs import DataFreeDistillationInputs
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
 
 def data_free_distillation(
-    config: Line,
+    recipe: Recipe,
     read: DataFreeDistillationInputs[Path],
     *,
-    round: int,
+    round_: int,
     group: int,
     output: Path,
     new_generator: Path,
 ) -> None:
     """Train a student and the generator of its images in turn; write both."""
-    device, info = begin(config, read.info)
-    student = read_student(config, read.start, round, group, info, device)
-    live = read_teachers(config, read.members, info, device)
+    device, info = begin(recipe, read.info)
+    student = read_student(recipe, read.start, round_, group, info, device)
+    live = read_teachers(recipe, read.members, info, device)
     model, counts = student.model(), read_counts(read.histogram)
     generator, learnt = learn_without_data(
-        config, model, live, counts, info, read.generator, round, group
+        recipe, model, live, counts, info, read.generator, round_, group
     )
-    save_tensors(new_generator, state_of(generator), {"round": round, "group": group})
+    save_tensors(new_generator, state_of(generator), {"round": round_, "group": group})
     save_tensors(output, state_of(model), student.metadata | learnt)

@@ -1,4 +1,4 @@
-"""Stage `dataset`: read a data set into arrays, once for all lines that use it."""
+"""Stage `dataset`: read a data set into arrays, once for all recipes that use it."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def dataset(
     Parameters
     ----------
     settings : str
-        The data set's settings (`data` of a line) as JSON.
+        The data set's settings (`data` of a recipe) as JSON.
     folder : Path, optional
         The data folder; by default that of the environment variable FEDSTAGE_DATA.
     train, test : Path

@@ -9,16 +9,18 @@ from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.plan.inputs import DistilledModelInputs
 from fedstage.plan.one_shot_sharing import members
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.teaching import teaching_of
 from fedstage.stages.inputs import begin, load_model, stack_logits
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
-def distilled_model(config: OneShotLine, read: DistilledModelInputs[Path], *, output: Path) -> None:
+def distilled_model(
+    recipe: OneShotRecipe, read: DistilledModelInputs[Path], *, output: Path
+) -> None:
     """Teach the student the aggregator's predictions on the public images, or their labels."""
-    device, info = begin(config, read.info)
-    teaching = teaching_of(config)
+    device, info = begin(recipe, read.info)
+    teaching = teaching_of(recipe)
     images = read_public(read.public, info, device)
     labelled = teaching.server.labels or read.aggregator is None
     labels = read_labelled(read.public, None, device)[1] if labelled else None
@@ -26,20 +28,20 @@ def distilled_model(config: OneShotLine, read: DistilledModelInputs[Path], *, ou
         parameters, notes = load_tensors(read.aggregator)
         learnt_from = notes["members"]
         stacked = stack_logits(read.logits, device)
-        ensemble = of_chosen(config, learnt_from, stacked, info)
-        teacher = predict(config.aggregator, parameters, ensemble, images, info)
+        ensemble = of_chosen(recipe, learnt_from, stacked, info)
+        teacher = predict(recipe.aggregator, parameters, ensemble, images, info)
         ensemble = of_classes(ensemble, info)
     else:
-        assert labels is not None, "checked by OneShotLine: without an ensemble labels teach"
-        teacher, ensemble, learnt_from = labels, labels.new_empty(0, len(labels)), members(config)
+        assert labels is not None, "checked by OneShotRecipe: without an ensemble labels teach"
+        teacher, ensemble, learnt_from = labels, labels.new_empty(0, len(labels)), members(recipe)
     weights, learnt = teach(
-        load_model(read.start, config.student, info, device, config.numerics),
+        load_model(read.start, recipe.student, info, device, recipe.numerics),
         Taught(images, targets_of(teaching, teacher, ensemble), labels),
         loss_of(teaching),
         teaching.server,
-        config.numerics,
+        recipe.numerics,
         info,
-        (config.seed, "distilled_model"),
+        (recipe.seed, "distilled_model"),
         "distilled model",
         server_validation=read.server_validation,
     )

@@ -1,4 +1,4 @@
-"""Stage `evaluation`: score a line's global models, or an ensemble, in all its rounds at once."""
+"""Stage `evaluation`: score a recipe's global models, or an ensemble, in all its rounds at once."""
 
 import logging
 from collections import defaultdict
@@ -22,7 +22,7 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
 from fedstage.results.scores import ClassCounts, score
 from fedstage.settings.ensembles import OneByOne
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, read_evaluated
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
@@ -36,7 +36,7 @@ RoundScores = Iterator[tuple[int, dict[str, Any]]]
 
 
 def evaluation(
-    config: Line,
+    recipe: Recipe,
     read: EvaluationInputs[Path],
     *,
     evaluated: str,
@@ -58,28 +58,28 @@ def evaluation(
     rounds, every : int
         The last round, and that each `every`-th is evaluated, too. In some nobody may take part.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     scored = evaluated_rounds(rounds, every)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
     counts = read_counts(read.histogram)
     tables = _read_participants(read.participants)
     classes = int(info["classes"])
     traffic = {
-        round: _traffic(tables.get(round, []), counts_sent(config, round, classes))
-        for round in scored
+        round_: _traffic(tables.get(round_, []), counts_sent(recipe, round_, classes))
+        for round_ in scored
     }
     if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
         scores = _one_by_one(evaluated, read.models, labels, counts, tables)
     else:
         round_logits = (
-            zip(scored, _global_models(config, info, read.models, images), strict=True)
+            zip(scored, _global_models(recipe, info, read.models, images), strict=True)
             if evaluated == "global_model"
             else _ensembles(evaluated, read.models, scored)
         )
-        scores = ((round, model_metrics(one, labels, counts)) for round, one in round_logits)
+        scores = ((round_, model_metrics(one, labels, counts)) for round_, one in round_logits)
     rows = [
-        {"round": round, "evaluated": evaluated, "role": role} | row | traffic[round]
-        for round, row in scores
+        {"round": round_, "evaluated": evaluated, "role": role} | row | traffic[round_]
+        for round_, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
     if role == "validation":  # what is measured on test samples is for the end
@@ -91,12 +91,12 @@ def evaluation(
 
 
 def _global_models(
-    config: Line, info: dict[str, Any], paths: list[Path], images: Samples
+    recipe: Recipe, info: dict[str, Any], paths: list[Path], images: Samples
 ) -> Iterator[torch.Tensor]:
-    model = new_model(config.model, info, images.device, config.numerics)
+    model = new_model(recipe.model, info, images.device, recipe.numerics)
     for path in paths:
         fill_model(model, load_tensors(path)[0], path)
-        yield compute_logits(model, images, info, config.numerics)
+        yield compute_logits(model, images, info, recipe.numerics)
 
 
 def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:
@@ -104,11 +104,11 @@ def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLog
     assert not isinstance(ensemble, OneByOne), "which is no ensemble"
     reach = checkpoints(ensemble)
     members = read_members(paths)
-    for round in rounds:
-        window: list[Members] = [part for part in members if round - reach < part.round <= round]
+    for round_ in rounds:
+        window: list[Members] = [part for part in members if round_ - reach < part.round <= round_]
         if not window:
-            raise FedstageError(f"{evaluated}, round {round}: no member of the ensemble is left")
-        yield round, teacher_logits(ensemble, window)
+            raise FedstageError(f"{evaluated}, round {round_}: no member of the ensemble is left")
+        yield round_, teacher_logits(ensemble, window)
 
 
 def _one_by_one(
@@ -120,24 +120,27 @@ def _one_by_one(
 ) -> RoundScores:
     """Yield the mean scores of the participants' models, whose logits are in the files."""
     members = in_order(read_members(paths))
-    for round, rows in sorted(tables.items()):
+    for round_, rows in sorted(tables.items()):
         clients = [row["client"] for row in rows if not row["dropped"]]
-        said = [part.logits for part in members if part.round == round]
-        if not said:
-            raise FedstageError(f"{evaluated}, round {round}: no client's model is left")
-        scores = [score(one, labels.cpu()) for one in torch.cat(said).float()]
+        logits = [part.logits for part in members if part.round == round_]
+        if not logits:
+            raise FedstageError(f"{evaluated}, round {round_}: no client's model is left")
+        scores = [score(one, labels.cpu()) for one in torch.cat(logits).float()]
         in_turn = [one for _, one in sorted(zip(clients, scores, strict=True), key=itemgetter(0))]
         own = {client: counts.get(client, {}) for client in clients}
-        yield round, mean_metrics(in_turn, len(labels), own)
+        yield round_, mean_metrics(in_turn, len(labels), own)
 
 
 def _read_participants(paths: list[Path]) -> dict[int, list[Row]]:
-    """Return the participants of each round, by group and slot."""
+    """Return the participants of each round, by group and participant."""
     rows: dict[int, list[Row]] = defaultdict(list)
     for path in paths:
         for row in load_table(path).to_pylist():
             rows[row["round"]].append(row)
-    return {round: sorted(group, key=itemgetter("group", "slot")) for round, group in rows.items()}
+    return {
+        round_: sorted(group, key=itemgetter("group", "participant"))
+        for round_, group in rows.items()
+    }
 
 
 def _traffic(rows: list[Row], counts: int) -> dict[str, int]:

@@ -8,22 +8,22 @@ from fedstage.algorithm.one_shot.gaussian_heads import moments_of
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.models.prototypes import LAST
 from fedstage.plan.inputs import FeatureMomentsInputs
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.inference import compute_logits
 
 
 def feature_moments(
-    config: OneShotLine, read: FeatureMomentsInputs[Path], *, client: int, output: Path
+    recipe: OneShotRecipe, read: FeatureMomentsInputs[Path], *, client: int, output: Path
 ) -> None:
     """Measure the client's training samples, through all layers of a model but the last."""
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     owned = read_samples(read.clients, "train", client)
     images, labels = read_labelled(read.data, owned, device, info)
-    model = load_model(read.start, config.student or config.model, info, device, config.numerics)
+    model = load_model(read.start, recipe.student or recipe.model, info, device, recipe.numerics)
     setattr(model, LAST, nn.Identity())
-    features = compute_logits(model, images, info, config.numerics)
+    features = compute_logits(model, images, info, recipe.numerics)
     found = moments_of(features, labels.cpu(), int(info["classes"]))
     tensors = {"counts": found.counts.int(), "sums": found.sums.float()}
     tensors["products"] = found.products.float()

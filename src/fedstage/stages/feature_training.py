@@ -11,13 +11,13 @@ from fedstage.data.samples import read_labelled, read_samples
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import FeatureTrainingInputs
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import Info, begin, load_model
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
 def feature_training(
-    config: Line, read: FeatureTrainingInputs[Path], *, round: int, group: int, output: Path
+    recipe: Recipe, read: FeatureTrainingInputs[Path], *, round_: int, group: int, output: Path
 ) -> None:
     """Train the server's model `start` on what the participants of a round send.
 
@@ -25,31 +25,31 @@ def feature_training(
     computed from the updates and the clients' samples and not stored. If no participant is left,
     the model stays as it is.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     received = answered(read_updates(read.updates))
     learnt: dict[str, float] = {}
     if received:
-        uploads = list(_uploads(config, received, read, info, device))
-        model = load_model(read.start, config.model, info, device, config.numerics)
-        weights, learnt = train_server(model, uploads, config, info, round)
+        uploads = list(_uploads(recipe, received, read, info, device))
+        model = load_model(read.start, recipe.model, info, device, recipe.numerics)
+        weights, learnt = train_server(model, uploads, recipe, info, round_)
     else:
         weights, _ = load_tensors(read.start)
-    save_tensors(output, weights, {"round": round, "group": group} | learnt)
+    save_tensors(output, weights, {"round": round_, "group": group} | learnt)
 
 
 def _uploads(
-    config: Line,
+    recipe: Recipe,
     received: list[Update],
     read: FeatureTrainingInputs[Path],
     info: Info,
     device: torch.device,
 ) -> Iterator[Upload]:
-    """Yield what each participant sends, in the order of slots."""
+    """Yield what each participant sends, in the order of participants."""
     for update in received:
         number = update.metadata["client"]
         chosen = read_samples(read.clients, "train", number)
         samples, labels = read_labelled(read.data, chosen, device, info)
-        architecture = model_of(config, update.metadata["group"])
-        model = new_model(architecture, info, device, config.numerics)
+        architecture = model_of(recipe, update.metadata["group"])
+        model = new_model(architecture, info, device, recipe.numerics)
         fill_model(model, update.weights, update.path)
-        yield upload(model, samples, labels, config, info)
+        yield upload(model, samples, labels, recipe, info)

@@ -15,7 +15,7 @@ from fedstage.plan.inputs import GeneratedInputs
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Cvae, OfClients
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import Info, begin
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -26,7 +26,7 @@ NOBODY = -1  # in place of a client
 
 
 def generated(
-    config: OneShotLine,
+    recipe: OneShotRecipe,
     read: GeneratedInputs[Path],
     *,
     output: Path,
@@ -45,15 +45,15 @@ def generated(
     rounds : Path
         Output: what travels, as the aggregator's table.
     """
-    device, info = begin(config, read.info)
-    generator = config.generator
+    device, info = begin(recipe, read.info)
+    generator = recipe.generator
     assert isinstance(generator, OfClients), "checked by the catalogue: clients train it"
     opened = [load_tensors(path) for path in read.generators]
     sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in opened]
     if isinstance(generator, Cvae) and generator.distilled is not None:
-        images, classes, clients = of_one(config, generator, sent, info, device)
+        images, classes, clients = of_one(recipe, generator, sent, info, device)
     else:
-        images, classes, clients = of_each(config, generator, sent, info, device)
+        images, classes, clients = of_each(recipe, generator, sent, info, device)
     save_tensors(output, {"images": images, "labels": classes, "clients": clients})
     save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
     row = "" if NOBODY in clients else "client"
@@ -82,14 +82,14 @@ def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
 
 
 def of_each(
-    config: OneShotLine, generator: OfClients, sent: list[Sent], info: Info, device: torch.device
+    recipe: OneShotRecipe, generator: OfClients, sent: list[Sent], info: Info, device: torch.device
 ) -> Drawn:
     """Draw with each generator its client's share of the images."""
     module = of_clients(generator)
     made, labels, owners = [], [], []
     numbers = shares([one.samples for one in sent], generator.samples)
     for one, number in zip(sent, numbers, strict=True):
-        random = torch_generator(config.seed, "generated", one.client)
+        random = torch_generator(recipe.seed, "generated", one.client)
         own = draw_labels(one.counts, number, random)
         made.append(module.sample(generator, one.decoder, own, info, random, device))
         labels.append(own)
@@ -98,15 +98,15 @@ def of_each(
 
 
 def of_one(
-    config: OneShotLine, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
+    recipe: OneShotRecipe, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
 ) -> Drawn:
     """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
     assert generator.distilled is not None, "its caller has looked"
     counts = [one.counts for one in sent]
     decoders = {one.client: one.decoder for one in sent}
-    key = (config.seed, "distilled_decoder")
+    key = (recipe.seed, "distilled_decoder")
     decoder = distil(generator, generator.distilled, decoders, counts, info, key, device)
-    random = torch_generator(config.seed, "generated", NOBODY)
+    random = torch_generator(recipe.seed, "generated", NOBODY)
     labels = even_labels(counts, generator.samples, random)
     images = of_clients(generator).sample(generator, decoder, labels, info, random, device)
     return images, labels, torch.full((len(labels),), NOBODY)

@@ -9,18 +9,18 @@ from torch import nn
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_images, read_info, read_labelled, read_public, read_samples
 from fedstage.models.loading import fill_model, new_model
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.devices import prepare
 
 Info = dict[str, Any]
 
 
-def begin(config: Line | LocalLine | OneShotLine, info: Path) -> tuple[torch.device, Info]:
+def begin(recipe: Recipe | LocalRecipe | OneShotRecipe, info: Path) -> tuple[torch.device, Info]:
     """Return the device of a configuration, made ready, and the info of its data set."""
-    return prepare(config.numerics), read_info(info)
+    return prepare(recipe.numerics), read_info(info)
 
 
 def read_evaluated(

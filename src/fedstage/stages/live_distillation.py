@@ -8,22 +8,22 @@ from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.students import learn, read_public_samples, read_student
 from fedstage.algorithm.global_trainers.teachers import read_teachers
 from fedstage.plan.inputs import LiveDistillationInputs
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
 
 def live_distillation(
-    config: Line, read: LiveDistillationInputs[Path], *, round: int, group: int, output: Path
+    recipe: Recipe, read: LiveDistillationInputs[Path], *, round_: int, group: int, output: Path
 ) -> None:
     """Distil an ensemble whose members see the student's images, or lend it their features."""
-    device, info = begin(config, read.info)
-    student = read_student(config, read.start, round, group, info, device)
-    teachers = read_teachers(config, read.members, info, device)
+    device, info = begin(recipe, read.info)
+    student = read_student(recipe, read.start, round_, group, info, device)
+    teachers = read_teachers(recipe, read.members, info, device)
     images, labels = read_public_samples(student, read.public)
     if read.logits:
-        taught = lesson(config, read_members(read.logits), images, round, labels)
+        taught = lesson(recipe, read_members(read.logits), images, round_, labels)
     else:
-        whole = Taught(images, None, labels, live_targets(config, teachers))
-        taught = of_round(config, whole, round)
+        whole = Taught(images, None, labels, live_targets(recipe, teachers))
+        taught = of_round(recipe, whole, round_)
     save_tensors(output, *learn(student, taught, read.server_validation, teachers))

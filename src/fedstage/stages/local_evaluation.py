@@ -9,13 +9,13 @@ from fedstage.plan.inputs import LocalEvaluationInputs
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics
 from fedstage.results.scores import score
-from fedstage.settings.lines import LocalLine
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, read_evaluated
 from fedstage.storage.tables import save_rows
 
 
 def local_evaluation(
-    config: LocalLine,
+    recipe: LocalRecipe,
     read: LocalEvaluationInputs[Path],
     *,
     rounds: int,
@@ -35,11 +35,11 @@ def local_evaluation(
     quantisation : str, optional
         How the models are quantised, if they are: JSON.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
     scores = []
     for path in read.models:
-        logits, _ = compute_client_logits(config, path, quantisation, images, info)
+        logits, _ = compute_client_logits(recipe, path, quantisation, images, info)
         scores.append(score(of_classes(logits, info), labels.cpu()))
     row = {
         "round": rounds,
@@ -48,6 +48,6 @@ def local_evaluation(
         **mean_metrics(scores, len(labels), read_counts(read.histogram)),
         "bytes_up": 0,
         "bytes_down": 0,
-        "participants": config.clients,
+        "participants": recipe.clients,
     }
     save_rows(output, [row], METRICS_SCHEMA)

@@ -10,7 +10,7 @@ from fedstage.plan.inputs import LocalModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.unfederated import client_of
 from fedstage.randomness import torch_generator
-from fedstage.settings.lines import LocalLine
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.batches import client_batches
@@ -19,7 +19,9 @@ from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
 
 
-def local_model(config: LocalLine, read: LocalModelInputs[Path], *, who: str, output: Path) -> None:
+def local_model(
+    recipe: LocalRecipe, read: LocalModelInputs[Path], *, who: str, output: Path
+) -> None:
     """Train a model on the training samples of a client, or of all, or on all of the server's.
 
     Parameters
@@ -32,42 +34,42 @@ def local_model(config: LocalLine, read: LocalModelInputs[Path], *, who: str, ou
     FedstageError
         If training diverges: names the client and the step.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     client = client_of(who)
     samples = None if read.clients is None else read_samples(read.clients, "train", client)
     images, labels = read_labelled(read.data, samples, device, info)
-    architecture = config.model if client is None else client_model(config, client)
-    model = load_model(read.start, architecture, info, device, config.numerics)
+    architecture = recipe.model if client is None else client_model(recipe, client)
+    model = load_model(read.start, architecture, info, device, recipe.numerics)
     name: str | int = who if client is None else client
-    key = (config.seed, "local_model", name)
-    loss = client_loss(config.client.loss, int(info["classes"]), device)
+    key = (recipe.seed, "local_model", name)
+    loss = client_loss(recipe.client.loss, int(info["classes"]), device)
     objective = None
-    if config.prototypes is not None:
+    if recipe.prototypes is not None:
         generator = torch_generator(*key, "views")
         objective = prototype_learning.objective(
-            config.prototypes, info, config.numerics, generator
+            recipe.prototypes, info, recipe.numerics, generator
         )
-    if config.unknown is not None:
+    if recipe.unknown is not None:
         generator, unit = torch_generator(*key, "outliers"), unit_of(images, info)
-        means = unknown_class.Means(loss, config.numerics, generator, unit)
-        objective = unknown_class.objective(config.unknown, means)
+        means = unknown_class.Means(loss, recipe.numerics, generator, unit)
+        objective = unknown_class.objective(recipe.unknown, means)
     outcome = train(
         model,
         images,
         labels,
-        client_batches(len(images), config.client, torch_generator(*key, "batches")),
-        config.client,
+        client_batches(len(images), recipe.client, torch_generator(*key, "batches")),
+        recipe.client,
         loss,
         info,
         torch_generator(*key, "augmentation"),
-        config.numerics,
+        recipe.numerics,
         objective=objective,
     )
     if outcome.diverged_at is not None:
         whose = who.replace("_", " ")
         raise FedstageError(
             f"local model, {whose}: the loss is not finite at step {outcome.diverged_at}; "
-            f"lower client.learning_rate = {config.client.learning_rate} or set client.clip_norm"
+            f"lower client.learning_rate = {recipe.client.learning_rate} or set client.clip_norm"
         )
     metadata = {
         "client": name,

@@ -25,7 +25,7 @@ from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import LocalTrainingInputs
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import load_table
@@ -35,25 +35,25 @@ from fedstage.weights import Weights
 
 
 def local_training(
-    config: Line,
+    recipe: Recipe,
     read: LocalTrainingInputs[Path],
     *,
-    round: int,
+    round_: int,
     group: int,
-    slots: list[int],
+    participants: list[int],
     outputs: list[Path],
 ) -> Seconds:
-    """Train the clients in `slots` of round `round`, and write the update of each.
+    """Train the clients in `participants` of round `round_`, and write the update of each.
 
-    That of an empty slot has no tensors. All start from the same model, that of the round before
-    unless they are stale.
+    That of an absent participant has no tensors. All start from the same model, that of the round
+    before unless they are stale.
 
     On a GPU up to `execution.clients_per_gpu` of them train side by side, on a CPU each in turn.
 
     Parameters
     ----------
     outputs : list of Path
-        An update a slot, as `train_participant` describes it.
+        An update a participant, as `train_participant` describes it.
 
     Returns
     -------
@@ -65,52 +65,56 @@ def local_training(
     FedstageError
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     seconds, together = Seconds(), at_a_time(device)
 
     @cache
     def known() -> tuple[list[Weights], list[float]]:
-        """Return the last global models and their losses, which no empty slot waits for."""
+        """Return the last global models and their losses, which no absent participant waits for."""
         past = [load_tensors(path)[0] for path in read.history]
         if not read.server_validation:
             return past, []
         judged = (
-            load_model(path, model_of(config, group), info, device, config.numerics)
+            load_model(path, model_of(recipe, group), info, device, recipe.numerics)
             for path in read.history
         )
-        return past, losses_of(judged, read.server_validation, info, device, config.numerics)
+        return past, losses_of(judged, read.server_validation, info, device, recipe.numerics)
 
-    def work(slot: int, output: Path) -> Generator[None, None, None]:
-        client, base = _in_slot(read.participation, round, slot)
+    def work(participant: int, output: Path) -> Generator[None, None, None]:
+        client, base = _client_of(read.participation, round_, participant)
         if client is None:
-            save_tensors(output, {}, {"round": round, "group": group, "slot": slot, "client": None})
+            save_tensors(
+                output,
+                {},
+                {"round": round_, "group": group, "participant": participant, "client": None},
+            )
             return
         chosen = read_samples(read.clients, "train", client)
         samples, labels = read_labelled(read.data, chosen, device, info)
-        participant = Participant(round, group, slot, client, samples, labels, base)
+        trained = Participant(round_, group, participant, client, samples, labels, base)
         begun = Start(
             read.start, load_tensors(read.start)[0], read_state(read.state, group), *known()
         )
         lesson: Lesson | None = None
         server = None
         if read.server_model:
-            server = load_model(read.server_model, config.model, info, device, config.numerics)
-            lesson = partial(targets_of, server=server, line=config, info=info)
+            server = load_model(read.server_model, recipe.model, info, device, recipe.numerics)
+            lesson = partial(targets_of, server=server, recipe=recipe, info=info)
         if read.public:
             lesson = partial(
                 _digested,
-                line=config, received=read.received_logits, public=read.public, client=client,
-                round=round, info=info, server=server,
+                recipe=recipe, received=read.received_logits, public=read.public, client=client,
+                round_=round_, info=info, server=server,
             )  # fmt: skip
-        update = yield from train_participant(config, participant, begun, info, lesson)
+        update = yield from train_participant(recipe, trained, begun, info, lesson)
         save_tensors(output, *update)
 
-    def timed(slot: int, output: Path) -> Generator[None, None, None]:
+    def timed(participant: int, output: Path) -> Generator[None, None, None]:
         begun = time.perf_counter()
-        yield from work(slot, output)
+        yield from work(participant, output)
         seconds[str(output)] = (time.perf_counter() - begun) / together
 
-    works = (timed(*pair) for pair in zip(slots, outputs, strict=True))
+    works = (timed(*pair) for pair in zip(participants, outputs, strict=True))
     take_turns(works, together, device)
     return seconds
 
@@ -133,9 +137,11 @@ def at_a_time(device: torch.device) -> int:
     return int(os.environ.get("FEDSTAGE_CLIENTS_PER_GPU") or 1)
 
 
-def _in_slot(participation: Path, round: int, slot: int) -> tuple[int | None, int]:
-    """Return the client in a slot, None if nobody is, and the round that it starts from."""
-    for row in load_table(participation, ["round", "slot", "client", "base_round"]).to_pylist():
-        if row["round"] == round and row["slot"] == slot:
+def _client_of(participation: Path, round_: int, participant: int) -> tuple[int | None, int]:
+    """Return the client in a participant, None if nobody is, and the round that it starts from."""
+    for row in load_table(
+        participation, ["round", "participant", "client", "base_round"]
+    ).to_pylist():
+        if row["round"] == round_ and row["participant"] == participant:
             return row["client"], row["base_round"]
-    raise FedstageError(f"{participation}: has no slot {slot} in round {round}")
+    raise FedstageError(f"{participation}: has no participant {participant} in round {round_}")

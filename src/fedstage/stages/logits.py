@@ -14,14 +14,14 @@ from fedstage.plan.inputs import LogitsInputs
 from fedstage.plan.members import parse_sampled
 from fedstage.settings.ensembles import Bayesian
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import Info, begin, load_model, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
 from fedstage.weights import Tensors
 
 
-def logits(config: Line, read: LogitsInputs[Path], *, members: str, output: Path) -> None:
+def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Path) -> None:
     """Compute logits [members, n, classes] and write them with each member's training samples.
 
     Parameters
@@ -32,26 +32,26 @@ def logits(config: Line, read: LogitsInputs[Path], *, members: str, output: Path
         `start` the model that the round started from; ``split``: the extractors of the models of
         ``clients`` with `server_model` behind them.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     images = read_unlabelled(read.data, read.clients, "validation", info, device)
     drawn = parse_sampled(members)
     if drawn is None:
         weighted, metadata = _read_members(members, read.models)
     else:
-        weighted, metadata = _draw_members(config, drawn, read, info)
-    architecture = model_of(config, metadata["group"])
-    model = new_model(architecture, info, device, config.numerics)
+        weighted, metadata = _draw_members(recipe, drawn, read, info)
+    architecture = model_of(recipe, metadata["group"])
+    model = new_model(architecture, info, device, recipe.numerics)
     asked = model
     if read.server_model is not None:
-        behind = (read.server_model, config.model, info, device, config.numerics)
+        behind = (read.server_model, recipe.model, info, device, recipe.numerics)
         asked = joined(model, load_model(*behind))
     outputs = []
     for path, weights in weighted:
         fill_model(model, weights, path)
-        outputs.append(compute_logits(asked, images, info, config.numerics))
+        outputs.append(compute_logits(asked, images, info, recipe.numerics))
     none = torch.empty(0, len(images), info["classes"])
     stacked = torch.stack(outputs) if outputs else none
-    if config.numerics.logits == "fp16":
+    if recipe.numerics.logits == "fp16":
         stacked = _halved(stacked, output)
     save_tensors(output, {"logits": stacked}, metadata | {"members": members})
 
@@ -82,7 +82,7 @@ def _read_members(
 
 
 def _draw_members(
-    config: Line, drawn: Bayesian, read: LogitsInputs[Path], info: Info
+    recipe: Recipe, drawn: Bayesian, read: LogitsInputs[Path], info: Info
 ) -> tuple[list[tuple[Path, Tensors]], dict[str, Any]]:
     """Return models drawn from the clients' distribution, none if all clients diverged.
 
@@ -93,15 +93,15 @@ def _draw_members(
     mean, metadata = load_tensors(read.aggregated)
     if not valid:
         return [], metadata | {"samples": []}
-    uniform = config.aggregation.weights == "uniform"
+    uniform = recipe.aggregation.weights == "uniform"
     models = draw(
         drawn,
         [update.weights for update in valid],
         [1.0 if uniform else float(update.metadata["samples"]) for update in valid],
         mean,
         load_tensors(read.start)[0] if read.start else None,
-        parameter_names(model_of(config, metadata["group"]), info),
-        (config.seed, "logits", metadata["round"], metadata["group"]),
+        parameter_names(model_of(recipe, metadata["group"]), info),
+        (recipe.seed, "logits", metadata["round"], metadata["group"]),
     )
     samples = [metadata["samples"]] * len(models)
     return [(read.aggregated, model) for model in models], metadata | {"samples": samples}

@@ -1,12 +1,12 @@
 """Stage `logits_segment`: the logits of a group's members on public images in several rounds."""
 
 from fedstage.plan.segments import LogitsSegment
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, run_job
 
 
 def logits_segment(
-    config: Line, *, rounds: list[int], group: int, members: str, images: str
+    recipe: Recipe, *, rounds: list[int], group: int, members: str, images: str
 ) -> Seconds:
     """Call the stage `logits` for each of `rounds`; return the seconds of each.
 
@@ -17,7 +17,7 @@ def logits_segment(
     images : str
         The name of the public images in the names of files.
     """
-    part = LogitsSegment(config, group, members, images, tuple(rounds))
+    part = LogitsSegment(recipe, group, members, images, tuple(rounds))
     seconds = Seconds()
     for job in part.jobs():
         seconds |= run_job(job)

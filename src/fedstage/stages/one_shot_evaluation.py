@@ -12,7 +12,7 @@ from fedstage.plan.inputs import OneShotEvaluationInputs
 from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import model_metrics
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import begin, load_model, read_evaluated, stack_logits
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
@@ -21,7 +21,7 @@ from fedstage.weights import Weights
 
 
 def one_shot_evaluation(
-    config: OneShotLine,
+    recipe: OneShotRecipe,
     read: OneShotEvaluationInputs[Path],
     *,
     role: str,
@@ -38,14 +38,14 @@ def one_shot_evaluation(
         Output: a row for each snapshot, by the round of the aggregator's training. What some
         released code reports is the highest of them; nothing is chosen by it.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    counts, remaining = read_counts(read.histogram), len(members(config))
+    counts, remaining = read_counts(read.histogram), len(members(recipe))
     travelled = _mean_bytes(read.rounds, remaining)
 
-    def row(round: int, predicted: torch.Tensor) -> dict[str, Any]:
+    def row(round_: int, predicted: torch.Tensor) -> dict[str, Any]:
         return {
-            "round": round,
+            "round": round_,
             "evaluated": "aggregator" if read.student is None else "distilled_model",
             "role": role,
             **model_metrics(predicted, labels, counts),
@@ -55,20 +55,20 @@ def one_shot_evaluation(
 
     later: list[dict[str, Any]] = []
     if read.student is not None:
-        model = load_model(read.student, config.student, info, device, config.numerics)
-        predicted = compute_logits(model, images, info, config.numerics)
+        model = load_model(read.student, recipe.student, info, device, recipe.numerics)
+        predicted = compute_logits(model, images, info, recipe.numerics)
     else:
         assert read.aggregator is not None, "the graph gives both without a student"
         assert read.snapshots is not None, "the graph gives both without a student"
         last, notes = load_tensors(read.aggregator)
         stacked = stack_logits(read.logits, device)
-        ensemble = of_chosen(config, notes["members"], stacked, info)
+        ensemble = of_chosen(recipe, notes["members"], stacked, info)
 
         def predictions(parameters: Weights) -> torch.Tensor:
-            return predict(config.aggregator, parameters, ensemble, images, info)
+            return predict(recipe.aggregator, parameters, ensemble, images, info)
 
         predicted = predictions(last)
-        later = [row(round, predictions(one)) for round, one in _snapshots(read.snapshots)]
+        later = [row(round_, predictions(one)) for round_, one in _snapshots(read.snapshots)]
     save_rows(output, [row(1, predicted)], METRICS_SCHEMA)
     save_rows(over_rounds, later, METRICS_SCHEMA)
 
@@ -76,8 +76,8 @@ def one_shot_evaluation(
 def _snapshots(path: Path) -> Iterator[tuple[int, Weights]]:
     """Yield each round of an aggregator's training that was kept, and its parameters."""
     stacks, metadata = load_tensors(path)
-    for position, round in enumerate(metadata["rounds"]):
-        yield round, {name: stack[position] for name, stack in stacks.items()}
+    for position, round_ in enumerate(metadata["rounds"]):
+        yield round_, {name: stack[position] for name, stack in stacks.items()}
 
 
 def _mean_bytes(rounds: Sequence[Path], clients: int) -> dict[str, int]:

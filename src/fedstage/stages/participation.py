@@ -1,4 +1,4 @@
-"""Stage `participation`: draw the client of each slot of each round."""
+"""Stage `participation`: draw the client of each participant of each round."""
 
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ def participation(
         drawn = by_group(rows, draw_groups(plan.clients, plan.groups, plan.seed), plan.groups)
     how = plan.delays or Delays()
     drawn["base_round"] = [
-        base_of(how.staleness, plan.seed, round, slot % plan.participants)
-        for round, slot in zip(drawn["round"], drawn["slot"], strict=True)
+        base_of(how.staleness, plan.seed, round_, participant % plan.participants)
+        for round_, participant in zip(drawn["round"], drawn["participant"], strict=True)
     ]
     if how.withdraw_stale:
         places = zip(drawn["client"], drawn["round"], drawn["base_round"], strict=True)

@@ -38,7 +38,7 @@ def properties(*, runs: Path, markdown: Path, csv: Path) -> None:
     experiment = read_runs_file(runs)
     texts, numbers = [], []
     for run in [runs[0] for runs in experiment.places().values()]:
-        found = properties_of(run.line, run.length)
+        found = properties_of(run.recipe, run.length)
         place = {axis: run.settings[axis] for axis in experiment.axes}
         texts.append(place_for_people(place, experiment) | _texts(found))
         numbers.append(place | _numbers(run, found))
@@ -64,7 +64,7 @@ def _texts(found: Properties) -> dict[str, str]:
 
 def _numbers(run: ExperimentRun, found: Properties) -> dict[str, Cell]:
     return {
-        "participants_a_round": run.line.participants,
+        "participants_a_round": run.recipe.participants,
         "ensemble_models": found.ensemble.models,
         "ensemble_growth": found.ensemble.growth,
         "passes": found.passes.models,

@@ -11,7 +11,7 @@ from fedstage.plan.inputs import PublicGeneratorInputs
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.ensembles import Odds
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
@@ -19,7 +19,7 @@ _GRID = 10  # images in a row and in a column of the picture
 
 
 def public_generator(
-    config: Line, read: PublicGeneratorInputs[Path], *, output: Path, picture: Path
+    recipe: Recipe, read: PublicGeneratorInputs[Path], *, output: Path, picture: Path
 ) -> None:
     """Train the generator that clients' discriminators are trained against.
 
@@ -28,13 +28,13 @@ def public_generator(
     picture : Path
         Output: some of its images.
     """
-    device, info = begin(config, read.info)
-    assert isinstance(config.ensemble, Odds), "of such a line alone the graph has this stage"
+    device, info = begin(recipe, read.info)
+    assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"
     images = read_public(read.public, info, device)
-    assert isinstance(images, torch.Tensor), "checked by Line: samples are images"
-    how = config.ensemble.generator
-    key = (config.seed, "public_generator")
-    net, loss = train_generator(how, images, info, key, config.numerics)
+    assert isinstance(images, torch.Tensor), "checked by Recipe: samples are images"
+    how = recipe.ensemble.generator
+    key = (recipe.seed, "public_generator")
+    net, loss = train_generator(how, images, info, key, recipe.numerics)
     save_tensors(output, state_of(net), {"loss": loss})
     latent = draw(how, _GRID**2, torch_generator(*key, "picture"), device)
     with torch.no_grad():

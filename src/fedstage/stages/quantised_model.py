@@ -11,8 +11,8 @@ from fedstage.plan.digests import canonical
 from fedstage.plan.inputs import QuantisedModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
-from fedstage.settings.lines import LocalLine
 from fedstage.settings.quantisation import Int8
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -20,7 +20,7 @@ from fedstage.training.inference import normalised_batches
 
 
 def quantised_model(
-    config: LocalLine, read: QuantisedModelInputs[Path], *, quantisation: str, output: Path
+    recipe: LocalRecipe, read: QuantisedModelInputs[Path], *, quantisation: str, output: Path
 ) -> None:
     """Quantise the model after its training, with ranges of activations from training samples.
 
@@ -31,14 +31,14 @@ def quantised_model(
     quantisation : str
         The scheme, and the number of samples that calibrate it: JSON.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     scheme = validate_json(Int8, quantisation, "--quantisation")
     weights, metadata = load_tensors(read.model)
     client = metadata["client"]
-    network = new_model(client_model(config, client), info, device)
+    network = new_model(client_model(recipe, client), info, device)
     fill_model(network, weights, read.model)
     own = read_samples(read.clients, scheme.calibration.on, client)
-    generator = torch_generator(config.seed, "quantised_model", client)
+    generator = torch_generator(recipe.seed, "quantised_model", client)
     order = torch.randperm(len(own), generator=generator)
     chosen = own[order[: scheme.calibration.samples]]
     images, _ = read_images(read.data, chosen, device)

@@ -1,4 +1,4 @@
-"""Stage `retention`: what a line's main model forgets of the participants of earlier rounds."""
+"""Stage `retention`: what a recipe's main model forgets of the participants of earlier rounds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from fedstage.data.samples import read_labelled, read_owned
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import RetentionInputs
 from fedstage.results.retention.measures import RETENTION_SCHEMA, forgetting, percent_right
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -25,7 +25,7 @@ Labelled = tuple[Samples, torch.Tensor]
 Judge = Callable[[Labelled], torch.Tensor]
 
 
-def retention(config: Line, read: RetentionInputs[Path], *, output: Path, right: Path) -> None:
+def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, right: Path) -> None:
     """Write a row of measures for each round; images are not augmented.
 
     The measures are those of "Edge Bias in Federated Learning and its Solution by Buffered
@@ -39,36 +39,36 @@ def retention(config: Line, read: RetentionInputs[Path], *, output: Path, right:
     right : Path
         Which test samples the first and the last model are right about: `start` and `end`, bool.
     """
-    device, info = begin(config, read.info)
+    device, info = begin(recipe, read.info)
     tables = _read_participants(read.participants)
     samples, owners = read_owned(read.clients, "train")
     tested = read_labelled(read.test, None, device, info)
-    judges = _judges(read.models, config, info, device)
+    judges = _judges(read.models, recipe, info, device)
 
-    def samples_of(round: int) -> Labelled | None:
-        took_part = torch.tensor([row["client"] for row in tables[round]], dtype=torch.int64)
+    def samples_of(round_: int) -> Labelled | None:
+        took_part = torch.tensor([row["client"] for row in tables[round_]], dtype=torch.int64)
         chosen = samples[torch.isin(owners, took_part)]
         return read_labelled(read.data, chosen, device, info) if len(chosen) else None
 
     start = end = next(judges)(tested)
     rows = []
-    for round, (columns, judge) in enumerate(_over_rounds(judges, samples_of), start=1):
+    for round_, (columns, judge) in enumerate(_over_rounds(judges, samples_of), start=1):
         end = judge(tested)
-        scores = {"distance": _distance(tables[round]), "top1_accuracy": percent_right(end)}
-        rows.append({"round": round} | columns | scores)
+        scores = {"distance": _distance(tables[round_]), "top1_accuracy": percent_right(end)}
+        rows.append({"round": round_} | columns | scores)
     save_rows(output, rows, RETENTION_SCHEMA)
     save_tensors(right, {"start": start, "end": end}, {"rounds": len(rows)})
 
 
 def _judges(
-    paths: list[Path], config: Line, info: dict[str, Any], device: torch.device
+    paths: list[Path], recipe: Recipe, info: dict[str, Any], device: torch.device
 ) -> Iterator[Judge]:
     """Yield what each model is right about; one model after the other is held."""
-    model = new_model(config.model, info, device, config.numerics)
+    model = new_model(recipe.model, info, device, recipe.numerics)
 
     def right(of: Labelled) -> torch.Tensor:
         samples, labels = of
-        logits = compute_logits(model, samples, info, config.numerics)
+        logits = compute_logits(model, samples, info, recipe.numerics)
         return logits.argmax(1) == labels.cpu()
 
     for path in paths:
@@ -82,8 +82,8 @@ def _over_rounds(
     """Yield the measures on participants' samples of each round, and the judge of its model."""
     earlier: Labelled | None = None
     before: torch.Tensor | None = None  # what the last model was right about of these
-    for round, judge in enumerate(judges, start=1):
-        own = samples_of(round)
+    for round_, judge in enumerate(judges, start=1):
+        own = samples_of(round_)
         now = None if own is None else judge(own)
         after = None if earlier is None else judge(earlier)
         yield forgetting(now, before, after), judge

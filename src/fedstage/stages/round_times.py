@@ -30,7 +30,7 @@ def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run:
     measured: list[dict[str, Cell]] = []
     machines: dict[str, None] = {}
     for place, same in experiment.places().items():
-        times = [read_times(Path(), run.line, run.length.rounds) for run in same]
+        times = [read_times(Path(), run.recipe, run.length.rounds) for run in same]
         values = dict(zip(experiment.axes, place, strict=True))
         rounds = sum(run.length.rounds for run in same)
         spreads, names = summarise_times(times), machines_of(times)

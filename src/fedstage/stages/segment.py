@@ -9,12 +9,12 @@ from fedstage.plan.graph import File, Job, listed
 from fedstage.plan.segment_files import Kept, outputs
 from fedstage.plan.segments import Segment
 from fedstage.plan.training import LOCAL_TRAINING
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, call, run_job
 
 
 def segment(
-    config: Line,
+    recipe: Recipe,
     *,
     first: int,
     last: int,
@@ -40,7 +40,7 @@ def segment(
     dict of str to float
         The seconds of each job that a DAG of single jobs would have.
     """
-    jobs = Segment(config, tuple(groups), first, last).jobs()
+    jobs = Segment(recipe, tuple(groups), first, last).jobs()
     rounds = {
         "updates": kept_updates,
         "models": kept_models,
@@ -88,6 +88,6 @@ def _run(jobs: list[Job]) -> Seconds:
     job = jobs[0]
     if job.stage is not LOCAL_TRAINING:
         return run_job(job)
-    together = {"slots": [one.at["slot"] for one in jobs]}
+    together = {"participants": [one.at["participant"] for one in jobs]}
     made = {"outputs": [one.files["outputs"] for one in jobs]}
     return call(job.stage.name, job.inputs | job.at | together | made, job.config) or Seconds()

@@ -52,7 +52,7 @@ def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: lis
     experiment = read_runs_file(runs)
     settings = experiment.simulation
     schedules = {
-        place: [(run, schedule(run.line, run.length.rounds, settings)) for run in same]
+        place: [(run, schedule(run.recipe, run.length.rounds, settings)) for run in same]
         for place, same in experiment.places().items()
     }
     axes = experiment.axes
@@ -78,7 +78,7 @@ def _rows(label: str, runs: Scheduled) -> Iterator[dict[str, Any]]:
         for job, span in sorted(made.spans.items(), key=lambda item: (item[1].start, item[0])):
             yield {
                 "run": label,
-                "seed": run.line.seed,
+                "seed": run.recipe.seed,
                 "round": job.round,
                 "group": job.group,
                 "stage": job.stage,
@@ -97,7 +97,7 @@ def _draw(experiment: ExperimentRuns, scheduled: Scheduled) -> Figure:
     return draw_gantt(
         panels,
         until,
-        clients=max(run.line.clients for run in experiment.runs),
+        clients=max(run.recipe.clients for run in experiment.runs),
         servers=experiment.simulation.servers,
     )
 
@@ -155,7 +155,7 @@ def _panel(experiment: ExperimentRuns, run: ExperimentRun, made: Schedule, until
     }
     availability = experiment.simulation.availability
     away = {
-        client: list(away_before(windows(availability, run.line.seed, client), until))
-        for client in range(run.line.clients)
+        client: list(away_before(windows(availability, run.recipe.seed, client), until))
+        for client in range(run.recipe.clients)
     }
     return Panel(f"{made.measures.round_seconds:.1f} s a round", spans, away)

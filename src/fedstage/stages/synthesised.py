@@ -13,7 +13,7 @@ from fedstage.plan.inputs import SynthesisedInputs
 from fedstage.plan.one_shot_sharing import client_model, members
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Adversarial
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.teaching import server_of
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows
@@ -23,7 +23,7 @@ _ROWS = 10  # of the picture
 
 
 def synthesised(
-    config: OneShotLine,
+    recipe: OneShotRecipe,
     read: SynthesisedInputs[Path],
     *,
     output: Path,
@@ -44,21 +44,21 @@ def synthesised(
     student, weights : Path
         Output: the student that learnt beside them, and the weights [members] of the ensemble.
     """
-    device, info = begin(config, read.info)
-    generator = config.generator
+    device, info = begin(recipe, read.info)
+    generator = recipe.generator
     assert isinstance(generator, Adversarial), "checked by the catalogue: the server trains it"
-    clients = members(config)
+    clients = members(recipe)
     teachers = [
-        load_model(path, client_model(config, client), info, device, config.numerics)
+        load_model(path, client_model(recipe, client), info, device, recipe.numerics)
         for client, path in zip(clients, read.models, strict=True)
     ]
-    learner = load_model(read.start, config.student, info, device, config.numerics)
+    learner = load_model(read.start, recipe.student, info, device, recipe.numerics)
     made = synthesise(
         generator,
         of_server(generator, info),
-        World(teachers, learner, info, config.numerics),
-        server_of(config),
-        (config.seed, "synthesised"),
+        World(teachers, learner, info, recipe.numerics),
+        server_of(recipe),
+        (recipe.seed, "synthesised"),
     )
     images, labels = made.images.pixels.cpu(), made.images.labels.cpu()
     save_tensors(output, {"images": images, "labels": labels})

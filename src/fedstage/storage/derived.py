@@ -7,9 +7,9 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
-from fedstage.plan.stages import LINES
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.plan.stages import RECIPES
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.records import by_path, read_settings
@@ -17,10 +17,10 @@ from fedstage.storage.records import by_path, read_settings
 #: A job's record, by its path.
 Records = Mapping[Path, Mapping[str, Any]]
 
-_KINDS: dict[str, type[Line | LocalLine | OneShotLine]] = {
-    "training": Line,
-    "discriminators": Line,
-    "local_models": LocalLine,
+_KINDS: dict[str, type[Recipe | LocalRecipe | OneShotRecipe]] = {
+    "training": Recipe,
+    "discriminators": Recipe,
+    "local_models": LocalRecipe,
 }
 
 #: Stages that take from all samples, and from who has which, those of one client only, or none.
@@ -32,8 +32,8 @@ def stored_records(root: Path) -> dict[Path, dict[str, Any]]:
     return {path: load_json(path) for path in sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}"))}
 
 
-def stored_lines(root: Path) -> dict[str, Line | LocalLine | OneShotLine]:
-    """Return the lines that have files below a working folder, by the paths of their folders.
+def stored_recipes(root: Path) -> dict[str, Recipe | LocalRecipe | OneShotRecipe]:
+    """Return the recipes that have files below a working folder, by the paths of their folders.
 
     Raises
     ------
@@ -42,9 +42,9 @@ def stored_lines(root: Path) -> dict[str, Line | LocalLine | OneShotLine]:
     """
     return {
         path.parent.relative_to(root).as_posix(): read_settings(path, kind)
-        for folder in LINES
-        for kind in [_KINDS.get(folder, OneShotLine)]
-        for path in sorted((root / RESULTS / folder).glob("*/line.yaml"))
+        for folder in RECIPES
+        for kind in [_KINDS.get(folder, OneShotRecipe)]
+        for path in sorted((root / RESULTS / folder).glob("*/recipe.yaml"))
     }
 
 
@@ -86,18 +86,18 @@ def _passes(job: Mapping[str, Any], option: str, path: str, forgotten: Collectio
         return False
     of_all = option == "clients" or path.endswith("/train.safetensors")
     if job["stage"] == "aggregator" and _has_forgotten(job, forgotten):
-        said = path.endswith(("-aggregator.safetensors", "-validation.safetensors"))
-        return not (of_all or said or option == "histogram")
+        logits = path.endswith(("-aggregator.safetensors", "-validation.safetensors"))
+        return not (of_all or logits or option == "histogram")
     if of_all and job["stage"] in _OWN:
         return job["options"].get("client") in forgotten
     return not (of_all and option == "data")
 
 
 def _has_forgotten(job: Mapping[str, Any], forgotten: Collection[int]) -> bool:
-    """Whether the line of an aggregator leaves all these clients out."""
-    (path,) = job["inputs"]["line"]
+    """Whether the recipe of an aggregator leaves all these clients out."""
+    (path,) = job["inputs"]["recipe"]
     try:
-        return set(forgotten) <= set(read_settings(Path(path), OneShotLine).forget)
+        return set(forgotten) <= set(read_settings(Path(path), OneShotRecipe).forget)
     except FedstageError:
         return False
 

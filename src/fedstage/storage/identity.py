@@ -1,9 +1,10 @@
 """Which file a file is: its path below `results`, which every artefact states in itself.
 
-Such a path names line, round, group, slot, client and seed. Writers state the path that they write
-to, readers compare it with the path that they open, so that a copy in the place of another file is
-refused by whoever reads it. It is relative: the folder may be moved, renamed, linked, or copied to
-another machine. Outside a folder of that name a path says nothing, and nothing is compared.
+Such a path names recipe, round, group, participant, client and seed. Writers state the path that
+they write to, readers compare it with the path that they open, so that a copy in the place of
+another file is refused by whoever reads it. It is relative: the folder may be moved, renamed,
+linked, or copied to another machine. Outside a folder of that name a path says nothing, and nothing
+is compared.
 """
 
 from pathlib import Path

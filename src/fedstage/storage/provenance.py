@@ -1,8 +1,8 @@
 """Provenance: what each job read and wrote, with which options and which source.
 
 A record is a JSON file beside the job's log, below `results/logs`. Each job writes its own, as the
-last thing that it does, because many jobs of a line may end at the same time. It holds times, so it
-cannot stand among the artefacts, which are compared byte by byte.
+last thing that it does, because many jobs of a recipe may end at the same time. It holds times, so
+it cannot stand among the artefacts, which are compared byte by byte.
 """
 
 import hashlib

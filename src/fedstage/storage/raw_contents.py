@@ -106,7 +106,7 @@ def digests(files: Mapping[str, Path], cache: Path) -> Contents:
 
 
 def _load(cache: Path) -> Known:
-    """Return what is known; a cache that is damaged knows nothing."""
+    """Return what is cached, nothing if the cache is damaged."""
     try:
         known = json.loads(cache.read_bytes())
     except (OSError, ValueError):

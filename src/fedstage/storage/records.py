@@ -12,11 +12,11 @@ from fedstage.plan.graph import Job, find_job
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.segments import Segment
-from fedstage.plan.stages import LINES
+from fedstage.plan.stages import RECIPES
 from fedstage.plan.training import LOGITS
 from fedstage.plan.training_folder import FOLDER
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.validation import validate_restricted
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
@@ -89,7 +89,7 @@ def _in_its_run(path: Path) -> Path:
 
 
 def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the records below a working folder whose path contains an identity, as a line's id.
+    """Yield the records below a working folder whose path contains an identity, as a recipe's id.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def record_files(root: Path, identity: str) -> Iterator[Path]:
     """Yield the paths of `records_of`."""
     logs = root / RESULTS / "logs"
     name = f"*{glob.escape(identity)}*"
-    for pattern in (f"*/{name}", *(f"*/{folder}/{name}" for folder in LINES)):
+    for pattern in (f"*/{name}", *(f"*/{folder}/{name}" for folder in RECIPES)):
         for place in logs.glob(pattern):
             for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
                 if record.name.endswith(SUFFIX):
@@ -170,7 +170,7 @@ def find_round_job(root: Path, name: str) -> Job | None:
     folder = "/".join(name.split("/")[:3])
     if not folder.startswith(f"{RESULTS}/{FOLDER.name}/") or not (root / folder).is_dir():
         return None
-    return find_job(OF_ROUNDS, read_settings(root / folder / "line.yaml", Line), name)
+    return find_job(OF_ROUNDS, read_settings(root / folder / "recipe.yaml", Recipe), name)
 
 
 def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -178,8 +178,8 @@ def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {path: digest for files in grouped.values() for path, digest in files.items()}
 
 
-def read_settings(path: Path, kind: type[Line | LocalLine | OneShotLine]) -> Any:
-    """Read a line's settings, of any schema; FedstageError if they are missing or invalid now."""
+def read_settings(path: Path, kind: type[Recipe | LocalRecipe | OneShotRecipe]) -> Any:
+    """Read a recipe's settings, of any schema; FedstageError if they are missing or invalid now."""
     if not path.is_file():
         raise FedstageError(f"{path}: no such file, so the settings are not known")
     return validate_restricted(kind, load_yaml(path).get("settings"), str(path))

@@ -50,7 +50,7 @@ def why(path: Path, folder: Path | None = None) -> str:
     """
     artefact = find_artefact(path)
     options = {name: v for name, v in artefact.job["options"].items() if name != "settings"}
-    lines = [
+    recipes = [
         artefact.name,
         *_table(facts_of(artefact)),
         *_section("settings", settings_of(artefact)),
@@ -60,7 +60,7 @@ def why(path: Path, folder: Path | None = None) -> str:
         *_raw_files(artefact, folder),
         *_damaged(artefact),
     ]
-    return "\n".join(lines)
+    return "\n".join(recipes)
 
 
 def _fingerprint(artefact: Artefact) -> str:
@@ -77,8 +77,8 @@ def _fingerprint(artefact: Artefact) -> str:
 def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
     """Return the settings that the fingerprint of a record's job is about, None if it has none."""
     stage, options = job["stage"], job["options"]
-    for line in job["inputs"].get("line", ()):
-        settings: Settings = read_settings(root / line, configuration_of(stage))
+    for recipe in job["inputs"].get("recipe", ()):
+        settings: Settings = read_settings(root / recipe, configuration_of(stage))
         if how := options.get("quantisation"):
             quantisation = validate_json(Int8, how, "--quantisation")
             settings = settings.model_copy(update={"quantisation": quantisation})
@@ -102,7 +102,7 @@ def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
     yield "source", _source(artefact)
     yield "versions", ", ".join(f"{name} {number}" for name, number in job["versions"].items())
     yield "record", str(artefact.record)
-    yield from (("line", str(Path(line).parent)) for line in job["inputs"].get("line", ()))
+    yield from (("recipe", str(Path(recipe).parent)) for recipe in job["inputs"].get("recipe", ()))
 
 
 def _source(artefact: Artefact) -> str:
@@ -127,9 +127,9 @@ def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) 
 
 
 def settings_of(artefact: Artefact) -> Mapping[str, Any]:
-    """Return the settings in the job's line, or else in its options."""
-    for line in artefact.job["inputs"].get("line", ()):
-        path = artefact.root / line
+    """Return the settings in the job's recipe, or else in its options."""
+    for recipe in artefact.job["inputs"].get("recipe", ()):
+        path = artefact.root / recipe
         return load_yaml(path)["settings"] if path.is_file() else {}
     settings: dict[str, Any] = json.loads(artefact.job["options"].get("settings", "{}"))
     return settings

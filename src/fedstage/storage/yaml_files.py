@@ -1,4 +1,4 @@
-"""Reading YAML files, among them `line.yaml`: the settings of a line, beside its files."""
+"""Reading YAML files, among them `recipe.yaml`: the settings of a recipe, beside its files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,13 +88,13 @@ def load_sealed_yaml(path: Path) -> dict[str, Any]:
         raise FedstageError(f"{path}: {error.strerror}") from None
 
 
-def read_line(path: Path, kind: type[S]) -> S:
-    """Read the settings that stage `line` wrote.
+def read_recipe(path: Path, kind: type[S]) -> S:
+    """Read the settings that stage `recipe` wrote.
 
     Raises
     ------
     FedstageError
-        If the file is missing, altered, that of another line, or of another schema.
+        If the file is missing, altered, that of another recipe, or of another schema.
     """
     content = load_sealed_yaml(path)
     if (found := content.get("schema")) != SCHEMA_VERSION:

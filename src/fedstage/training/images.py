@@ -64,7 +64,7 @@ def augment(images: Samples, drawn: torch.Tensor) -> Samples:
     """
     if not len(drawn):
         return images
-    assert isinstance(images, torch.Tensor), "checked by Line: only images are augmented"
+    assert isinstance(images, torch.Tensor), "checked by Recipe: only images are augmented"
     if len(drawn) != _CROP:
         images = torch.where(drawn[0].bool()[:, None, None, None], images.flip(-1), images)
     return _crop(images, drawn[-_CROP:]) if len(drawn) >= _CROP else images

@@ -31,7 +31,7 @@ def compute(
     function: Callable[[torch.Tensor], Any], pixels: torch.Tensor, numerics: Numerics
 ) -> Any:
     """Return what a function makes of pixels [n, C, H, W], its products in the precision chosen."""
-    if numerics.memory_format == "channels_last":  # only for images, as `Line` checks
+    if numerics.memory_format == "channels_last":  # only for images, as `Recipe` checks
         pixels = pixels.contiguous(memory_format=torch.channels_last)
     if numerics.precision != "bf16":
         return function(pixels)

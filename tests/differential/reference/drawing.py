@@ -20,7 +20,7 @@ class Drawn(Samples):
         clients, participants, alpha, least, batch, for_aggregator=0.0, groups=1,
     ):  # fmt: skip
         super().__init__(data)
-        self.networks, self.clients, self.slots, self.batch = (
+        self.networks, self.clients, self.size, self.batch = (
             networks, clients, participants, batch
         )  # fmt: skip
         self.numpy = np.random.default_rng([seed, 2718])
@@ -55,12 +55,12 @@ class Drawn(Samples):
     def network(self, group=0):
         return draw_weights(self.networks[group](), self.torch)
 
-    def participants(self, round):
+    def participants(self, round_):
         if not self.groups:
-            return self.numpy.choice(self.clients, self.slots, replace=False).tolist()
+            return self.numpy.choice(self.clients, self.size, replace=False).tolist()
         left = {client: len(self.own[client, "train"]) for client in range(self.clients)}
         drawn = []
-        for _ in range(self.slots):
+        for _ in range(self.size):
             shares = [samples / sum(left.values()) for samples in left.values()]
             drawn.append(int(self.numpy.choice(list(left), p=shares)))
             del left[drawn[-1]]
@@ -73,7 +73,7 @@ class Drawn(Samples):
         own = self.own[client, role]
         return self.images[own], self.labels[own]
 
-    def batches(self, round, client, samples, epochs):
+    def batches(self, round_, client, samples, epochs):
         """Return the batches of permutations; a single last sample joins the batch before it."""
         parts = []
         for _ in range(epochs):

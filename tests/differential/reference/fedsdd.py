@@ -25,12 +25,12 @@ def fedsdd(
     models = [world.network(k) for k in range(groups)]
     last_rounds = []
     for t in range(1, rounds + 1):
-        slots = world.participants(t)
-        share = len(slots) // groups
+        participants = world.participants(t)
+        share = len(participants) // groups
         averaged = []
         for k, start in enumerate(models):
             trained, sizes = [], []
-            for client in slots[k * share : (k + 1) * share]:
+            for client in participants[k * share : (k + 1) * share]:
                 images, labels = world.samples(client)
                 batches = world.batches(t, client, len(labels), epochs)
                 trained.append(local_training(start, images, labels, batches, rate))

@@ -56,7 +56,7 @@ class Recorded(Samples):
         for row in rows:
             self.own.setdefault((row["client"], row["role"]), []).append(row["sample"])
         self.clients = 1 + max(row["client"] for row in rows)
-        self.slots = pq.read_table(participation).to_pylist() if participation else []
+        self.plan = pq.read_table(participation).to_pylist() if participation else []
 
     def network(self, group=0):
         """Return the network that a group starts from."""
@@ -64,33 +64,39 @@ class Recorded(Samples):
         network.load_state_dict(load_file(self.initial[group]))
         return network
 
-    def participants(self, round):
-        """Return the clients of a round, in the order of their slots; some slots are empty."""
-        slots = [row for row in self.slots if row["round"] == round and row["client"] is not None]
-        return [row["client"] for row in sorted(slots, key=lambda row: row["slot"])]
+    def participants(self, round_):
+        """Return the clients of a round, in order of participants; some are absent."""
+        participants = [
+            row for row in self.plan if row["round"] == round_ and row["client"] is not None
+        ]
+        return [row["client"] for row in sorted(participants, key=lambda row: row["participant"])]
 
-    def base_rounds(self, round):
+    def base_rounds(self, round_):
         """Return the rounds whose models the participants of a round start from, in their order."""
-        slots = [row for row in self.slots if row["round"] == round and row["client"] is not None]
-        return [row["base_round"] for row in sorted(slots, key=lambda row: row["slot"])]
+        participants = [
+            row for row in self.plan if row["round"] == round_ and row["client"] is not None
+        ]
+        return [
+            row["base_round"] for row in sorted(participants, key=lambda row: row["participant"])
+        ]
 
     def group(self, client):
-        """Return which of the clients' groups a client is in; each has a block of a round's slots.
+        """Return which of the clients' groups a client is in; each has a block of a round.
 
         It has as many as there are participants. 0 for a client who never takes part.
         """
         size = len(self.participants(1))
-        return next((row["slot"] // size for row in self.slots if row["client"] == client), 0)
+        return next((row["participant"] // size for row in self.plan if row["client"] == client), 0)
 
     def samples(self, client, role="train"):
         """Return a client's images and labels of a role."""
         own = self.own.get((client, role), [])
         return self.images[own], self.labels[own]
 
-    def batches(self, round, client, samples, epochs):
+    def batches(self, round_, client, samples, epochs):
         """Return the batches of a client's steps in a round."""
         if self.recorded is not None:
-            return self.recorded(round, client, samples)
+            return self.recorded(round_, client, samples)
         return [torch.arange(samples)] * epochs
 
     def public_batches(self, steps):
@@ -102,11 +108,11 @@ class Recorded(Samples):
         (number,) = (client for client, role in self.own if role == "core")
         return self.samples(number, "core")
 
-    def core_batches(self, steps, round=0):
+    def core_batches(self, steps, round_=0):
         """Return the batches of the server's steps: before the first round all of its images."""
         samples = len(self.core()[1])
-        if self.of_core is not None and round:
-            return self.of_core(round, samples)
+        if self.of_core is not None and round_:
+            return self.of_core(round_, samples)
         return [torch.arange(samples)] * steps
 
     def aggregator_batch(self, client, samples):

@@ -32,36 +32,39 @@ def test_groups_depend_on_the_seed_and_on_nothing_else():
     assert draw_groups(50, 3, 1).tolist() != draw_groups(50, 3, 2).tolist()
 
 
-def test_a_participant_is_in_the_slot_of_its_group_and_nobody_in_the_others():
+def test_a_participant_is_in_the_participant_of_its_group_and_nobody_in_the_others():
     participants = {
-        "round": np.array([1, 1, 2, 2]), "slot": np.array([0, 1, 0, 1]),
+        "round": np.array([1, 1, 2, 2]), "participant": np.array([0, 1, 0, 1]),
         "client": np.array([3, 0, 2, 1]),
     }  # fmt: skip
     rows = by_group(participants, np.array([0, 1, 1, 1]), 2)
     assert rows["round"] == [1] * 4 + [2] * 4
-    assert rows["slot"] == [0, 1, 2, 3] * 2
-    # Group 0 has slots 0 and 1, group 1 has 2 and 3; nobody of round 2 is in group 0.
+    assert rows["participant"] == [0, 1, 2, 3] * 2
+    # Group 0 has participants 0 and 1, group 1 has 2 and 3; nobody of round 2 is in group 0.
     assert rows["client"] == [None, 0, 3, None, None, None, 2, 1]
 
 
-def test_every_participant_of_a_round_has_one_slot_and_its_own_group():
+def test_every_participant_of_a_round_has_one_participant_and_its_own_group():
     plain, group_of, rows = drawn()
-    for round in range(1, 7):
+    for round_ in range(1, 7):
         there = [
-            (slot, client)
-            for at, slot, client in zip(rows["round"], rows["slot"], rows["client"], strict=True)
-            if at == round and client is not None
+            (participant, client)
+            for at, participant, client in zip(
+                rows["round"], rows["participant"], rows["client"], strict=True
+            )
+            if at == round_ and client is not None
         ]
-        expected = plain["client"][plain["round"] == round].tolist()
+        expected = plain["client"][plain["round"] == round_].tolist()
         assert sorted(client for _, client in there) == sorted(expected)
-        assert all(slot // 4 == group_of[client] for slot, client in there)
-        assert all(expected[slot % 4] == client for slot, client in there)
+        assert all(participant // 4 == group_of[client] for participant, client in there)
+        assert all(expected[participant % 4] == client for participant, client in there)
 
 
 def test_groups_have_no_client_in_common():
     _, _, rows = drawn(rounds=40)
     groups = [
-        {c for s, c in zip(rows["slot"], rows["client"], strict=True) if s // 4 == k} - {None}
+        {c for s, c in zip(rows["participant"], rows["client"], strict=True) if s // 4 == k}
+        - {None}
         for k in range(3)
     ]
     assert all(groups)

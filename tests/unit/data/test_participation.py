@@ -11,8 +11,8 @@ from fedstage.plan.rounds import block_of
 
 
 def test_clients_of_a_round_are_distinct():
-    for round in range(1, 50):
-        chosen = draw(20, 8, 0, round)
+    for round_ in range(1, 50):
+        chosen = draw(20, 8, 0, round_)
         assert chosen.shape == (8,)
         assert len(set(chosen.tolist())) == 8
         assert chosen.min() >= 0
@@ -20,23 +20,23 @@ def test_clients_of_a_round_are_distinct():
 
 
 def test_full_participation_permutes():
-    rounds = [draw(10, 10, 0, round).tolist() for round in range(1, 6)]
+    rounds = [draw(10, 10, 0, round_).tolist() for round_ in range(1, 6)]
     assert all(sorted(chosen) == list(range(10)) for chosen in rounds)
     assert list(range(10)) not in rounds
     assert len({tuple(chosen) for chosen in rounds}) == 5
 
 
-def test_every_client_is_as_likely_in_every_slot():
+def test_every_client_is_as_likely_in_every_participant():
     clients, participants, rounds = 6, 3, 6000
     chosen = np.stack([draw(clients, participants, 0, t) for t in range(1, rounds + 1)])
     expected = rounds / clients
     error = np.sqrt(rounds * (1 / clients) * (1 - 1 / clients))
-    for slot in range(participants):
-        counts = np.bincount(chosen[:, slot], minlength=clients)
+    for participant in range(participants):
+        counts = np.bincount(chosen[:, participant], minlength=clients)
         assert np.abs(counts - expected).max() < 5 * error
 
 
-def test_pairs_of_slots_are_uniform():
+def test_pairs_of_participants_are_uniform():
     chosen = np.stack([draw(4, 2, 0, t) for t in range(1, 6001)])
     pairs = np.bincount(chosen[:, 0] * 4 + chosen[:, 1], minlength=16).reshape(4, 4)
     assert np.diag(pairs).tolist() == [0] * 4
@@ -80,7 +80,7 @@ def test_rounds_start_at_one():
 SAMPLES = np.array([10, 0, 30, 60, 100])
 
 
-def test_the_first_slot_is_in_proportion_to_samples_and_so_is_the_rest_of_those_left():
+def test_the_first_participant_is_in_proportion_to_samples_and_so_is_the_rest_of_those_left():
     """The probability of (3, 4) is 60/200 of all, then 100/140 of the others."""
     rounds = 6000
     drawn = np.stack([draw_by_samples(SAMPLES, 2, 0, t) for t in range(1, rounds + 1)])
@@ -114,11 +114,11 @@ def test_clients_in_turn_come_in_the_order_of_their_numbers():
     assert rows["client"].tolist() == [0, 1, 2, 3, 4, 0, 1, 2]
 
 
-def test_table_lists_every_slot_of_every_round():
+def test_table_lists_every_participant_of_every_round():
     columns = table(10, 3, 0, 4, 6)
     assert [*columns, "base_round"] == SCHEMA.names
     assert columns["round"].tolist() == [4] * 3 + [5] * 3 + [6] * 3
-    assert columns["slot"].tolist() == [0, 1, 2] * 3
+    assert columns["participant"].tolist() == [0, 1, 2] * 3
     assert columns["client"].tolist() == [int(c) for t in (4, 5, 6) for c in draw(10, 3, 0, t)]
 
 
@@ -140,14 +140,14 @@ def test_table_of_no_rounds_is_refused():
         (12_345, (12_301, 12_400)),
     ],
 )
-def test_block_of_a_round(round, block):
-    assert block_of(round) == block
+def test_block_of_a_round(round_, block):
+    assert block_of(round_) == block
 
 
-@pytest.mark.parametrize("round", [0, -1])
-def test_block_of_no_round(round):
+@pytest.mark.parametrize("round_", [0, -1])
+def test_block_of_no_round(round_):
     with pytest.raises(ValueError, match="at least 1"):
-        block_of(round)
+        block_of(round_)
 
 
 def test_rounds_can_be_imported_without_heavy_packages():

@@ -256,7 +256,7 @@ def test_a_stage_runs_in_a_process_of_its_own(tmp_path):
     done = fedstage("participation", *PARTICIPATION, "--output", str(output), "--log", str(log))
     elapsed = time.perf_counter() - start
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    expected = [client for round in (1, 2) for client in draw(10, 4, 3, round).tolist()]
+    expected = [client for round_ in (1, 2) for client in draw(10, 4, 3, round_).tolist()]
     assert load_table(output, ["client"]).to_pydict()["client"] == expected
     figures = json.loads((tmp_path / "a.record.json").read_text())
     assert 0.01 < figures["startup_s"] <= elapsed + 0.05
@@ -332,12 +332,14 @@ def test_a_limit_of_file_size_ends_in_one_line_and_leaves_nothing(tmp_path, limi
 @pytest.mark.parametrize("closed", ["", ">&-", ">&- 2>&- <&-"])
 def test_any_locale_and_closed_output_will_do(tmp_path, variables, closed):
     (tmp_path / "é").mkdir()
-    options = '--settings \'{"név":"ß"}\' --output é/line.yaml --log é/line.log'
-    command = f"'{sys.executable}' -m fedstage.execution.cli line {options} {closed}"
+    options = '--settings \'{"név":"ß"}\' --output é/recipe.yaml --log é/recipe.log'
+    command = f"'{sys.executable}' -m fedstage.execution.cli recipe {options} {closed}"
     subprocess.run(command, shell=True, cwd=tmp_path, env=os.environ | variables, check=True)
-    assert yaml.safe_load((tmp_path / "é/line.yaml").read_text("utf-8"))["settings"] == {"név": "ß"}
-    log = (tmp_path / "é/line.log").read_text("utf-8")
-    assert log.startswith("fedstage line --settings '{")
+    assert yaml.safe_load((tmp_path / "é/recipe.yaml").read_text("utf-8"))["settings"] == {
+        "név": "ß"
+    }
+    log = (tmp_path / "é/recipe.log").read_text("utf-8")
+    assert log.startswith("fedstage recipe --settings '{")
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():

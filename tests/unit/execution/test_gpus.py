@@ -68,12 +68,12 @@ def test_cuda_that_does_not_answer_is_not_waited_for(monkeypatch):
 
 
 @pytest.fixture
-def line(tmp_path):
-    """A function that writes a line with these settings."""
+def recipe(tmp_path):
+    """A function that writes a recipe with these settings."""
 
     def write(text):
-        (tmp_path / "line.yaml").write_text(text)
-        return "line.yaml"
+        (tmp_path / "recipe.yaml").write_text(text)
+        return "recipe.yaml"
 
     return write
 
@@ -93,12 +93,14 @@ NAMED = "settings: {numerics: {threads: 1, device: cuda:1}}"
         ("just text", "cpu"),
     ],
 )
-def test_the_device_stands_in_the_line(line, tmp_path, text, device):
-    assert device_of(tmp_path, ["local_training", "--round", "1", "--line", line(text)]) == device
+def test_the_device_stands_in_the_line(recipe, tmp_path, text, device):
+    assert (
+        device_of(tmp_path, ["local_training", "--round", "1", "--recipe", recipe(text)]) == device
+    )
 
 
-def test_a_line_may_be_given_with_an_equals_sign_or_a_full_path(line, tmp_path):
-    given = f"--line={tmp_path / line(NAMED)}"
+def test_a_line_may_be_given_with_an_equals_sign_or_a_full_path(recipe, tmp_path):
+    given = f"--recipe={tmp_path / recipe(NAMED)}"
     assert device_of(Path("/"), ["distillation", given, "--round", "1"]) == "cuda:1"
 
 
@@ -107,22 +109,22 @@ def test_a_line_may_be_given_with_an_equals_sign_or_a_full_path(line, tmp_path):
     [
         [],
         ["local_training"],
-        ["local_training", "--line"],
-        ["local_training", "--line", "none.yaml"],
-        ["local_training", "--line", "."],
-        ["aggregation", "--line", "line.yaml"],
+        ["local_training", "--recipe"],
+        ["local_training", "--recipe", "none.yaml"],
+        ["local_training", "--recipe", "."],
+        ["aggregation", "--recipe", "recipe.yaml"],
         ["why", "results"],
     ],
 )
-def test_what_needs_no_gpu_or_fails_anyway_takes_none(line, tmp_path, arguments):
-    line(NAMED)
+def test_what_needs_no_gpu_or_fails_anyway_takes_none(recipe, tmp_path, arguments):
+    recipe(NAMED)
     assert device_of(tmp_path, arguments) == "cpu"
 
 
-def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(line, tmp_path):
-    arguments = ["aggregation", "--line", str(line(NAMED)), "--round", "1"]
+def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(recipe, tmp_path):
+    arguments = ["aggregation", "--recipe", str(recipe(NAMED)), "--round", "1"]
     assert device_of(tmp_path, arguments) == "cpu"
-    line(NAMED.replace("{numerics", "{aggregation: {batch_norm: re_estimate}, numerics"))
+    recipe(NAMED.replace("{numerics", "{aggregation: {batch_norm: re_estimate}, numerics"))
     assert device_of(tmp_path, arguments) == "cuda:1"
 
 

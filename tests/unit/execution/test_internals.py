@@ -99,7 +99,7 @@ def going_on(failing, *, retried=False):
 @pytest.mark.parametrize("rule", ["dataset", "partition", "core", "initial_model"])
 def test_bad_data_stops_a_run(rule):
     assert not going_on(job(rule))
-    assert not going_on(SimpleNamespace(jobs=[job("line"), job(rule)]))  # a group, on a cluster
+    assert not going_on(SimpleNamespace(jobs=[job("recipe"), job(rule)]))  # a group, on a cluster
 
 
 def test_a_training_that_fails_stops_no_other_nor_does_data_that_is_tried_again():

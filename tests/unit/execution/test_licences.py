@@ -17,15 +17,15 @@ def licences():
     return module
 
 
-def package(folder, *lines, name="one"):
+def package(folder, *recipes, name="one"):
     (folder / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 1\n")
     with (folder / "METADATA").open("a") as file:
-        file.writelines(f"{line}\n" for line in lines)
+        file.writelines(f"{recipe}\n" for recipe in recipes)
     return PathDistribution(folder)
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("recipe", "expected"),
     [
         ("License-Expression: MIT AND PSF-2.0", "MIT AND PSF-2.0"),
         ("Classifier: License :: OSI Approved :: BSD License", "BSD-3-Clause"),
@@ -34,8 +34,8 @@ def package(folder, *lines, name="one"):
         ("Classifier: Topic :: Software Development", ""),
     ],
 )
-def test_a_licence_is_read_from_where_a_package_says_it(licences, tmp_path, line, expected):
-    assert licences.licence_of(package(tmp_path, line)) == expected
+def test_a_licence_is_read_from_where_a_package_says_it(licences, tmp_path, recipe, expected):
+    assert licences.licence_of(package(tmp_path, recipe)) == expected
 
 
 def test_what_a_package_does_not_say_is_stated(licences, tmp_path):

@@ -15,8 +15,8 @@ ROWS = [
     ("d.csv", "removed temp file", "no update"),
     ('e"x.csv', "missing", "no update"),
 ]
-LINES = [f"{name}\t-\trule\t-\t{how}\t{plan}" for name, how, plan in ROWS]
-SUMMARY = "\n".join(["Building DAG of jobs...", HEAD, *LINES])
+RECIPES = [f"{name}\t-\trule\t-\t{how}\t{plan}" for name, how, plan in ROWS]
+SUMMARY = "\n".join(["Building DAG of jobs...", HEAD, *RECIPES])
 
 
 @pytest.fixture

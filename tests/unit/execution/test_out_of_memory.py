@@ -23,11 +23,11 @@ ON_GPU = [
 
 
 @pytest.fixture
-def line(tmp_path):
-    """A function that writes a line with these parts."""
+def recipe(tmp_path):
+    """A function that writes a recipe with these parts."""
 
     def write(**settings):
-        path = tmp_path / "line.yaml"
+        path = tmp_path / "recipe.yaml"
         path.write_text(yaml.safe_dump({"settings": settings}))
         return path
 
@@ -41,15 +41,15 @@ def gpu(monkeypatch):
     monkeypatch.delenv("FEDSTAGE_CLIENTS_PER_GPU", raising=False)
 
 
-def message(error, stage="local_training", line=None, slots=None):
-    with pytest.raises(FedstageError) as caught, explain_out_of_memory(stage, line, slots):
+def message(error, stage="local_training", recipe=None, participants=None):
+    with pytest.raises(FedstageError) as caught, explain_out_of_memory(stage, recipe, participants):
         raise error
     return str(caught.value)
 
 
 @pytest.mark.parametrize("error", ON_GPU, ids=["tensor", "context", "library"])
-def test_peak_total_and_batch_size_are_named(line, error):
-    assert message(error, line=line(**SETTINGS)) == (
+def test_peak_total_and_batch_size_are_named(recipe, error):
+    assert message(error, recipe=recipe(**SETTINGS)) == (
         "out of memory on the GPU: 70000 MB taken at the peak, of the GPU's 81559 MB; "
         "lower client.batch_size = 64"
     )
@@ -64,8 +64,8 @@ def test_peak_total_and_batch_size_are_named(line, error):
         ("segment", ["client", "server"], "client.batch_size = 64 or server.batch_size = 128"),
     ],
 )
-def test_the_batch_size_is_that_of_the_stage(line, stage, parts, settings):
-    path = line(**{part: SETTINGS[part] for part in parts})
+def test_the_batch_size_is_that_of_the_stage(recipe, stage, parts, settings):
+    path = recipe(**{part: SETTINGS[part] for part in parts})
     assert message(ON_GPU[0], stage, path).endswith(f"; lower {settings}")
 
 
@@ -76,13 +76,13 @@ def test_the_batch_size_is_that_of_the_stage(line, stage, parts, settings):
         ("evaluation", "execution.workers_per_gpu = 3"),
     ],
 )
-def test_workers_that_share_the_gpu_are_named(line, monkeypatch, stage, settings):
+def test_workers_that_share_the_gpu_are_named(recipe, monkeypatch, stage, settings):
     monkeypatch.setenv("FEDSTAGE_WORKERS_PER_GPU", "3")
-    assert message(ON_GPU[0], stage, line(**SETTINGS)).endswith(f"; lower {settings}")
+    assert message(ON_GPU[0], stage, recipe(**SETTINGS)).endswith(f"; lower {settings}")
 
 
 @pytest.mark.parametrize(
-    ("stage", "slots", "settings"),
+    ("stage", "participants", "settings"),
     [
         ("local_training", [2, 3], "client.batch_size = 64 or execution.clients_per_gpu = 4"),
         (
@@ -95,39 +95,41 @@ def test_workers_that_share_the_gpu_are_named(line, monkeypatch, stage, settings
     ],
 )
 def test_clients_that_share_the_gpu_are_named_where_a_job_has_several(
-    line, monkeypatch, stage, slots, settings
+    recipe, monkeypatch, stage, participants, settings
 ):
     monkeypatch.setenv("FEDSTAGE_CLIENTS_PER_GPU", "4")
-    assert message(ON_GPU[0], stage, line(**SETTINGS), slots).endswith(f"; lower {settings}")
+    assert message(ON_GPU[0], stage, recipe(**SETTINGS), participants).endswith(
+        f"; lower {settings}"
+    )
 
 
-def test_where_nothing_can_be_lowered_the_cpu_is_left(line):
-    text = message(ON_GPU[0], "evaluation", line(**SETTINGS))
+def test_where_nothing_can_be_lowered_the_cpu_is_left(recipe):
+    text = message(ON_GPU[0], "evaluation", recipe(**SETTINGS))
     assert text.endswith("81559 MB; take numerics.device = 'cpu'")
 
 
-def test_a_gpu_that_others_have_filled(line, monkeypatch):
+def test_a_gpu_that_others_have_filled(recipe, monkeypatch):
     monkeypatch.setattr(out_of_memory, "most_taken", lambda: None)
     monkeypatch.delenv("FEDSTAGE_WORKERS_PER_GPU")
-    text = message(ON_GPU[1], line=line(**SETTINGS))
+    text = message(ON_GPU[1], recipe=recipe(**SETTINGS))
     assert text.startswith("out of memory on the GPU: other processes fill the GPU; lower client.")
 
 
 ON_CPU = r"out of memory: \d+ MB at the peak; "
 
 
-def test_memory_of_the_machine(line):
-    path = line(**SETTINGS)
+def test_memory_of_the_machine(recipe):
+    path = recipe(**SETTINGS)
     expected = rf"{ON_CPU}lower client\.batch_size = 64, or run fewer jobs at a time \(--cores\)"
-    assert re.fullmatch(expected, message(MemoryError(), line=path))
+    assert re.fullmatch(expected, message(MemoryError(), recipe=path))
     with pytest.raises(RuntimeError) as tensor:
         torch.empty(2**55)
-    assert re.fullmatch(expected, message(tensor.value, line=path))
+    assert re.fullmatch(expected, message(tensor.value, recipe=path))
 
 
 @pytest.mark.parametrize("stage", ["evaluation", "dataset"])
-def test_memory_of_the_machine_in_stages_without_batch_size(line, stage):
-    path = line(**SETTINGS) if STAGES[stage].on_device else None
+def test_memory_of_the_machine_in_stages_without_batch_size(recipe, stage):
+    path = recipe(**SETTINGS) if STAGES[stage].on_device else None
     expected = rf"{ON_CPU}run fewer jobs at a time \(--cores\)"
     assert re.fullmatch(expected, message(MemoryError(), stage, path))
 
@@ -149,4 +151,4 @@ def test_stages_with_batch_sizes_compute_on_a_device(stage):
 
 @pytest.mark.parametrize("stage", WITH_BATCHES)
 def test_stages_with_batch_sizes_have_a_line(stage):
-    assert "line" in {option.name for option in options_of(stage)}
+    assert "recipe" in {option.name for option in options_of(stage)}

@@ -56,19 +56,21 @@ def served(environment, owner):
     assert not Path(path).exists()
 
 
-def line(output):
-    return ["line", "--settings", SETTINGS, "--output", str(output)]
+def recipe(output):
+    return ["recipe", "--settings", SETTINGS, "--output", str(output)]
 
 
 def test_a_stage_runs_in_a_worker(served, tmp_path):
-    assert client.main(line(tmp_path / "line.yaml")) == 0
-    assert "seed: 1" in (tmp_path / "line.yaml").read_text()
+    assert client.main(recipe(tmp_path / "recipe.yaml")) == 0
+    assert "seed: 1" in (tmp_path / "recipe.yaml").read_text()
 
 
 def test_one_worker_serves_many_clients_in_turn(served, tmp_path):
     codes = []
     clients = [
-        threading.Thread(target=lambda n=n: codes.append(client.main(line(tmp_path / f"{n}.yaml"))))
+        threading.Thread(
+            target=lambda n=n: codes.append(client.main(recipe(tmp_path / f"{n}.yaml")))
+        )
         for n in range(5)
     ]
     for one in clients:
@@ -80,16 +82,16 @@ def test_one_worker_serves_many_clients_in_turn(served, tmp_path):
 
 
 def test_an_exit_code_comes_back(served, capfd, tmp_path):
-    assert client.main(["line", "--bogus"]) == 2
+    assert client.main(["recipe", "--bogus"]) == 2
     assert "--settings" in capfd.readouterr().err
 
 
 def test_a_pool_started_for_other_source_says_so(served, tmp_path, monkeypatch):
     # The pool is a thread here: it must have read its own source before the client's changes.
-    assert client.main(line(tmp_path / "line.yaml")) == 0
+    assert client.main(recipe(tmp_path / "recipe.yaml")) == 0
     monkeypatch.setenv("FEDSTAGE_SOURCE", "that")
     connection = client.connect(served)
-    client.send_request(connection, ["line"], 0.0)
+    client.send_request(connection, ["recipe"], 0.0)
     assert client.receive(connection) == client.RETIRED
     connection.close()
     deadline = time.monotonic() + 10
@@ -99,7 +101,7 @@ def test_a_pool_started_for_other_source_says_so(served, tmp_path, monkeypatch):
 
 def test_a_connection_without_request_is_dropped(served, tmp_path):
     client.connect(served).close()
-    assert client.main(line(tmp_path / "line.yaml")) == 0
+    assert client.main(recipe(tmp_path / "recipe.yaml")) == 0
 
 
 def test_the_socket_is_private(served):
@@ -142,7 +144,7 @@ def test_a_pool_that_does_not_start_names_its_log_and_the_way_out(
     environment, monkeypatch, tmp_path, capfd
 ):
     monkeypatch.setattr(client, "PYTHON", (sys.executable, "-c", "raise ImportError('torch')"))
-    assert client.main(line(tmp_path / "line.yaml")) == 1
+    assert client.main(recipe(tmp_path / "recipe.yaml")) == 1
     (told,) = capfd.readouterr().err.splitlines()
     log = re.search(r"no warm worker answered \(.*; see (\S+)\); FEDSTAGE_WARM=0 runs", told)
     assert "ImportError: torch" in Path(log[1]).read_text()
@@ -173,7 +175,7 @@ def test_a_pool_that_is_started_early_takes_the_first_command(environment, owner
     path = client.socket_path()
     before = os.stat(path).st_ino
     client.start_early()  # there is one
-    assert client.main(line(tmp_path / "line.yaml")) == 0
+    assert client.main(recipe(tmp_path / "recipe.yaml")) == 0
     assert os.stat(path).st_ino == before
     owner.kill()
     owner.wait()
@@ -205,13 +207,13 @@ def test_the_end_of_a_worker_in_words(status, text):
     assert supervision.describe_end(status) == text
 
 
-@pytest.mark.parametrize("arguments", [["--no-warm", "line"], ["line", "--no-warm"]])
+@pytest.mark.parametrize("arguments", [["--no-warm", "recipe"], ["recipe", "--no-warm"]])
 def test_without_warm_workers_the_process_becomes_the_stage(environment, monkeypatch, arguments):
     called = []
     monkeypatch.setattr(os, "execv", lambda program, words: called.append((program, words)))
     client.main(arguments)
     assert called == [
-        (sys.executable, [sys.executable, "-X", "utf8", "-m", "fedstage.execution.cli", "line"])
+        (sys.executable, [sys.executable, "-X", "utf8", "-m", "fedstage.execution.cli", "recipe"])
     ]
 
 
@@ -220,7 +222,7 @@ def test_the_environment_can_forbid_warm_workers(environment, monkeypatch, name,
     called = []
     monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
     monkeypatch.setenv(name, value)
-    client.main(["line"])
+    client.main(["recipe"])
     assert len(called) == 1
 
 
@@ -247,21 +249,21 @@ def outputs(tmp_path, umask):
 
 def test_a_worker_runs_in_the_clients_folder(outputs, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDSTAGE_DATA", "before")
-    payload = "\0".join(["this", "0.5", str(tmp_path), "/data", "63", *line("line.yaml")])
+    payload = "\0".join(["this", "0.5", str(tmp_path), "/data", "63", *recipe("recipe.yaml")])
     request = worker.parse_request(payload.encode())
     assert request.started == 0.5
     assert worker.run(request, *outputs) == 0
     assert os.environ["FEDSTAGE_DATA"] == "/data"
-    assert stat.S_IMODE((tmp_path / "line.yaml").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "recipe.yaml").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("mask", [0o077, 0o027, 0o002])
 def test_files_have_the_permissions_of_the_client(served, tmp_path, umask, mask):
     """Not those of the shell that the pool was started in."""
     umask(0o022)
-    assert client.main(line(tmp_path / "first.yaml")) == 0
+    assert client.main(recipe(tmp_path / "first.yaml")) == 0
     umask(mask)
-    assert client.main(line(tmp_path / "second.yaml")) == 0
+    assert client.main(recipe(tmp_path / "second.yaml")) == 0
     modes = [
         stat.S_IMODE((tmp_path / f"{name}.yaml").stat().st_mode) for name in ("first", "second")
     ]
@@ -273,7 +275,7 @@ def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
         raise RuntimeError("broken")
 
     monkeypatch.setattr(worker.cli, "main", broken)
-    payload = "\0".join(["this", "0", str(tmp_path), "", "18", "line"])
+    payload = "\0".join(["this", "0", str(tmp_path), "", "18", "recipe"])
     request = worker.parse_request(payload.encode())
     monkeypatch.setattr(sys, "stderr", os.fdopen(os.dup(outputs[1]), "w"))
     assert worker.run(request, *outputs) == 1

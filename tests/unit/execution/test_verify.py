@@ -32,15 +32,15 @@ def summary(tmp_path, monkeypatch):
     for name in ("a", "b"):
         save_json(f"results/{name}.json", {"x": 1})
     rows = [("a", "ok", "no update"), ("b", "ok", "update pending"), ("c", "missing", "no update")]
-    lines = [f"results/{name}.json\t-\trule\t-\t{how}\t{plan}" for name, how, plan in rows]
+    recipes = [f"results/{name}.json\t-\trule\t-\t{how}\t{plan}" for name, how, plan in rows]
     commands = []
 
     def answer(command, **options):
         commands.append(command)
-        return subprocess.CompletedProcess(command, 0, "\n".join([HEAD, *lines]), "")
+        return subprocess.CompletedProcess(command, 0, "\n".join([HEAD, *recipes]), "")
 
     monkeypatch.setattr(missing.subprocess, "run", answer)
-    return lines
+    return recipes
 
 
 def test_what_is_wrong_is_printed_with_the_command_that_makes_it_again(summary, capsys):

@@ -102,8 +102,8 @@ def test_jobs_of_no_known_length_are_counted(tmp_path):
     assert "       2  local_training, 11.0 s each" in text
 
 
-def participants(folder, round, losses):
-    table = folder / f"results/training/line-1/round_{round:04d}/group_0/participants.parquet"
+def participants(folder, round_, losses):
+    table = folder / f"results/training/line-1/round_{round_:04d}/group_0/participants.parquet"
     table.parent.mkdir(parents=True)
     row = dict.fromkeys(PARTICIPANTS_SCHEMA.names)
     rows = [row | {"loss": loss, "samples": 10 * (i + 1)} for i, loss in enumerate(losses)]

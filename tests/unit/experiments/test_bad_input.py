@@ -73,14 +73,14 @@ class Bad:
         What the message must contain.
     files : dict
         Content of files in the folder `workflow`.
-    lines : int
-        Number of faults, and so of lines.
+    recipes : int
+        Number of faults, and so of recipes.
     """
 
     told: tuple[str, ...]
     changes: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str | bytes | None] = field(default_factory=dict)
-    lines: int = 1
+    recipes: int = 1
 
 
 def set_at(config, path, value):
@@ -991,7 +991,7 @@ BAD_CONFIGURATIONS = {
         {"random": {"probabilities": [1.5, -0.5]}},
         "staleness.probabilities.0 = 1.5",
         "less than or equal to 1",
-        lines=2,
+        recipes=2,
     ),
     "unknown staleness": at("b:staleness", "late", "staleness = 'late'", "'cyclic'", "'never'"),
     "withdrawal as a number": at("b:withdraw_stale", 1, "withdraw_stale = 1", "boolean"),
@@ -1048,10 +1048,10 @@ BAD_CONFIGURATIONS = {
             "model": {"cnn_small": {"head": {}}},
             "global_models": 2,
             "server_model": True,
-            "head_transfer": True,
+            "head_sharing": True,
         },
         "staleness = never: needs rounds that go on from global models alone, not "
-        "head_transfer = true, which reaches all models in every round",
+        "head_sharing = true, which reaches all models in every round",
     ),
     "drop-worst with a discount": Bad(
         (
@@ -1710,15 +1710,15 @@ BAD_CONFIGURATIONS = {
     "experiment with a space": at("experiments/my e", CONFIG["experiments"]["e"], "my e"),
     # several faults at once
     "two faults": Bad(
-        ("clients = 0", "validation = 2"), {"b:clients": 0, "b:validation": 2}, lines=2
+        ("clients = 0", "validation = 2"), {"b:clients": 0, "b:validation": 2}, recipes=2
     ),
     # files
-    "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "line 2"),
+    "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "recipe 2"),
     "experiment with a key twice": in_file(
         "title: F\nbase:\n  rounds: 8\n  seed: 0\n  rounds: 9\nscales: {default: {}}\n",
-        "line 5: key 'rounds' is also in line 3",
+        "recipe 5: key 'rounds' is also in recipe 3",
     ),
-    "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "line 2"),
+    "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "recipe 2"),
     "experiment that is a list": in_file("- a\n", "must be a mapping"),
     "experiment that is empty": in_file("", "must be a mapping"),
     "experiment that is not text": in_file("title: \xe9".encode("latin-1"), "UTF-8"),
@@ -1753,7 +1753,7 @@ BAD_CONFIGURATIONS = {
     "methods that are not YAML": in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
     "method that is there twice": in_file(
         "fedavg: {local: fedavg}\nfedavg: {local: scaffold}",
-        "line 2: key 'fedavg' is also in line 1",
+        "recipe 2: key 'fedavg' is also in recipe 1",
         name="methods.yaml",
     ),
     "methods that are a list": in_file("- fedavg", "must be a mapping", name="methods.yaml"),
@@ -1780,7 +1780,7 @@ def test_bad_configuration_is_told_in_one_line(tmp_path, case):
     with pytest.raises(FedstageError) as caught:
         load_catalogue(config, tmp_path)
     message = str(caught.value)
-    assert len(message.splitlines()) == case.lines
+    assert len(message.splitlines()) == case.recipes
     assert message.startswith(
         ("config.yaml: ", "e/", "e: ", "f", "g", "experiments.", str(tmp_path))
     )
@@ -1816,11 +1816,12 @@ COMMANDS = {
     " --histogram new_histogram",
     "participation": "--settings {plan} --first 1 --last 100 --output new",
     "initial_model": "--settings {initial} --group 0 --info info.json --output new",
-    "local_training": "--line line.yaml --round 1 --group 0 --slot 0 --data train.safetensors"
-    " --info info.json --clients clients.parquet --participation participation.parquet"
+    "local_training": "--recipe recipe.yaml --round 1 --group 0 --participant 0"
+    " --data train.safetensors --info info.json --clients clients.parquet"
+    " --participation participation.parquet"
     " --start start.safetensors --state --output new",
-    "aggregation": "--line line.yaml --info info.json --start start.safetensors"
-    " --updates slot_0.safetensors slot_1.safetensors --state --output new"
+    "aggregation": "--recipe recipe.yaml --info info.json --start start.safetensors"
+    " --updates participant_0.safetensors participant_1.safetensors --state --output new"
     " --participants new_participants",
     "dataset": "--settings {digits} --train new --test new_test --held-out new_held_out"
     " --info new_info",
@@ -1853,12 +1854,16 @@ def good(tmp_path_factory):
         labels = torch.arange(SAMPLES) % 10
         save_tensors("train.safetensors", {"images": images, "labels": labels})
         save_json("info.json", INFO)
-        assert main(["line", "--settings", json.dumps(SETTINGS), "--output", "line.yaml"]) == 0
+        assert main(["recipe", "--settings", json.dumps(SETTINGS), "--output", "recipe.yaml"]) == 0
         run("partition", output="clients.parquet")
         run("participation", output="participation.parquet")
         run("initial_model", output="start.safetensors")
-        for slot in "01":
-            run("local_training", slot=slot, output=f"slot_{slot}.safetensors")
+        for participant in "01":
+            run(
+                "local_training",
+                participant=participant,
+                output=f"participant_{participant}.safetensors",
+            )
         Path("new_histogram").unlink()
     return folder
 
@@ -1900,7 +1905,7 @@ def write(content):
     return lambda path: path.write_text(content)
 
 
-def alter_line(path):
+def alter_recipe(path):
     text = path.read_text()
     assert "clients: 4" in text
     path.write_text(text.replace("clients: 4", "clients: 5"))
@@ -1910,15 +1915,15 @@ def write_schema_99(path):
     save_json(path, {"schema": 99, "settings": {}})  # JSON is YAML, too
 
 
-def write_wrong_line(path):
+def write_wrong_recipe(path):
     settings = json.dumps(SETTINGS | {"clients": 0})
-    assert main(["line", "--settings", settings, "--output", str(path)]) == 0
+    assert main(["recipe", "--settings", settings, "--output", str(path)]) == 0
 
 
 def weigh_two_classes(path):
     client = SETTINGS["client"] | {"loss": {"focal": {"class_weights": [1.0, 2.0]}}}
     settings = json.dumps(SETTINGS | {"client": client})
-    assert main(["line", "--settings", settings, "--output", str(path)]) == 0
+    assert main(["recipe", "--settings", settings, "--output", str(path)]) == 0
 
 
 def relabel(path):
@@ -1975,23 +1980,27 @@ BAD_ARTEFACTS = {
     "truncated model": damaged("local_training", "start.safetensors", truncate, DAMAGED),
     "missing model": damaged("local_training", "start.safetensors", delete, "o such file"),
     "model of another kind": damaged("local_training", "start.safetensors", refill, "does not fit"),
-    "truncated update": damaged("aggregation", "slot_1.safetensors", truncate, DAMAGED),
-    "altered update": damaged("aggregation", "slot_0.safetensors", alter_tensors, DAMAGED),
-    "missing update": damaged("aggregation", "slot_1.safetensors", delete, "o such file"),
+    "truncated update": damaged("aggregation", "participant_1.safetensors", truncate, DAMAGED),
+    "altered update": damaged("aggregation", "participant_0.safetensors", alter_tensors, DAMAGED),
+    "missing update": damaged("aggregation", "participant_1.safetensors", delete, "o such file"),
     "truncated JSON": damaged("initial_model", "info.json", truncate, DAMAGED, "not JSON"),
     "JSON list": damaged("initial_model", "info.json", write("[1]"), "must be a JSON object"),
     "missing JSON": damaged("initial_model", "info.json", delete, "o such file"),
-    "missing line": damaged("local_training", "line.yaml", delete, "o such file"),
-    "line that is not YAML": damaged("local_training", "line.yaml", write("{"), "not valid YAML"),
-    "altered line": damaged("aggregation", "line.yaml", alter_line, "altered", "SHA-256"),
-    "line of another version": damaged(
-        "aggregation", "line.yaml", write_schema_99, "schema = 99", "reads"
+    "missing recipe": damaged("local_training", "recipe.yaml", delete, "o such file"),
+    "recipe that is not YAML": damaged(
+        "local_training", "recipe.yaml", write("{"), "not valid YAML"
     ),
-    "line without a seal": damaged(
-        "aggregation", "line.yaml", write("{schema: 1, settings: {}}"), "older version"
+    "altered recipe": damaged("aggregation", "recipe.yaml", alter_recipe, "altered", "SHA-256"),
+    "recipe of another version": damaged(
+        "aggregation", "recipe.yaml", write_schema_99, "schema = 99", "reads"
     ),
-    "line with a fault": damaged("aggregation", "line.yaml", write_wrong_line, "clients = 0"),
-    "slot that nobody has": asked("local_training", "--slot", "2", "participation", "slot 2"),
+    "recipe without a seal": damaged(
+        "aggregation", "recipe.yaml", write("{schema: 1, settings: {}}"), "older version"
+    ),
+    "recipe with a fault": damaged("aggregation", "recipe.yaml", write_wrong_recipe, "clients = 0"),
+    "participant that nobody has": asked(
+        "local_training", "--participant", "2", "participation", "participant 2"
+    ),
     "more clients than samples": divided("clients = 61", "60 training samples", clients=61),
     "more samples asked for than there are": divided(
         "partition.min_samples = 16", "at most 15", **dirichlet(min_samples=16)
@@ -2019,14 +2028,14 @@ BAD_ARTEFACTS = {
     "binding of other clients": asked(
         "participation",
         "--settings",
-        PLAN | {"binding": {"slots": [0, 1], "clients": [0, 1]}},
-        "binding: of 2 slots and 2 clients",
+        PLAN | {"binding": {"participants": [0, 1], "clients": [0, 1]}},
+        "binding: of 2 participants and 2 clients",
         "clients = 4",
     ),
     "binding that leaves too few": asked(
         "participation",
         "--settings",
-        PLAN | {"binding": {"slots": [1, 1], "clients": [0, 0, None, 0]}},
+        PLAN | {"binding": {"participants": [1, 1], "clients": [0, 0, None, 0]}},
         "binding: 1 clients are bound to no architecture",
     ),
     "rounds backwards": asked("participation", "--last", "0", "last = 0", "first = 1"),
@@ -2051,7 +2060,7 @@ BAD_ARTEFACTS = {
     "two class weights for ten classes": Damage(
         "local_training",
         ("client.loss = focal: 2 class_weights", "each class", "has 10"),
-        "line.yaml",
+        "recipe.yaml",
         weigh_two_classes,
     ),
     "no data folder": asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),

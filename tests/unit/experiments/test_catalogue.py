@@ -28,16 +28,16 @@ from fedstage.plan.unfederated import local_id
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.config_file import Config
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.yaml_files import load_yaml
 
 
-def partition_id(line):
-    return name_of(data_files.clients_table(line))
+def partition_id(recipe):
+    return name_of(data_files.clients_table(recipe))
 
 
-def participation_id(line):
-    return name_of(data_files.participation_table(line, 1))
+def participation_id(recipe):
+    return name_of(data_files.participation_table(recipe, 1))
 
 
 REPOSITORY = Path(__file__).parents[3]
@@ -121,7 +121,7 @@ def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
     }  # fmt: skip
 
 
-def test_data_that_no_line_reads_is_not_there(tmp_path):
+def test_data_that_no_recipe_reads_is_not_there(tmp_path):
     unread = experiment(base={**BASE, "public": "svhn"}, grid={"method": ["fedavg"], "seed": [0]})
     catalogue = load(tmp_path, experiments={"a": unread})
     assert [data.name for data in named(catalogue, "data").values()] == ["digits"]
@@ -129,13 +129,13 @@ def test_data_that_no_line_reads_is_not_there(tmp_path):
 
 def test_methods_share_what_they_can(tmp_path):
     catalogue = load(tmp_path)
-    runs = [run for run in catalogue.runs["a", "mini"] if isinstance(run.line, Line)]
+    runs = [run for run in catalogue.runs["a", "mini"] if isinstance(run.recipe, Recipe)]
     assert len(runs) == 6
-    assert len({partition_id(run.line) for run in catalogue.runs["a", "mini"]}) == 1
-    assert len({participation_id(run.line) for run in runs}) == 1
-    # The undistilled lines of feddf and fedsdd are fedavg and fed_ensemble.
-    lines = {name for name, line in named(catalogue, "training").items() if line.seed == 0}
-    assert lines == {training_id(run.line) for run in runs}
+    assert len({partition_id(run.recipe) for run in catalogue.runs["a", "mini"]}) == 1
+    assert len({participation_id(run.recipe) for run in runs}) == 1
+    # The undistilled recipes of feddf and fedsdd are fedavg and fed_ensemble.
+    recipes = {name for name, recipe in named(catalogue, "training").items() if recipe.seed == 0}
+    assert recipes == {training_id(run.recipe) for run in runs}
 
 
 def test_shipped_configuration_and_experiments_are_valid():
@@ -214,15 +214,15 @@ def test_metrics_of_runs(catalogue):
     fedavg, local = run_of(catalogue, "fedavg"), run_of(catalogue, "local_only")
     ensemble = run_of(catalogue, "fed_ensemble")
     assert metrics_of(fedavg) == (
-        f"results/training/{training_id(fedavg.line)}/metrics/global_model-test/"
+        f"results/training/{training_id(fedavg.recipe)}/metrics/global_model-test/"
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(ensemble) == (
-        f"results/training/{training_id(ensemble.line)}/metrics/aggregated_1-test/"
+        f"results/training/{training_id(ensemble.recipe)}/metrics/aggregated_1-test/"
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(local) == (
-        f"results/local_models/{local_id(local.line)}/metrics/fp32/"
+        f"results/local_models/{local_id(local.recipe)}/metrics/fp32/"
         "each_client-test-rounds_0003.parquet"
     )
 
@@ -289,11 +289,11 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
     ]
     for description, run in zip(runs, catalogue.runs["a", "mini"], strict=True):
         assert description["metrics"] == metrics_of(run)
-        assert description["partition"] == data_files.label_histogram(run.line)
+        assert description["partition"] == data_files.label_histogram(run.recipe)
     read = ExperimentRuns.model_validate(described | {"runs": runs})
     for described_run, run in zip(read.runs, catalogue.runs["a", "mini"], strict=True):
         ((part,),) = (candidate.parts for candidate in described_run.candidates)
-        assert (part.line, part.length) == (run.line, run.length)
+        assert (part.recipe, part.length) == (run.recipe, run.length)
 
 
 def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
@@ -437,9 +437,9 @@ def test_a_folder_of_an_unnamed_experiment_makes_all_be_read(tmp_path):
     config = {"targets": ["a"], "experiments": {"a": experiment()}}
     every = load_catalogue(config, tmp_path / "workflow")
     own = load_catalogue(config, tmp_path / "workflow", "")
-    lines = named(own, "training")
-    foreign = next(name for name in named(every, "training") if name not in lines)
-    for name, names in {next(iter(lines)): ["a"], foreign: ["a", "b"]}.items():
+    recipes = named(own, "training")
+    foreign = next(name for name in named(every, "training") if name not in recipes)
+    for name, names in {next(iter(recipes)): ["a"], foreign: ["a", "b"]}.items():
         argument = f"results/training/{name}/round_0001/group_0/aggregated.safetensors"
         assert list(load_catalogue(config, tmp_path / "workflow", argument).experiments) == names
 

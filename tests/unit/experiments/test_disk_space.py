@@ -75,8 +75,8 @@ def test_models_and_bytes_are_counted_once(changes, models, size):
         assert f": {size / 1e9:.2f} GB in all" in text
 
 
-def test_slots_of_groups_that_are_drawn_are_filled_once_in_as_many_times():
-    """Two participants have six slots in three groups: a round's updates are two models."""
+def test_participants_of_groups_that_are_drawn_are_filled_once_in_as_many_times():
+    """Two participants have six participants in three groups: a round's updates are two models."""
     groups = {"global_models": 3, "client_groups": "drawn", "rounds": 5000}
     text = size_of(catalogue(**groups, scales={"default": {}}))
     models, updates = 5000 * 3, 5000 * 6
@@ -117,9 +117,11 @@ def test_runs_of_targets_and_arguments_are_asked():
     assert [run.length.rounds for run in asked_runs(known, job)] == [3, 5]
 
 
-def test_a_file_or_a_rule_of_a_line_asks_for_its_runs():
+def test_a_file_or_a_rule_of_a_recipe_asks_for_its_runs():
     known = catalogue(methods=["feddf"])
-    line = next(iter(known.runs["one", "long"])).line
-    for name in (training_id(line), training_id(owners(line)[1])):
+    recipe = next(iter(known.runs["one", "long"])).recipe
+    for name in (training_id(recipe), training_id(owners(recipe)[1])):
         assert len(asked_runs(known, f"results/training/{name}/round_0001/x")) == 2
-        assert len(asked_runs(known, f"--target-jobs segment_0001_0002_groups_0:line={name}")) == 2
+        assert (
+            len(asked_runs(known, f"--target-jobs segment_0001_0002_groups_0:recipe={name}")) == 2
+        )

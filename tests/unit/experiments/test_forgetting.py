@@ -8,7 +8,7 @@ from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training_folder import training_id
 from fedstage.stages.forgetting import forgetting
 from fedstage.storage.files import save_json
@@ -62,9 +62,9 @@ def catalogue(tmp_path_factory):
     return load_catalogue({"targets": ["a"], "experiments": experiments}, folder)
 
 
-def line_of(catalogue, experiment, method):
+def recipe_of(catalogue, experiment, method):
     (run,) = [r for r in catalogue.runs[experiment, "default"] if r.axes["method"] == method]
-    return run.line
+    return run.recipe
 
 
 def found(catalogue, experiment="a", client=2):
@@ -84,40 +84,40 @@ def test_only_experiments_that_forget_have_traces(catalogue):
 
 
 def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples(catalogue):
-    locals_ = [local_line(line_of(catalogue, "others", name)) for name in ("fens", "whole")]
+    locals_ = [local_recipe(recipe_of(catalogue, "others", name)) for name in ("fens", "whole")]
     traces = found(catalogue)
     assert traces["its model"] == {unfederated.local_models(local)[2] for local in locals_}
     said = {f"{unfederated.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_}
     assert traces["what its model says"] == said  # in any precision
-    rough = unfederated.members_quantised(line_of(catalogue, "others", "rough"))
+    rough = unfederated.members_quantised(recipe_of(catalogue, "others", "rough"))
     assert any(is_among(rough[2], files) for files in traces["its quantised model"])
     assert not any(is_among(rough[1], files) for files in traces["its quantised model"])
     about = {path.rpartition("/")[2] for path in traces["what models say about its samples"]}
     assert about == {"client_*-aggregator.safetensors", "client_*-validation.safetensors"}
     assert traces["learnt from its samples"] == {
-        unfederated.local_models(line_of(catalogue, "others", "centralised"))[0]
+        unfederated.local_models(recipe_of(catalogue, "others", "centralised"))[0]
     }
 
 
 def test_aggregators_and_students_that_have_the_client_are_listed(catalogue):
     rows = ("fens", "rough", "fedkd", "whole")
-    lines = [line_of(catalogue, "others", name) for name in rows]
-    expected = {shot.AGGREGATOR(line).job.folder for line in lines}
-    expected.add(shot.student_file(line_of(catalogue, "others", "fedkd")).job.folder)
+    recipes = [recipe_of(catalogue, "others", name) for name in rows]
+    expected = {shot.AGGREGATOR(recipe).job.folder for recipe in recipes}
+    expected.add(shot.student_file(recipe_of(catalogue, "others", "fedkd")).job.folder)
     assert found(catalogue)["learnt from its model and samples"] == expected
     # Client 0 is still in the aggregator that has forgotten client 2 only.
-    other = shot.AGGREGATOR(line_of(catalogue, "a", "without_2")).job.folder
+    other = shot.AGGREGATOR(recipe_of(catalogue, "a", "without_2")).job.folder
     assert found(catalogue, "b", 0)["learnt from its model and samples"] == expected | {other}
 
 
 def test_rounds_of_the_same_clients_are_listed(catalogue):
-    line = line_of(catalogue, "others", "fedavg")
-    expected = {f"results/training/{training_id(line)}"}
+    recipe = recipe_of(catalogue, "others", "fedavg")
+    expected = {f"results/training/{training_id(recipe)}"}
     assert found(catalogue)["rounds that it may be in"] == expected
 
 
 def test_nothing_of_another_seed_is_listed(catalogue):
-    other = unfederated.local_folder(local_line(line_of(catalogue, "another_seed", "fens")))
+    other = unfederated.local_folder(local_recipe(recipe_of(catalogue, "another_seed", "fens")))
     text = str(traces_of(catalogue, "b", "default"))
     assert "-seed1-" not in text
     assert other not in text
@@ -180,19 +180,19 @@ def names(traces, **of):
 
 def test_all_parts_of_its_data_set_may_have_samples_of_a_natural_client(natural):
     files = {files for listed in found(natural).values() for files in listed}
-    (data,) = {line_of(natural, "a", "without_2").data}
+    (data,) = {recipe_of(natural, "a", "without_2").data}
     parts = ("train", "test", "held_out", "server_validation", "info")
     assert {data_files.data_file(data, part) for part in parts} <= files
-    other = line_of(natural, "other_shares", "fens").data
+    other = recipe_of(natural, "other_shares", "fens").data
     assert data_files.data_file(other, "train") in files
-    digits = line_of(natural, "other_data", "fens").data
+    digits = recipe_of(natural, "other_data", "fens").data
     assert data_files.data_file(digits, "train") not in files
 
 
 def test_students_and_aggregators_learn_from_samples_set_aside(natural):
     listed = found(natural)["learnt from samples set aside, also its own"]
     taught, proxy, alone = (
-        shot.one_shot_folder(line_of(natural, "a", f"{name}without_2"))
+        shot.one_shot_folder(recipe_of(natural, "a", f"{name}without_2"))
         for name in ("taught_", "proxy_", "")
     )
     assert listed == {taught, proxy}
@@ -202,19 +202,19 @@ def test_students_and_aggregators_learn_from_samples_set_aside(natural):
 
 def test_models_of_other_seeds_are_those_of_the_same_natural_client(natural):
     traces = found(natural)
-    other = local_line(line_of(natural, "another_seed", "fens"))
+    other = local_recipe(recipe_of(natural, "another_seed", "fens"))
     assert unfederated.local_models(other)[2] in traces["its model"]
     assert unfederated.local_models(other)[1] not in traces["its model"]
-    rounds = f"results/training/{training_id(line_of(natural, 'another_seed', 'fedavg'))}"
+    rounds = f"results/training/{training_id(recipe_of(natural, 'another_seed', 'fedavg'))}"
     assert rounds in traces["rounds that it may be in"]
     assert data_files.label_histogram(other) in traces["its label counts"]
 
 
 def test_other_shares_and_public_samples_of_the_same_files_have_it_too(natural):
     traces = found(natural)
-    shares = local_line(line_of(natural, "other_shares", "fens"))
+    shares = local_recipe(recipe_of(natural, "other_shares", "fens"))
     assert unfederated.local_folder(shares) in traces["learnt from its samples in other shares"]
-    taught = shot.student_file(line_of(natural, "public", "taught")).job.folder
+    taught = shot.student_file(recipe_of(natural, "public", "taught")).job.folder
     assert traces["learnt from its samples as public ones"] == {taught}
 
 
@@ -226,8 +226,8 @@ def test_tables_of_runs_with_it_are_listed_and_no_others(natural, catalogue):
     assert "results/tables/another_seed/default.*" not in str(found(catalogue))
 
 
-def test_lines_that_the_configuration_has_no_more_are_listed(natural, catalogue):
-    stored = line_of(natural, "another_seed", "fedavg").model_copy(update={"seed": 77})
+def test_recipes_that_the_configuration_has_no_more_are_listed(natural, catalogue):
+    stored = recipe_of(natural, "another_seed", "fedavg").model_copy(update={"seed": 77})
     traces = traces_of(natural, "a", "default", {f"results/training/{training_id(stored)}": stored})
     assert f"results/training/{training_id(stored)}" in names(traces, client=2)
     assert f"results/training/{training_id(stored)}" not in names(
@@ -236,10 +236,9 @@ def test_lines_that_the_configuration_has_no_more_are_listed(natural, catalogue)
 
 
 def test_what_starts_from_a_model_with_it_is_listed(natural):
-    start = (
-        f"results/training/{training_id(line_of(natural, 'another_seed', 'fedavg'))}/x.safetensors"
-    )
-    later = line_of(natural, "other_data", "fedavg").model_copy(update={"start": start})
+    folder = training_id(recipe_of(natural, "another_seed", "fedavg"))
+    start = f"results/training/{folder}/x.safetensors"
+    later = recipe_of(natural, "other_data", "fedavg").model_copy(update={"start": start})
     listed = names(
         traces_of(natural, "a", "default", {f"results/training/{training_id(later)}": later})
     )

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def rows(kind, target=None):
-    heads, lines = listing(kind, target, ROOT / "config.yaml", ROOT / "workflow")
-    return {line[0]: dict(zip(heads, line, strict=True)) for line in lines}
+    heads, recipes = listing(kind, target, ROOT / "config.yaml", ROOT / "workflow")
+    return {recipe[0]: dict(zip(heads, recipe, strict=True)) for recipe in recipes}
 
 
 def test_the_command_lists_what_can_be_listed():
@@ -68,9 +68,9 @@ def test_experiments_have_their_scales_and_runs(monkeypatch):
 
 def test_runs_of_which_nothing_is_made(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    _, lines = listing("runs", "quickstart", ROOT / "config.yaml", ROOT / "workflow")
-    assert ["fedavg", "0", "0/8", "-"] in [line[:4] for line in lines]
-    assert ["local_only", "0", "-", "-"] in [line[:4] for line in lines]
+    _, recipes = listing("runs", "quickstart", ROOT / "config.yaml", ROOT / "workflow")
+    assert ["fedavg", "0", "0/8", "-"] in [recipe[:4] for recipe in recipes]
+    assert ["local_only", "0", "-", "-"] in [recipe[:4] for recipe in recipes]
 
 
 def test_a_target_that_is_none_is_told_in_one_line(capsys):

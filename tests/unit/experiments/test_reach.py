@@ -52,7 +52,7 @@ def refused(tmp_path, **changes):
 
 def rounds_of(catalogue, name="one"):
     (run,) = catalogue.runs[name, "default"]
-    return run.line.aggregator_training.rounds
+    return run.recipe.aggregator_training.rounds
 
 
 def test_a_base_setting_that_every_method_overrides_is_refused(tmp_path):
@@ -63,19 +63,19 @@ def test_a_base_setting_that_every_method_overrides_is_refused(tmp_path):
 
 
 def test_so_is_that_of_a_scale(tmp_path):
-    line = refused(tmp_path, scale={"base": DEAD})
-    assert line.startswith("one/default: base.aggregator_training.rounds = 50: reaches no run")
+    recipe = refused(tmp_path, scale={"base": DEAD})
+    assert recipe.startswith("one/default: base.aggregator_training.rounds = 50: reaches no run")
 
 
 def test_a_whole_choice_is_named_by_its_key(tmp_path):
-    line = refused(tmp_path, base={"local": "fedavg"}, methods=["scaffold"])
-    assert line.startswith("one: base.local = 'fedavg': reaches no run, because method scaffold ")
+    recipe = refused(tmp_path, base={"local": "fedavg"}, methods=["scaffold"])
+    assert recipe.startswith("one: base.local = 'fedavg': reaches no run, because method scaffold ")
 
 
 def test_a_setting_that_one_method_leaves_is_good(tmp_path):
     load(tmp_path, base=MOMENTUM, methods=["fednova", "fedavg"])
-    line = refused(tmp_path, base=MOMENTUM, methods=["fednova"])
-    assert "base.client.momentum = 0.5" in line
+    recipe = refused(tmp_path, base=MOMENTUM, methods=["fednova"])
+    assert "base.client.momentum = 0.5" in recipe
 
 
 def test_the_same_value_is_good(tmp_path):
@@ -102,15 +102,15 @@ def test_a_base_may_be_meant_for_an_experiment_that_is_like_it(tmp_path):
     child = {"grid": {"method": ["fedavg"]}}
     found = load(tmp_path, base=base, methods=["fednova"], child=child)
     (run,) = found.runs["child", "default"]
-    assert run.line.client.momentum == 0.5
+    assert run.recipe.client.momentum == 0.5
 
 
 def test_what_is_inherited_is_not_refused_and_what_is_added_is(tmp_path):
     base = MOMENTUM
     child = {"grid": {"method": ["fednova"]}}
     load(tmp_path, base=base, methods=["fedavg"], child=child)
-    line = refused(tmp_path, methods=["fedavg"], child=child | {"base": MOMENTUM})
-    assert line.startswith("child: base.client.momentum = 0.5: reaches no run")
+    recipe = refused(tmp_path, methods=["fedavg"], child=child | {"base": MOMENTUM})
+    assert recipe.startswith("child: base.client.momentum = 0.5: reaches no run")
 
 
 def test_a_method_that_others_start_from_counts(tmp_path):

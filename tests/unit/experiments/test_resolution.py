@@ -13,8 +13,8 @@ from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_id
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Table
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -67,14 +67,14 @@ def runs(scale="default", library=LIBRARY, **changes):
 def test_without_a_grid_there_is_one_run_of_fedavg():
     (run,) = runs()
     assert run.axes == {"method": "fedavg", "seed": 0}
-    assert run.line.local.name == "fedavg"
+    assert run.recipe.local.name == "fedavg"
     assert run.length.rounds == 8
 
 
 def test_method_and_seed_can_stand_in_the_base():
     (run,) = runs(base={"method": "fedprox", "seed": 3})
     assert run.axes == {"method": "fedprox", "seed": 3}
-    assert run.line.local.name == "fedprox"
+    assert run.recipe.local.name == "fedprox"
 
 
 def test_grid_is_every_combination_in_order():
@@ -82,14 +82,14 @@ def test_grid_is_every_combination_in_order():
     found = [tuple(run.axes[axis] for axis in grid) for run in runs(grid=grid)]
     assert found == list(product(*grid.values()))
     for run, (method, alpha, seed) in zip(runs(grid=grid), found, strict=True):
-        assert (run.line.global_trainer is not None) == (method == "feddf")
-        assert (run.line.partition.alpha, run.line.seed) == (alpha, seed)
+        assert (run.recipe.global_trainer is not None) == (method == "feddf")
+        assert (run.recipe.partition.alpha, run.recipe.seed) == (alpha, seed)
 
 
 def test_axes_are_settings_at_dotted_paths():
     grid = {"client.schedule": ["constant", "cosine"], "evaluate_every": [1, 2], "rounds": [3]}
     found = runs(grid=grid)
-    assert [run.line.client.schedule.name for run in found] == ["constant"] * 2 + ["cosine"] * 2
+    assert [run.recipe.client.schedule.name for run in found] == ["constant"] * 2 + ["cosine"] * 2
     assert [run.length.evaluate_every for run in found] == [1, 2, 1, 2]
     assert {run.length.rounds for run in found} == {3}
 
@@ -98,26 +98,26 @@ def test_settings_are_laid_over_one_another_base_scale_method_grid_point():
     def mu(**changes):
         library = {"fedprox": {"local": {"fedprox": {"mu": 0.3}}}}
         (run,) = runs(library=library, **changes)
-        return run.line.local.mu
+        return run.recipe.local.mu
 
     base = {"local": {"fedprox": {"mu": 0.1}}, "method": "fedprox"}
     library_without = {"fedprox": {}}
-    assert runs(base=base, library=library_without)[0].line.local.mu == 0.1
+    assert runs(base=base, library=library_without)[0].recipe.local.mu == 0.1
     scales = {"default": {"base": {"local": {"fedprox": {"mu": 0.2}}}}}
-    assert runs(base=base, scales=scales, library=library_without)[0].line.local.mu == 0.2
+    assert runs(base=base, scales=scales, library=library_without)[0].recipe.local.mu == 0.2
     assert mu(base=base, scales=scales) == 0.3
     assert mu(base=base, scales=scales, grid={"local.mu": [0.4]}) == 0.4
 
 
 def test_a_method_replaces_a_choice_of_the_base():
     (run,) = runs(base={"local": {"fedprox": {"mu": 0.1}}}, grid={"method": ["fedavg"]})
-    assert run.line.local.name == "fedavg"
+    assert run.recipe.local.name == "fedavg"
 
 
 def test_a_choice_as_axis():
     grid = {"partition": ["iid", {"dirichlet": {"alpha": 1.0}}]}
     found = runs(grid=grid)
-    assert [run.line.partition.name for run in found] == ["iid", "dirichlet"]
+    assert [run.recipe.partition.name for run in found] == ["iid", "dirichlet"]
     assert [run.axes["partition"] for run in found] == ["iid", "dirichlet alpha 1.0"]
 
 
@@ -142,7 +142,7 @@ def test_values_of_axes_are_plain_so_that_tables_can_take_them(axis):
 def test_values_of_a_list_axis_are_plain_too():
     base = {"client": {**BASE["client"], "schedule": {"step": {"milestones": [0.5]}}}}
     found = runs(base=base, grid={"client.schedule.milestones": [[0.5], [0.3, 0.6]]})
-    assert [run.line.client.schedule.milestones for run in found] == [(0.5,), (0.3, 0.6)]
+    assert [run.recipe.client.schedule.milestones for run in found] == [(0.5,), (0.3, 0.6)]
     labels = [run.axes["client.schedule.milestones"] for run in found]
     assert all(isinstance(label, str) for label in labels)
     assert len(set(labels)) == 2
@@ -163,16 +163,16 @@ def test_values_of_axes_may_have_names():
         },
     )
     assert [run.axes["data"] for run in found] == ["half", "half", "digits", "digits"]
-    assert [run.line.data.name for run in found[1:3]] == ["parquet", "digits"]
-    assert [run.line.public.name for run in found[1:3]] == ["cifar100", "held_out"]
-    assert [run.line.server.steps for run in found[1:3]] == [7, 20]
-    assert [run.line.client.epochs for run in found[1:3]] == [3, 1]
+    assert [run.recipe.data.name for run in found[1:3]] == ["parquet", "digits"]
+    assert [run.recipe.public.name for run in found[1:3]] == ["cifar100", "held_out"]
+    assert [run.recipe.server.steps for run in found[1:3]] == [7, 20]
+    assert [run.recipe.client.epochs for run in found[1:3]] == [3, 1]
     unnamed = runs(grid={"data": [half], "seed": [0]}, base={"public": "cifar100"})
     assert unnamed[0].axes["data"] == "parquet folder cifar10 train_size 25000"
     # What comes with a choice comes with it under any name.
     implied = {"data": {"parquet": {"public": "cifar100"}}}
     (named,) = runs(grid={"data": {"half": half}}, implies=implied)
-    assert named.line == unnamed[0].line
+    assert named.recipe == unnamed[0].recipe
 
 
 @pytest.mark.parametrize("axis", ["method", "seed"])
@@ -184,7 +184,7 @@ def test_methods_and_seeds_have_no_other_names(axis):
 def test_number_with_an_exponent_is_a_number_in_settings_and_axes():
     raw = yaml.safe_load("{client.learning_rate: [1e-3, 0.01]}")
     found = runs(grid=raw)
-    assert [run.line.client.learning_rate for run in found] == [0.001, 0.01]
+    assert [run.recipe.client.learning_rate for run in found] == [0.001, 0.01]
     assert [run.axes["client.learning_rate"] for run in found] == [0.001, 0.01]
 
 
@@ -201,9 +201,9 @@ def test_scale_changes_the_base_and_replaces_axes():
     mini = resolve("a", definition, "mini", LIBRARY)
     assert [run.axes["seed"] for run in full] == [0, 0, 1, 1]
     assert [(run.axes["seed"], run.axes["participants"]) for run in mini] == [(7, 3), (7, 4)]
-    assert {(run.length.rounds, run.line.client.epochs) for run in full} == {(8, 1)}
-    assert {(run.length.rounds, run.line.client.epochs) for run in mini} == {(2, 3)}
-    assert {run.line.client.batch_size for run in mini} == {16}
+    assert {(run.length.rounds, run.recipe.client.epochs) for run in full} == {(8, 1)}
+    assert {(run.length.rounds, run.recipe.client.epochs) for run in mini} == {(2, 3)}
+    assert {run.recipe.client.batch_size for run in mini} == {16}
 
 
 def test_empty_scale_changes_nothing():
@@ -217,23 +217,23 @@ def test_empty_scale_changes_nothing():
 def test_an_experiment_changes_a_method_of_the_library_for_itself():
     methods = {"feddf": {"global": {"basic": {"warm_up": 3}}}}
     (run,) = runs(grid={"method": ["feddf"]}, methods=methods)
-    assert run.line.global_trainer.warm_up == 3
-    assert run.line.ensemble.name == "clients"
+    assert run.recipe.global_trainer.warm_up == 3
+    assert run.recipe.ensemble.name == "clients"
     assert LIBRARY["feddf"]["global"] == "basic"
 
 
 def test_an_experiment_adds_a_method():
     methods = {"own": {"local": {"fedprox": {"mu": 0.5}}, "aggregation": {"weights": "uniform"}}}
     (run,) = runs(grid={"method": ["own"]}, methods=methods)
-    assert run.line.local.mu == 0.5
-    assert run.line.aggregation.weights == "uniform"
+    assert run.recipe.local.mu == 0.5
+    assert run.recipe.aggregation.weights == "uniform"
 
 
 @pytest.mark.parametrize("name", ["local", "global", "data", "ensemble"])
 def test_a_method_may_be_named_like_a_setting(name):
     methods = {name: {"client": {"epochs": 5}}}
     (run,) = runs(grid={"method": [name]}, methods=methods)
-    assert run.line.client.epochs == 5
+    assert run.recipe.client.epochs == 5
 
 
 def test_unknown_method_lists_the_known_ones():
@@ -274,17 +274,17 @@ def test_experiment_starts_from_base_and_methods_of_the_one_that_it_is_like(tmp_
     }
     child = family(tmp_path, b=changes)["b"]
     prox, own = resolve("b", child, "default", LIBRARY)
-    assert (prox.line.local.mu, prox.line.aggregation.weights) == (0.5, "uniform")
-    assert own.line.aggregation.weights == "samples"
+    assert (prox.recipe.local.mu, prox.recipe.aggregation.weights) == (0.5, "uniform")
+    assert own.recipe.aggregation.weights == "samples"
     assert {run.length.rounds for run in (prox, own)} == {3}
-    assert {run.line.partition.alpha for run in (prox, own)} == {5.0}
-    assert {run.line.clients for run in (prox, own)} == {10}
+    assert {run.recipe.partition.alpha for run in (prox, own)} == {5.0}
+    assert {run.recipe.clients for run in (prox, own)} == {10}
 
 
-def test_experiment_like_another_shares_its_lines_and_not_its_grid(tmp_path):
+def test_experiment_like_another_shares_its_recipes_and_not_its_grid(tmp_path):
     found = family(tmp_path, b={"like": "a", "base": {"rounds": 3}})
     (one,), (other,) = (resolve(name, found[name], "default", LIBRARY) for name in "ab")
-    assert training_id(one.line) == training_id(other.line)
+    assert training_id(one.recipe) == training_id(other.recipe)
     assert found["b"].grid == {}
     assert found["b"].title == "b"
 
@@ -304,15 +304,15 @@ def test_likeness_has_one_step(tmp_path):
 
 
 @pytest.mark.parametrize(("method", "pooled"), [("local_only", False), ("centralised", True)])
-def test_unfederated_methods_become_local_lines_of_the_whole_length(method, pooled):
+def test_unfederated_methods_become_local_recipes_of_the_whole_length(method, pooled):
     (run,) = runs(grid={"method": [method]})
-    assert isinstance(run.line, LocalLine)
-    assert run.line.pooled == pooled
-    assert run.line.client.epochs == 8
+    assert isinstance(run.recipe, LocalRecipe)
+    assert run.recipe.pooled == pooled
+    assert run.recipe.client.epochs == 8
     assert run.length.rounds == 8
 
 
-def test_length_and_evaluation_are_not_in_the_line():
+def test_length_and_evaluation_are_not_in_the_recipe():
     base = {"validation": 0.1}
     changes = {
         "rounds": 100,
@@ -322,9 +322,9 @@ def test_length_and_evaluation_are_not_in_the_line():
     }
     (plain,), (other,) = runs(base=base), runs(base=base | changes)
     assert other.length != plain.length
-    assert other.line == plain.line
-    assert training_id(other.line) == training_id(plain.line)
-    assert not set(RunLength.model_fields) & set(Line.model_fields)
+    assert other.recipe == plain.recipe
+    assert training_id(other.recipe) == training_id(plain.recipe)
+    assert not set(RunLength.model_fields) & set(Recipe.model_fields)
 
 
 PATIENTS = {
@@ -345,10 +345,10 @@ def test_published_numbers_are_of_the_tables_metric(named, expected):
     assert Table.model_validate({**named, "published": other}).published.metric == "accuracy"
 
 
-def test_how_test_samples_are_prepared_is_not_in_the_line():
+def test_how_test_samples_are_prepared_is_not_in_the_recipe():
     pooled, own = runs(base=PATIENTS, grid={"role": ["test", "test_own"]}, table={"rows": ["role"]})
     assert (pooled.length.role, own.length.role) == ("test", "test_own")
-    assert training_id(pooled.line) == training_id(own.line)
+    assert training_id(pooled.recipe) == training_id(own.recipe)
 
 
 def test_test_samples_of_images_are_prepared_in_one_way():
@@ -465,17 +465,17 @@ def test_a_scale_starts_from_the_scale_of_the_same_name(tmp_path):
 def test_a_scale_can_change_methods():
     scales = {"default": None, "small": {"methods": {"fedprox": {"local": {"mu": 0.5}}}}}
     changes = {"grid": {"method": ["fedprox", "fedavg"]}, "scales": scales}
-    assert runs(**changes)[0].line.local.mu == 0.001
+    assert runs(**changes)[0].recipe.local.mu == 0.001
     changed, other = runs("small", **changes)
-    assert changed.line.local.mu == 0.5
-    assert other.line.local.name == "fedavg"
+    assert changed.recipe.local.mu == 0.5
+    assert other.recipe.local.name == "fedavg"
 
 
 def test_a_value_of_an_axis_can_imply_settings():
     grid = {"data": ["digits", "cifar10", {"cifar100": {"train_size": 500}}], "seed": [0]}
     implies = {"data": {"cifar10": {"public": "svhn"}, "cifar100": {"public": "cifar10"}}}
     method = {"fedavg": {"ensemble": "clients", "global": "basic"}}
-    found = [run.line.public.name for run in runs(grid=grid, implies=implies, library=method)]
+    found = [run.recipe.public.name for run in runs(grid=grid, implies=implies, library=method)]
     assert found == ["held_out", "svhn", "cifar10"]
 
 
@@ -483,7 +483,7 @@ def test_the_value_itself_is_above_what_it_implies():
     grid = {"participants": [4, 6], "global_models": [3]}
     implies = {"participants": {6: {"global_models": 2, "rounds": 5}}}
     found = runs(grid=grid, implies=implies)
-    assert [(run.line.global_models, run.length.rounds) for run in found] == [(3, 8), (3, 5)]
+    assert [(run.recipe.global_models, run.length.rounds) for run in found] == [(3, 8), (3, 5)]
 
 
 def test_only_values_of_axes_imply_something():
@@ -505,7 +505,7 @@ def at_cells(*cells):
 
 
 def rates(**changes):
-    return [run.line.client.learning_rate for run in runs(**changes)]
+    return [run.recipe.client.learning_rate for run in runs(**changes)]
 
 
 METHODS_AND_ALPHAS = {"method": ["fedavg", "fedprox"], "partition.alpha": [1.0, 0.1]}
@@ -562,13 +562,13 @@ def test_a_base_may_hold_settings_of_one_shot_and_federated_runs():
     federated, one_shot, alone = runs(
         base=base, grid={"method": ["fedavg", "fens", "local_only"]}, table={}
     )
-    assert isinstance(federated.line, Line)
-    assert (federated.line.global_models, federated.line.clients) == (2, 10)
-    assert isinstance(one_shot.line, OneShotLine)
-    assert (one_shot.line.aggregator.name, one_shot.line.initialisation) == ("mlp", "own")
+    assert isinstance(federated.recipe, Recipe)
+    assert (federated.recipe.global_models, federated.recipe.clients) == (2, 10)
+    assert isinstance(one_shot.recipe, OneShotRecipe)
+    assert (one_shot.recipe.aggregator.name, one_shot.recipe.initialisation) == ("mlp", "own")
     assert one_shot.length.rounds == 1
-    assert isinstance(alone.line, LocalLine)
-    assert (alone.line.aggregator_fraction, alone.line.initialisation) == (0.1, "own")
+    assert isinstance(alone.recipe, LocalRecipe)
+    assert (alone.recipe.aggregator_fraction, alone.recipe.initialisation) == (0.1, "own")
 
 
 def test_a_rule_and_who_is_forgotten_are_axes():
@@ -578,7 +578,7 @@ def test_a_rule_and_who_is_forgotten_are_axes():
         "forget": [[], [2, 5]],
     }
     found = runs(base={"aggregator_fraction": 0.1}, grid=grid)
-    assert [(one.line.aggregator.name, one.line.forget) for one in found] == [
+    assert [(one.recipe.aggregator.name, one.recipe.forget) for one in found] == [
         ("averaging", ()), ("averaging", (2, 5)), ("mlp", ()), ("mlp", (2, 5)),
     ]  # fmt: skip
     assert [one.axes["forget"] for one in found] == ["", "2 5", "", "2 5"]
@@ -596,16 +596,16 @@ def chosen(among, **changes):
 
 def test_a_run_that_chooses_has_a_candidate_for_every_combination():
     run = chosen({"client.epochs": [1, 4], "client.learning_rate": [0.1, 0.2, 1e-3]})
-    values = [(one.line.client.epochs, one.line.client.learning_rate) for one in run.candidates]
+    values = [(one.recipe.client.epochs, one.recipe.client.learning_rate) for one in run.candidates]
     assert values == list(product((1, 4), (0.1, 0.2, 0.001)))
     assert run.candidates[1].axes == {"client.epochs": 1, "client.learning_rate": 0.2}
-    assert (run.line, run.axes["method"]) == (run.candidates[0].line, "tuned")
+    assert (run.recipe, run.axes["method"]) == (run.candidates[0].recipe, "tuned")
     assert not any(one.candidates for one in run.candidates)
 
 
 def test_candidates_are_scored_on_validation_and_on_what_is_asked_for():
     run = chosen({"client.epochs": [1, 4]})
-    assert [(one.length.role, one.line.client.epochs) for one in run.evaluated()] == [
+    assert [(one.length.role, one.recipe.client.epochs) for one in run.evaluated()] == [
         ("validation", 1), ("validation", 4), ("test", 1), ("test", 4),
     ]  # fmt: skip
     validated = chosen({"client.epochs": [1, 4]}, role="validation")
@@ -623,18 +623,18 @@ def compared(**settings):
 
 def test_candidates_may_be_compared_with_other_settings_than_they_are_taken_with():
     run = compared(validation=0.2)
-    assert [one.line.validation for one in run.candidates] == [0.0, 0.0]
-    assert [one.line.validation for one in run.compared] == [0.2, 0.2]
+    assert [one.recipe.validation for one in run.candidates] == [0.0, 0.0]
+    assert [one.recipe.validation for one in run.compared] == [0.2, 0.2]
     assert [one.length.role for one in run.compared] == ["validation", "validation"]
-    assert [one.line.client.epochs for one in run.compared] == [1, 4]
+    assert [one.recipe.client.epochs for one in run.compared] == [1, 4]
     assert run.evaluated() == [*run.compared, *run.candidates]
-    assert len({training_id(one.line) for one in run.trained()}) == 4
+    assert len({training_id(one.recipe) for one in run.trained()}) == 4
 
 
 def test_without_them_each_candidate_is_trained_once():
     run = chosen({"client.epochs": [1, 4]})
-    assert [one.line for one in run.compared] == [one.line for one in run.candidates]
-    assert len({training_id(one.line) for one in run.trained()}) == 2
+    assert [one.recipe for one in run.compared] == [one.recipe for one in run.candidates]
+    assert len({training_id(one.recipe) for one in run.trained()}) == 2
 
 
 @pytest.mark.parametrize(
@@ -657,7 +657,7 @@ def test_one_shot_runs_choose_too():
         **LIBRARY["fens"],
         aggregator_fraction=0.1,
     )
-    assert [one.line.aggregator_training.learning_rate for one in run.candidates] == [0.1, 1.0]
+    assert [one.recipe.aggregator_training.learning_rate for one in run.candidates] == [0.1, 1.0]
     with pytest.raises(FedstageError, match=r"aggregator_training\.federated = .*unknown key"):
         chosen({rates: [1]}, **LIBRARY["fens"], aggregator_fraction=0.1)
 
@@ -685,11 +685,11 @@ def test_settings_of_one_part_do_not_reach_the_next():
     scales = {"default": {"methods": methods, "cells": tuned}}
     first, last = runs(library=FOLLOWING, grid=grid, scales=scales)
     for part in (first, last.before):
-        assert (part.line.client.epochs, part.line.client.learning_rate) == (2, 0.3)
+        assert (part.recipe.client.epochs, part.recipe.client.learning_rate) == (2, 0.3)
         assert part.length.rounds == 3
     for part in (first.before, last):
-        assert part.line.client == following("kd")[0].line.client
-    assert first.before.line == following("kd")[0].line
+        assert part.recipe.client == following("kd")[0].recipe.client
+    assert first.before.recipe == following("kd")[0].recipe
 
 
 def test_a_part_in_rounds_after_one_shot_must_be_like_a_method():
@@ -712,10 +712,10 @@ def test_a_method_that_is_like_another_has_its_settings_and_no_label():
         "three": {"like": "two", "local": "fedavg"},
     }
     one, two, three = runs(library=library, grid={"method": ["one", "two", "three"]})
-    assert two.line.local == one.line.local
-    assert (two.line.client.epochs, two.line.client.learning_rate) == (4, 0.3)
-    assert three.line.local.name == "fedavg"
-    assert three.line.client == two.line.client
+    assert two.recipe.local == one.recipe.local
+    assert (two.recipe.client.epochs, two.recipe.client.learning_rate) == (4, 0.3)
+    assert three.recipe.local.name == "fedavg"
+    assert three.recipe.client == two.recipe.client
     assert (one.label, two.label) == ("One", None)
 
 
@@ -731,10 +731,10 @@ def test_settings_of_the_experiment_reach_methods_that_are_like_another():
         }
     }
     fedavg, two = runs(library=library, grid={"method": ["fedavg", "two"]}, scales=scales)
-    assert two.line.client.epochs == fedavg.line.client.epochs == 4
+    assert two.recipe.client.epochs == fedavg.recipe.client.epochs == 4
     assert (fedavg.length.rounds, two.length.rounds) == (7, 2)
-    assert two.line.participants == fedavg.line.participants == 3
-    assert two.line.client.learning_rate == 0.4 != fedavg.line.client.learning_rate
+    assert two.recipe.participants == fedavg.recipe.participants == 3
+    assert two.recipe.client.learning_rate == 0.4 != fedavg.recipe.client.learning_rate
 
 
 @pytest.mark.parametrize(
@@ -757,17 +757,17 @@ def test_what_a_method_cannot_be_like(likes, told):
 
 def test_a_run_that_starts_from_a_student_shares_all_of_it():
     alone, after = following("kd", "kd_first")
-    assert after.before.line == alone.line
-    assert after.line.start == shot.student_file(alone.line)
-    assert global_model(after.line, 0, 0) == after.line.start
+    assert after.before.recipe == alone.recipe
+    assert after.recipe.start == shot.student_file(alone.recipe)
+    assert global_model(after.recipe, 0, 0) == after.recipe.start
     assert [one.length.rounds for one in after.chain()] == [1, 3]
 
 
 def test_a_run_that_starts_from_federated_rounds_shares_those_of_the_method():
     federated, after = following("fedavg", "kd_last")
-    assert after.before.line == federated.line
+    assert after.before.recipe == federated.recipe
     assert after.before.length.rounds == 3
-    assert after.line.start == global_model(federated.line, 3, 0)
+    assert after.recipe.start == global_model(federated.recipe, 3, 0)
 
 
 def test_runs_may_follow_one_another():
@@ -780,34 +780,34 @@ def test_runs_may_follow_one_another():
 def test_a_start_is_at_the_same_point_of_the_grid():
     rates = {"client.learning_rate": [0.1, 0.2]}
     for run in following("kd_first", **rates):
-        assert run.before.line.client.learning_rate == run.axes["client.learning_rate"]
+        assert run.before.recipe.client.learning_rate == run.axes["client.learning_rate"]
 
 
 def test_a_start_may_be_an_axis():
     starts = {"start": [None, "kd"], "method": ["fedavg"]}
     without, after = runs(library=FOLLOWING, grid=starts)
-    assert without.line.start is None
-    assert after.line.start == shot.student_file(following("kd")[0].line)
+    assert without.recipe.start is None
+    assert after.recipe.start == shot.student_file(following("kd")[0].recipe)
 
 
 def test_candidates_start_from_the_same():
     chosen = {"choose": {"among": {"rounds": [1, 2]}}}
     tried = FOLLOWING | {"kd_first": FOLLOWING["kd_first"] | chosen}
     (run,) = runs(library=tried, base={"validation": 0.1}, grid={"method": ["kd_first"]})
-    assert len({one.line.start for one in run.candidates}) == 1
+    assert len({one.recipe.start for one in run.candidates}) == 1
     assert len(run.trained()) == 2 * len(run.evaluated()) == 8
 
 
 def test_clients_may_train_alone_from_a_federated_model():
     tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
     (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
-    assert unfederated.local_start(run.line, 2) == global_model(run.before.line, 3, 0)
+    assert unfederated.local_start(run.recipe, 2) == global_model(run.before.recipe, 3, 0)
 
 
 # --- models that nobody trains --------------------------------------------------------------------
 
 SERVED = {"global_models": 3, "server_model": True}
-HEADS = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True}
+HEADS = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_sharing": True}
 DIGEST = {"local": "digest", "ensemble": "clients"}
 
 
@@ -848,7 +848,7 @@ def test_a_servers_model_that_nobody_trains_is_not_scored():
         scored(SERVED, "global_model")
     assert str(caught.value) == (
         "a/default, method fedavg: evaluate = 'global_model': nobody trains it with server_model = "
-        "true, global = null and head_transfer = false; use each_client or clients"
+        "true, global = null and head_sharing = false; use each_client or clients"
     )
 
 

@@ -21,7 +21,7 @@ def known():
 
 def fedavg(known):
     return next(
-        run.line for run in known.runs["quickstart", "default"] if run.axes["method"] == "fedavg"
+        run.recipe for run in known.runs["quickstart", "default"] if run.axes["method"] == "fedavg"
     )
 
 
@@ -41,21 +41,21 @@ def test_an_experiment_by_its_name_shows_all_of_its_tables(known):
 
 
 def test_a_figure_or_a_model_shows_no_table(known):
-    line = fedavg(known)
-    model = f"results/training/{training_id(line)}/round_0001/group_0/aggregated.safetensors"
+    recipe = fedavg(known)
+    model = f"results/training/{training_id(recipe)}/round_0001/group_0/aggregated.safetensors"
     assert shown_tables(known, ["results/figures/fedsdd_table5/smoke_accuracy.png", model]) == []
 
 
 def test_the_size_is_that_of_what_is_wanted(known):
-    ids = {run.line for run in shown_runs(known, [f"{TABLE5}.md"])}
-    assert ids == {run.line for run in known.runs["fedsdd_table5", "smoke"]}
+    ids = {run.recipe for run in shown_runs(known, [f"{TABLE5}.md"])}
+    assert ids == {run.recipe for run in known.runs["fedsdd_table5", "smoke"]}
     sizes = {describe_size(known, shown_runs(known, names)) for names in ([], [f"{TABLE5}.md"])}
     assert len(sizes) == 2
 
 
-def test_the_size_of_a_lines_file_is_that_of_its_runs(known):
-    line = fedavg(known)
-    runs = shown_runs(known, [f"results/training/{training_id(line)}/line.yaml"])
+def test_the_size_of_a_recipes_file_is_that_of_its_runs(known):
+    recipe = fedavg(known)
+    runs = shown_runs(known, [f"results/training/{training_id(recipe)}/recipe.yaml"])
     assert runs
     assert len(runs) < len(known.runs["quickstart", "default"])
 

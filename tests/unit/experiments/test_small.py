@@ -34,6 +34,6 @@ def test_it_reads_nothing_that_is_not_installed(target):
     runs = known.runs[split_target(target)]
     assert runs
     for run in runs:
-        assert run.line.data.name == "digits"
-        public = getattr(run.line, "public", None)
+        assert run.recipe.data.name == "digits"
+        public = getattr(run.recipe, "public", None)
         assert public is None or public.name in ("held_out", "core", "generated")

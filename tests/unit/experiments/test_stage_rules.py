@@ -92,13 +92,13 @@ def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogu
     rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is AGGREGATION]
     for rule in rules:
         assert rule.temporary <= {"new_state"}
-    for round in range(1, 12):
+    for round_ in range(1, 12):
         stateful = [
             rule for rule in rules
             if "new_state" in rule.outputs
-            and re.fullmatch(f"(?:{rule.constraints['round']})/", f"{round:04d}/")
+            and re.fullmatch(f"(?:{rule.constraints['round']})/", f"{round_:04d}/")
         ]  # fmt: skip
-        assert [bool(rule.temporary) for rule in stateful] == [round not in kept]
+        assert [bool(rule.temporary) for rule in stateful] == [round_ not in kept]
 
 
 @pytest.mark.parametrize(("keep", "expected"), [("all", set()), ("models", {"outputs"})])
@@ -110,12 +110,14 @@ def test_updates_are_temporary_where_they_are_not_kept(load, keep, expected):
 def test_participants_train_together_where_they_are_to(load):
     catalogue = load(targets=["quickstart"], execution={"clients_per_job": 2})
     rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is LOCAL_TRAINING]
-    assert {rule.slots for rule in rules} == {(0, 1), (2, 3)}
+    assert {rule.participants for rule in rules} == {(0, 1), (2, 3)}
     for rule in rules:
         assert len(rule.outputs["outputs"]) == 2
-        assert f"--slots {rule.slots[0]} {rule.slots[1]} --outputs" in rule.shell
-        wildcards = SimpleNamespace(items={"line": "a", "round": "0003", "group": "1"}.items)
-        assert rule.place(wildcards) == (3, 1, rule.slots[0])
+        assert (
+            f"--participants {rule.participants[0]} {rule.participants[1]} --outputs" in rule.shell
+        )
+        wildcards = SimpleNamespace(items={"recipe": "a", "round": "0003", "group": "1"}.items)
+        assert rule.place(wildcards) == (3, 1, rule.participants[0])
 
 
 def test_segments_make_what_rounds_consist_of(load):

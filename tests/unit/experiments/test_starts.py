@@ -1,4 +1,4 @@
-"""What a run starts from, and which lines may follow one another."""
+"""What a run starts from, and which recipes may follow one another."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.training import global_model
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 
 SHARED = {
     "data": "digits",
@@ -23,11 +23,11 @@ TAUGHT = {"distillation": "l1", "server": {"steps": 3, "batch_size": 8, "learnin
 
 
 def federated(**changes):
-    return Line.model_validate(SHARED | {"participants": 4} | changes)
+    return Recipe.model_validate(SHARED | {"participants": 4} | changes)
 
 
 def one_shot(**changes):
-    return OneShotLine.model_validate(SHARED | TAUGHT | changes)
+    return OneShotRecipe.model_validate(SHARED | TAUGHT | changes)
 
 
 def test_a_start_is_a_method_or_one_with_changes():
@@ -36,7 +36,7 @@ def test_a_start_is_a_method_or_one_with_changes():
     assert named_start("e", changed) == ("fedavg", {"rounds": 3, "client": {"epochs": 2}})
 
 
-def test_federated_lines_end_in_their_main_model_and_one_shot_lines_in_a_student():
+def test_federated_recipes_end_in_their_main_model_and_one_shot_recipes_in_a_student():
     distilled = federated(ensemble="clients", server=TAUGHT["server"], **{"global": "basic"})
     assert ended_in("e", distilled, 3) == global_model(distilled, 3, 0)
     assert ended_in("e", distilled, 3).endswith("round_0003/group_0/distilled.safetensors")
@@ -61,11 +61,13 @@ def test_only_the_servers_model_must_have_the_architecture_of_its_start():
 
 
 @pytest.mark.parametrize(
-    "line", [one_shot(distillation=None), alone(federated(), 3, pooled=True)], ids=["many", "none"]
+    "recipe",
+    [one_shot(distillation=None), alone(federated(), 3, pooled=True)],
+    ids=["many", "none"],
 )
-def test_what_ends_in_several_models_or_was_not_federated_is_no_start(line):
+def test_what_ends_in_several_models_or_was_not_federated_is_no_start(recipe):
     with pytest.raises(FedstageError, match="must be federated, core, or one_shot with"):
-        ended_in("e", line, 1)
+        ended_in("e", recipe, 1)
 
 
 def test_the_settings_of_training_may_differ():
@@ -75,7 +77,7 @@ def test_the_settings_of_training_may_differ():
 
 
 @pytest.mark.parametrize(
-    ("line", "before", "told"),
+    ("recipe", "before", "told"),
     [
         (federated(), one_shot(clients=5), "clients = 5: must be that of the run, 4"),
         (federated(), one_shot(seed=1), "seed = 1"),
@@ -91,7 +93,7 @@ def test_the_settings_of_training_may_differ():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_does_not_fit_is_refused(line, before, told):
+def test_what_does_not_fit_is_refused(recipe, before, told):
     with pytest.raises(FedstageError) as caught:
-        check_start("e", line, before)
+        check_start("e", recipe, before)
     assert told in str(caught.value)

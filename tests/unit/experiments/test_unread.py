@@ -78,8 +78,8 @@ def test_so_is_that_of_a_method_which_forgets_what_it_is(tmp_path):
         for key in sorted(own["mine"])
     ]
     scale = {"methods": {"fedavg": {"members": {"random": {"count": 1}}}}}
-    (line,) = unread(tmp_path, methods=["fedavg", "fens"], scale=scale)
-    assert line == "one/default: methods.fedavg.members: no run reads it, as none is one_shot"
+    (recipe,) = unread(tmp_path, methods=["fedavg", "fens"], scale=scale)
+    assert recipe == "one/default: methods.fedavg.members: no run reads it, as none is one_shot"
     rounds = {"fens": {"local": "fedavg"}}
     told = unread(tmp_path, methods=["fedavg", "fens"], own=rounds)
     assert told == ["one: methods.fens.local: no run reads it, as none is federated"]

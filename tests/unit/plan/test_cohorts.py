@@ -8,8 +8,8 @@ from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.config_file import Execution
-from fedstage.settings.groups import group_slots
-from fedstage.settings.lines import Line
+from fedstage.settings.groups import group_participants
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 BASE = {
@@ -19,8 +19,8 @@ BASE = {
 }  # fmt: skip
 
 
-def line(**changes):
-    return Line.model_validate(BASE | changes)
+def recipe(**changes):
+    return Recipe.model_validate(BASE | changes)
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,23 @@ def line(**changes):
         (None, [(0, 1, 2, 3)]),
     ],
 )
-def test_the_slots_of_a_group_are_cut_in_their_order(size, expected):
-    assert cohorts(line(global_models=2), 0, size) == expected
+def test_the_participants_of_a_group_are_cut_in_their_order(size, expected):
+    assert cohorts(recipe(global_models=2), 0, size) == expected
 
 
-def test_every_slot_is_in_one_cohort():
+def test_every_participant_is_in_one_cohort():
     for group in range(3):
-        found = [slot for cohort in cohorts(line(global_models=3), group, 2) for slot in cohort]
-        assert found == list(group_slots(line(global_models=3), group))
+        found = [
+            participant
+            for cohort in cohorts(recipe(global_models=3), group, 2)
+            for participant in cohort
+        ]
+        assert found == list(group_participants(recipe(global_models=3), group))
 
 
-def test_lines_with_the_same_cohort_share_its_rule():
-    basic = line(ensemble="clients", **{"global": "basic"})
-    two = line(global_models=2)
+def test_recipes_with_the_same_cohort_share_its_rule():
+    basic = recipe(ensemble="clients", **{"global": "basic"})
+    two = recipe(global_models=2)
     runs = [Run({}, each, RunLength(rounds=1)) for each in (basic, two)]
     runs.append(Run({}, alone(two, 1, pooled=True), RunLength(rounds=1, training="pooled")))
     found = cohorts_of(runs, "all")

@@ -1,9 +1,9 @@
 """Files that runs share: data sets, partitions, participants and initial models."""
 
 from fedstage.plan import data_files
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
-ONE = Line.model_validate({
+ONE = Recipe.model_validate({
     "data": "digits", "clients": 10, "partition": "iid", "participants": 8, "model": "cnn_small",
     "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "seed": 0,
 })  # fmt: skip
@@ -17,9 +17,9 @@ def test_samples_of_roles_are_in_the_folder_of_the_data_set():
 
 
 def test_participation_is_in_blocks_that_do_not_depend_on_the_length():
-    for round, name in ((1, "0001-0100"), (100, "0001-0100"), (101, "0101-0200"),
+    for round_, name in ((1, "0001-0100"), (100, "0001-0100"), (101, "0101-0200"),
                         (9900, "9801-9900")):  # fmt: skip
-        path = data_files.participation_table(ONE, round)
+        path = data_files.participation_table(ONE, round_)
         assert path == f"results/participation/8_of_10-seed0/rounds_{name}.parquet"
 
 

@@ -2,7 +2,7 @@
 
 from fedstage.plan import discriminators
 from fedstage.plan.training import AGGREGATION, global_model, teacher_logits
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 BASE = {
     "data": {"digits": {"held_out": 50, "server_validation": 20}},
@@ -44,35 +44,37 @@ REACH = [
 ]
 
 
-def line(**changes):
-    return Line.model_validate(BASE | changes)
+def recipe(**changes):
+    return Recipe.model_validate(BASE | changes)
 
 
 def test_discriminators_depend_on_what_they_are_trained_on_only():
     for field, value, reaches in REACH:
-        folders = {discriminators.CLIENT_ODDS(each) for each in (line(), line(**{field: value}))}
+        folders = {
+            discriminators.CLIENT_ODDS(each) for each in (recipe(), recipe(**{field: value}))
+        }
         assert (len(folders) == 2) == reaches, (field, value)
 
 
 def test_only_the_last_step_of_a_round_reads_odds():
-    weighted, plain = line(), line(ensemble="clients")
+    weighted, plain = recipe(), recipe(ensemble="clients")
     odds = discriminators.odds_files(weighted)
     assert len(odds) == 1
-    for round in (1, 2):
-        one, other = (global_model(config, round, 0).job.inputs for config in (weighted, plain))
+    for round_ in (1, 2):
+        one, other = (global_model(config, round_, 0).job.inputs for config in (weighted, plain))
         assert (one["odds"], other["odds"]) == (odds[0], [])
     assert teacher_logits(weighted, 1) == teacher_logits(plain, 1)
     assert AGGREGATION(weighted, 1, 0) == AGGREGATION(plain, 1, 0)
     assert discriminators.odds_files(plain) == []
-    assert discriminators.odds_files(line(**{"global": None})) == []
+    assert discriminators.odds_files(recipe(**{"global": None})) == []
 
 
 def test_clients_wait_for_the_generator_and_the_odds_for_all_clients():
-    of_generator = discriminators.PUBLIC_GENERATOR.job(line()).inputs
-    assert {key for key in of_generator if of_generator[key]} == {"line", "info", "public"}
-    generator = discriminators.PUBLIC_GENERATOR(line())
-    assert discriminators.CLIENT_DISCRIMINATOR.job(line(), 0).inputs["generator"] == generator
-    odds = discriminators.CLIENT_ODDS.job(line()).inputs
+    of_generator = discriminators.PUBLIC_GENERATOR.job(recipe()).inputs
+    assert {key for key in of_generator if of_generator[key]} == {"recipe", "info", "public"}
+    generator = discriminators.PUBLIC_GENERATOR(recipe())
+    assert discriminators.CLIENT_DISCRIMINATOR.job(recipe(), 0).inputs["generator"] == generator
+    odds = discriminators.CLIENT_ODDS.job(recipe()).inputs
     names = [path.rpartition("/")[2] for path in odds["discriminators"]]
     assert names == [f"client_{client}.safetensors" for client in range(4)]
     assert odds["public"] == of_generator["public"]

@@ -32,8 +32,8 @@ from fedstage.settings.exchange import (
     teaches_live,
 )
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 
 CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"epochs": 2, "batch_size": 8, "learning_rate": 0.1}
@@ -93,7 +93,7 @@ METHODS = [
     {"ensemble": {"bayesian": {"variant": "as_released"}}, "global": "designated"},
     {"ensemble": "clients", "global": {"designated": {"main": "per_architecture"}},
      "global_models": 3, "architectures": ["cnn_small", "resnet8", "cnn_small"]},
-    SERVER_ONLY | {"head_transfer": True, "model": SMALL,
+    SERVER_ONLY | {"head_sharing": True, "model": SMALL,
                    "architectures": [SMALL, HEADED, HEADED]},
     SERVER_ONLY | {"staleness": {"random": {"probabilities": [0.5, 0.5]}}},
     SERVED | {"local": "digest", "ensemble": "clients"},
@@ -140,7 +140,7 @@ ROUNDS = {
 
 def drawn(kind, number, seed=0):
     """Return valid configurations: of a method, with a few settings of others beside them."""
-    values, methods = (ONE_SHOT, [{}]) if kind is OneShotLine else (ROUNDS, METHODS)
+    values, methods = (ONE_SHOT, [{}]) if kind is OneShotRecipe else (ROUNDS, METHODS)
     draw, found, usual = random.Random(seed), [], {key: v[0] for key, v in values.items()}
     while len(found) < number:
         changed = draw.sample(list(values), draw.randint(0, 5 if len(methods) == 1 else 3))
@@ -185,7 +185,7 @@ def derived(file, config):
 
 def last_jobs(config):
     """Yield jobs behind which all files of a configuration are, of rounds those of the first 4."""
-    if isinstance(config, OneShotLine):
+    if isinstance(config, OneShotRecipe):
         yield one_shot.one_shot_metrics_file(config, "test").job
         return
     last, groups = 4, client_groups(config)
@@ -215,7 +215,7 @@ def files_of(config):
     }
 
 
-@pytest.mark.parametrize("kind", [OneShotLine, Line])
+@pytest.mark.parametrize("kind", [OneShotRecipe, Recipe])
 def test_two_files_have_one_path_exactly_if_their_derivations_are_the_same(kind):
     """Derivations count what folders and stages declare, so that all of it is in the names."""
     configs = drawn(kind, 300)
@@ -229,7 +229,7 @@ def test_two_files_have_one_path_exactly_if_their_derivations_are_the_same(kind)
             uses[file] += 1
     assert len(uses) > 500  # that the draws compare something
     assert sum(uses.values()) > 1.2 * len(uses)
-    if kind is Line:
+    if kind is Recipe:
         check_variety(configs, known)
 
 
@@ -267,7 +267,7 @@ def check_variety(configs, known):
     assert sum(len(each) == 2 for each in folders) >= 30
 
 
-@pytest.mark.parametrize("kind", [OneShotLine, Line])
+@pytest.mark.parametrize("kind", [OneShotRecipe, Recipe])
 def test_what_reaches_a_file_is_enough_to_find_it_and_its_inputs_again(kind):
     for config in drawn(kind, 60, seed=1):
         for file in files_of(config).values():
@@ -278,7 +278,7 @@ def test_what_reaches_a_file_is_enough_to_find_it_and_its_inputs_again(kind):
             assert restricted(job.config, job.reached) == job.config
 
 
-@pytest.mark.parametrize("kind", [OneShotLine, Line])
+@pytest.mark.parametrize("kind", [OneShotRecipe, Recipe])
 def test_a_simplest_form_is_its_own(kind):
     for config in drawn(kind, 200, seed=2):
         assert simplest(simplest(config)) == simplest(config)
@@ -363,7 +363,7 @@ def test_a_job_has_its_inputs_by_option_and_the_outputs_that_are_made():
     plain = BAKED.job(Cake())
     assert plain.inputs["batter"] == [BATTER(Cake(), 0), BATTER(Cake(), 1)]
     assert plain.inputs["topping"] == []
-    assert plain.inputs["line"] == f"{plain.folder}/line.yaml"
+    assert plain.inputs["recipe"] == f"{plain.folder}/recipe.yaml"
     assert list(plain.files) == ["output"]
     assert list(BAKED.job(Cake(flour=2)).files) == ["output", "crumbs"]
     assert [job.stage for job in plain.before] == [BATTER, BATTER]
@@ -388,7 +388,7 @@ def files_of_rounds(configs, last):
 
 def test_rounds_that_are_said_to_reach_the_same_settings_do(monkeypatch):
     """A shortcut of large plans: no file lies elsewhere because of it."""
-    configs, found = list(drawn(Line, 60, seed=3)), []
+    configs, found = list(drawn(Recipe, 60, seed=3)), []
     for shortcut in (True, False):
         with monkeypatch.context() as patch:
             for name in ("_JOBS", "_REACH"):

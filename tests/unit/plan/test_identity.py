@@ -20,23 +20,23 @@ from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
 from fedstage.settings.exchange import clients_keep_state, keeps_state
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.recipes import LocalRecipe, Recipe
 
 
 def data_id(data):
     return name_of(data_files.data_file(data, "train"))
 
 
-def local_id(line):
-    return name_of(unfederated.local_models(line)[0])
+def local_id(recipe):
+    return name_of(unfederated.local_models(recipe)[0])
 
 
-def partition_id(line):
-    return name_of(data_files.clients_table(line))
+def partition_id(recipe):
+    return name_of(data_files.clients_table(recipe))
 
 
-def participation_id(line):
-    return name_of(data_files.participation_table(line, 1))
+def participation_id(recipe):
+    return name_of(data_files.participation_table(recipe, 1))
 
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
@@ -49,25 +49,27 @@ DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
 START = "results/distilled_models/a/model.safetensors"
 
 
-def line(**changes):
-    return Line.model_validate({**BASE, **changes})
+def recipe(**changes):
+    return Recipe.model_validate({**BASE, **changes})
 
 
-def distilled_line(**changes):
-    return line(**{**DISTILLED, **changes})
+def distilled_recipe(**changes):
+    return recipe(**{**DISTILLED, **changes})
 
 
 # --- which setting of a run reaches which name ----------------------------------------------------
 
 IDS = {
-    "data": lambda line: data_id(line.data),
+    "data": lambda recipe: data_id(recipe.data),
     "partition": partition_id,
     "participation": participation_id,
-    "initial": lambda line: name_of(data_files.initial_model(line.data, line.model, line.seed, 0)),
+    "initial": lambda recipe: name_of(
+        data_files.initial_model(recipe.data, recipe.model, recipe.seed, 0)
+    ),
     "taught": training_id,
-    "untaught": lambda line: training_id(owners(line)[1]),
-    "alone": lambda line: local_id(alone(line, 3, pooled=False)),
-    "pooled": lambda line: local_id(alone(line, 3, pooled=True)),
+    "untaught": lambda recipe: training_id(owners(recipe)[1]),
+    "alone": lambda recipe: local_id(alone(recipe, 3, pooled=False)),
+    "pooled": lambda recipe: local_id(alone(recipe, 3, pooled=True)),
 }
 LOCAL = {"alone", "pooled"}
 ROUNDS = {"taught", "untaught"}
@@ -96,7 +98,7 @@ REACH = {
     ),
     "client_groups": ("drawn", {"participation", *ROUNDS}, {"global_models": 2}),
     "server_model": (True, ROUNDS, {"global_models": 2}),
-    "head_transfer": (True, {"taught"}, SERVED | {"model": {"cnn_small": {"head": {}}}}),
+    "head_sharing": (True, {"taught"}, SERVED | {"model": {"cnn_small": {"head": {}}}}),
     "remainder": ("main", ROUNDS, {"global_models": 3}),
     "local": ("fedprox", ROUNDS),
     "client": ({**CLIENT, "momentum": 0.5}, {*ROUNDS, *LOCAL}),
@@ -123,10 +125,10 @@ def ids_that_differ(one, other):
 
 
 def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other():
-    assert set(REACH) == {field.alias or name for name, field in Line.model_fields.items()}
+    assert set(REACH) == {field.alias or name for name, field in Recipe.model_fields.items()}
     for field, (value, expected, *beside) in REACH.items():
         base = beside[0] if beside else {}
-        before, after = distilled_line(**base), distilled_line(**base | {field: value})
+        before, after = distilled_recipe(**base), distilled_recipe(**base | {field: value})
         assert ids_that_differ(before, after) == expected, field
 
 
@@ -140,18 +142,18 @@ def reversed_keys(content):
 
 
 def test_settings_that_are_written_in_other_ways_have_the_same_ids():
-    settings = distilled_line(global_models=2)
+    settings = distilled_recipe(global_models=2)
     written_out = settings.model_dump(mode="json", by_alias=True)
     for raw in (written_out, reversed_keys(written_out), canonical(settings)):
-        other = Line.model_validate(raw)
+        other = Recipe.model_validate(raw)
         assert other == settings
         assert as_json(canonical(other)) == as_json(canonical(settings))
         assert not ids_that_differ(settings, other)
-    full = line(data={"name": "digits"}, partition={"name": "dirichlet", "alpha": 0.1},
+    full = recipe(data={"name": "digits"}, partition={"name": "dirichlet", "alpha": 0.1},
                 model={"cnn_small": None}, local={"name": "fedavg"})  # fmt: skip
-    assert not ids_that_differ(full, line())
-    local = alone(line(), 5, pooled=True)
-    assert LocalLine.model_validate(canonical(local)) == local
+    assert not ids_that_differ(full, recipe())
+    local = alone(recipe(), 5, pooled=True)
+    assert LocalRecipe.model_validate(canonical(local)) == local
 
 
 def test_one_equals_one_point_zero():
@@ -166,7 +168,7 @@ def test_one_equals_one_point_zero():
         lambda one: {"client": focal(one)},
     ):
         # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
-        texts = {as_json(canonical(line(**setting(one)))) for one in (1, 1.0)}
+        texts = {as_json(canonical(recipe(**setting(one)))) for one in (1, 1.0)}
         assert len(texts) == 1, texts
 
 
@@ -205,16 +207,16 @@ def test_every_setting_of_every_part_is_in_the_digest():
 
 
 #: Ids of the first experiments, and the defaults that they leave out, in `defaults.yaml`.
-PINNED_VERSION = 1
+PINNED_VERSION = 2
 PINNED_IDS = [
-    "digits-90d05e60fa",
-    "digits-dirichlet0.1-seed0-acaee309d9",
+    "digits-a3de875cbc",
+    "digits-dirichlet0.1-seed0-53f70dec4d",
     "8_of_10-seed0",
-    "digits-cnn_small-seed0-0d2049dc06",
-    "digits-dirichlet0.1-cnn_small-fedavg-seed0-d347dc9a63",
-    "digits-dirichlet0.1-cnn_small-fedavg-K2-designated-seed0-292807dac0",
-    "digits-dirichlet0.1-cnn_small-alone-seed0-ca854cf358",
-    "digits-dirichlet0.1-cnn_small-pooled-seed0-d176b20f0e",
+    "digits-cnn_small-seed0-0ba5ac89ed",
+    "digits-dirichlet0.1-cnn_small-fedavg-seed0-cb7c856a9f",
+    "digits-dirichlet0.1-cnn_small-fedavg-K2-designated-seed0-6d07495a1f",
+    "digits-dirichlet0.1-cnn_small-alone-seed0-6ff62db61e",
+    "digits-dirichlet0.1-cnn_small-pooled-seed0-cc44ede08c",
 ]
 
 
@@ -244,14 +246,14 @@ def test_defaults_and_schema_version_are_pinned_together():
 
 
 def test_ids_do_not_change_between_versions_of_python_and_packages():
-    full = distilled_line(global_models=2, **{"global": "designated"})
+    full = distilled_recipe(global_models=2, **{"global": "designated"})
     assert SCHEMA_VERSION == PINNED_VERSION, "pin the ids of the new schema version above"
     assert [
         data_id(full.data),
         partition_id(full),
         participation_id(full),
         name_of(data_files.initial_model(full.data, full.model, full.seed, 0)),
-        training_id(line()),
+        training_id(recipe()),
         training_id(full),
         local_id(alone(full, 8, pooled=False)),
         local_id(alone(full, 8, pooled=True)),
@@ -262,26 +264,28 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
 
 
 def test_names_are_readable():
-    full = distilled_line(global_models=4, **{"global": "designated"}, seed=3)
+    full = distilled_recipe(global_models=4, **{"global": "designated"}, seed=3)
     assert partition_id(full).startswith("digits-dirichlet0.1-seed3-")
     assert data_id(ParquetData(name="parquet", folder="flowers")).startswith("flowers-")
     generated = {"generator": "fedftg", "public": "generated"}
-    heads = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True}
+    heads = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_sharing": True}
     mixed = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
     for settings, name in {
         full: "digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-",
-        line(partition="iid"): "digits-iid-cnn_small-fedavg-seed0-",
-        line(**mixed): "digits-dirichlet0.1-cnn_small_and_others-fedavg-K2-seed0-",
-        line(**heads): "digits-dirichlet0.1-cnn_small-fedavg-K3-heads-seed0-",
-        distilled_line(**generated): "digits-dirichlet0.1-cnn_small-fedavg-basic-fedftg-seed0-",
-        line(aggregation={"rule": "median"}): "digits-dirichlet0.1-cnn_small-fedavg-median-seed0-",
+        recipe(partition="iid"): "digits-iid-cnn_small-fedavg-seed0-",
+        recipe(**mixed): "digits-dirichlet0.1-cnn_small_and_others-fedavg-K2-seed0-",
+        recipe(**heads): "digits-dirichlet0.1-cnn_small-fedavg-K3-heads-seed0-",
+        distilled_recipe(**generated): "digits-dirichlet0.1-cnn_small-fedavg-basic-fedftg-seed0-",
+        recipe(
+            aggregation={"rule": "median"}
+        ): "digits-dirichlet0.1-cnn_small-fedavg-median-seed0-",
     }.items():
         assert re.fullmatch(name + "[0-9a-f]{10}", training_id(settings))
 
 
 def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard():
     for folder in ("a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"):
-        settings = line(data={"parquet": {"folder": folder}})
+        settings = recipe(data={"parquet": {"folder": folder}})
         for name in (
             data_id(settings.data),
             partition_id(settings),
@@ -290,7 +294,7 @@ def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard():
             assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
     one, other = (ParquetData(name="parquet", folder=folder) for folder in ("a/b", "a_b"))
     assert data_id(one) != data_id(other)  # though their names read the same
-    assert data_id(Digits(name="digits", split_seed=1)) != data_id(line().data)
+    assert data_id(Digits(name="digits", split_seed=1)) != data_id(recipe().data)
 
 
 BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
@@ -323,7 +327,7 @@ STATEFUL = [
 
 def test_runs_that_keep_state_are_named_so():
     for changes, named, of_clients, of_server in STATEFUL:
-        settings = line(**changes)
+        settings = recipe(**changes)
         found = clients_keep_state(settings), keeps_state(settings)
         assert found == (of_clients, of_server), changes
         name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
@@ -351,15 +355,15 @@ def test_plans_are_named_after_all_that_determines_them():
         ({"staleness": "never", "participation": "in_turn"}, "8_of_10-in_turn-never-seed0-DIGEST"),
         ({"staleness": {"cyclic": {"delays": [0, 0]}}, "withdraw_stale": True}, "8_of_10-seed0"),
     ):  # fmt: skip
-        found = participation_id(line(**changes))
+        found = participation_id(recipe(**changes))
         assert re.fullmatch(name.replace("DIGEST", "[0-9a-f]{10}"), found), changes
     by_samples = drawn | {"participation": "by_samples"}
     for one, other in (
         (by_samples, by_samples | {"partition": "iid"}),
         ({"staleness": stragglers}, {"staleness": {"cyclic": {"delays": [0, 2]}}}),
     ):
-        assert participation_id(line(**one)) != name_of(
-            data_files.participation_table(line(**other), 1)
+        assert participation_id(recipe(**one)) != name_of(
+            data_files.participation_table(recipe(**other), 1)
         )
 
 
@@ -370,24 +374,24 @@ def bound(*parts, **changes):
     """Return a run of two architectures, with clients bound to them: c, l, or - for any."""
     models = {"c": "cnn_small", "l": "logistic_regression", "-": None}
     runs = [{"model": models[part[-1]], "clients": int(part[:-1])} for part in parts]
-    return line(**TWO | {"client_architectures": runs} | changes)
+    return recipe(**TWO | {"client_architectures": runs} | changes)
 
 
-def test_a_binding_says_who_may_be_which_slot_of_the_groups_that_clients_train():
+def test_a_binding_says_who_may_be_which_participant_of_the_groups_that_clients_train():
     rule = binding(bound("3c", "2-", "3l"))
-    assert rule.slots == (0,) * 4 + (1,) * 4
+    assert rule.participants == (0,) * 4 + (1,) * 4
     assert rule.clients == (0,) * 3 + (None,) * 2 + (1,) * 3 + (None,) * 2
-    assert binding(line(**TWO)) is None
+    assert binding(recipe(**TWO)) is None
     other = {"cnn_small": {"width": 4}}
-    for model, slots in ((other, (0, 0, 0, 0, 1, 1, 1, 1)), ("logistic_regression", None)):
+    for model, participants in ((other, (0, 0, 0, 0, 1, 1, 1, 1)), ("logistic_regression", None)):
         models = [model, "logistic_regression"]
         served = SERVED | {"architectures": ["cnn_small", *models]}
         served["client_architectures"] = [{"model": "logistic_regression", "clients": 3}]
-        rule = binding(line(**served))
-        assert (rule and rule.slots) == slots
+        rule = binding(recipe(**served))
+        assert (rule and rule.participants) == participants
 
 
-def test_plans_are_shared_where_slots_and_clients_go_together():
+def test_plans_are_shared_where_participants_and_clients_go_together():
     plan = participation_id(bound("3c", "3l"))
     assert re.fullmatch(r"8_of_10-bound-seed0-[0-9a-f]{10}", plan)
     method = {"local": "scaffold", "client": {**CLIENT, "epochs": 7}, **DISTILLED}
@@ -395,7 +399,7 @@ def test_plans_are_shared_where_slots_and_clients_go_together():
     others = ["resnet8", "cnn_small"]
     runs = [{"model": model, "clients": 3} for model in others]
     same = {"model": "resnet8", "architectures": others, "client_architectures": runs}
-    for one in (bound("3c", "3l", **method), bound("3c", "3l", **more), line(**TWO | same)):
+    for one in (bound("3c", "3l", **method), bound("3c", "3l", **more), recipe(**TWO | same)):
         assert participation_id(one) == plan
     turned = {"architectures": ["cnn_small", "logistic_regression"] * 2, "global_models": 4}
     for one in (
@@ -410,7 +414,7 @@ def test_plans_are_shared_where_slots_and_clients_go_together():
 
 def test_alone_a_client_trains_as_long_as_in_all_rounds_together():
     client = {**CLIENT, "epochs": 3, "round_decay": 0.9, "momentum": 0.5, "schedule": "cosine"}
-    settings = line(client=client, validation=0.2, numerics={"logits": "fp16"}, seed=5)
+    settings = recipe(client=client, validation=0.2, numerics={"logits": "fp16"}, seed=5)
     local = alone(settings, 7, pooled=False)
     assert (local.client.epochs, local.client.steps, local.pooled) == (21, None, False)
     assert (local.client.momentum, local.client.schedule.name) == (0.5, "cosine")
@@ -420,11 +424,11 @@ def test_alone_a_client_trains_as_long_as_in_all_rounds_together():
     # There are no rounds in which anything decays or goes on, and no logits are stored.
     assert (local.client.round_decay, local.numerics.logits) == (1.0, "fp32")
     steps = {"steps": 11, "batch_size": 4, "learning_rate": 0.1}
-    long = [alone(line(client=steps | {"batches": how}, participants=10), 4, pooled=True)
+    long = [alone(recipe(client=steps | {"batches": how}, participants=10), 4, pooled=True)
             for how in ("anew", "continued")]  # fmt: skip
     assert long[0] == long[1]
     assert (long[0].client.epochs, long[0].client.steps, long[0].pooled) == (None, 44, True)
-    twice = line(client={**CLIENT, "epochs": 2})
-    assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(line(), 6, pooled=False))
-    ids = {local_id(alone(line(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
+    twice = recipe(client={**CLIENT, "epochs": 2})
+    assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(recipe(), 6, pooled=False))
+    ids = {local_id(alone(recipe(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
     assert len(ids) == 4

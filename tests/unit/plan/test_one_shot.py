@@ -1,4 +1,4 @@
-"""Which settings of a one-shot line reach which of its files."""
+"""Which settings of a one-shot recipe reach which of its files."""
 
 import pytest
 from tests.shared.graph import lists_of
@@ -14,12 +14,12 @@ from fedstage.plan.one_shot import (
 from fedstage.plan.one_shot_sharing import (
     alone,
     client_model,
-    local_line,
+    local_recipe,
     members,
     unquantised,
 )
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.one_shot import OneShot, OneShotRecipe
+from fedstage.settings.recipes import Recipe
 
 CLIENT = {"epochs": 2, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
@@ -39,24 +39,24 @@ BASE = {
 
 
 def one_shot(**changes):
-    return OneShotLine.model_validate({**BASE, **changes})
+    return OneShotRecipe.model_validate({**BASE, **changes})
 
 
-def aggregator_id(line):
-    return shot.AGGREGATOR(line).split("/")[2]
+def aggregator_id(recipe):
+    return shot.AGGREGATOR(recipe).split("/")[2]
 
 
-def student_id(line):
-    return shot.one_shot_folder(line).split("/")[2]
+def student_id(recipe):
+    return shot.one_shot_folder(recipe).split("/")[2]
 
 
-def student_or_none(line):
-    return None if line.distillation is None else student_id(line)
+def student_or_none(recipe):
+    return None if recipe.distillation is None else student_id(recipe)
 
 
 IDS = {
-    "partition": lambda line: name_of(data_files.clients_table(local_line(line))),
-    "models": lambda line: unfederated.local_folder(local_line(line)),
+    "partition": lambda recipe: name_of(data_files.clients_table(local_recipe(recipe))),
+    "models": lambda recipe: unfederated.local_folder(local_recipe(recipe)),
     "aggregator": aggregator_id,
     "student": student_or_none,
 }
@@ -109,7 +109,7 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other(field):
 
 
 def test_every_field_is_in_the_table_above():
-    assert set(OneShotLine.model_fields) == set(REACH)
+    assert set(OneShotRecipe.model_fields) == set(REACH)
 
 
 @pytest.mark.parametrize("aggregator", ["averaging", "weighted", "confidence", "voting"])
@@ -142,62 +142,64 @@ CLOSED = {"distillation": "closed_form", "model": "resnet8"}
 def test_moments_depend_on_samples_and_the_encoder_only(changes, reaches):
     if "start" in changes:  # which an aggregator that needs unseen samples may not have
         changes = changes | {"aggregator": "weighted"}
-    lines = one_shot(**CLOSED), one_shot(**CLOSED | changes)
-    folders = {shot.FEATURE_MOMENTS(line, 0) for line in lines}
+    recipes = one_shot(**CLOSED), one_shot(**CLOSED | changes)
+    folders = {shot.FEATURE_MOMENTS(recipe, 0) for recipe in recipes}
     assert (len(folders) == 2) == reaches
 
 
 def test_a_closed_form_reads_the_moments_of_members_and_trains_nobody():
-    line = one_shot(**CLOSED, forget=[1])
-    read = shot.CLOSED_FORM_MODEL.job(line).inputs
+    recipe = one_shot(**CLOSED, forget=[1])
+    read = shot.CLOSED_FORM_MODEL.job(recipe).inputs
     names = [path.rpartition("/")[2] for path in read["moments"]]
     assert names == [f"client_{client}.safetensors" for client in (0, 2, 3)]
-    assert travelling_models(line) == [read["start"]]
-    assert traffic_tables(line) == [f"results/distilled_models/{student_id(line)}/rounds.parquet"]
-    assert student_id(line) == student_id(one_shot(**CLOSED, forget=[1], server=SERVER))
+    assert travelling_models(recipe) == [read["start"]]
+    assert traffic_tables(recipe) == [
+        f"results/distilled_models/{student_id(recipe)}/rounds.parquet"
+    ]
+    assert student_id(recipe) == student_id(one_shot(**CLOSED, forget=[1], server=SERVER))
 
 
 def test_all_rules_have_the_same_clients():
     rules = ("averaging", "weighted", "linear", "per_class", "mlp", "voting", "moe")
-    lines = [one_shot(aggregator=rule) for rule in rules]
-    assert len({unfederated.local_folder(local_line(line)) for line in lines}) == 1
-    assert len({aggregator_id(line) for line in lines}) == 7
+    recipes = [one_shot(aggregator=rule) for rule in rules]
+    assert len({unfederated.local_folder(local_recipe(recipe)) for recipe in recipes}) == 1
+    assert len({aggregator_id(recipe) for recipe in recipes}) == 7
 
 
 def test_training_on_all_samples_is_training_without_a_part_for_the_aggregator():
     whole = one_shot(aggregator="averaging", local_fraction=1.0)
     plain = one_shot(aggregator="averaging", aggregator_fraction=0.0)
-    assert local_line(whole) == local_line(plain)
+    assert local_recipe(whole) == local_recipe(plain)
     assert aggregator_id(whole) == aggregator_id(plain)
-    assert unfederated.local_folder(local_line(whole)) != unfederated.local_folder(
-        local_line(one_shot())
+    assert unfederated.local_folder(local_recipe(whole)) != unfederated.local_folder(
+        local_recipe(one_shot())
     )
     assert "aggregator_fraction" not in data_files.clients_table(whole).job.settings
 
 
 def test_clients_of_an_ensemble_are_the_clients_that_train_alone():
     settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
-    federated = Line.model_validate(settings | {"participants": 2})
+    federated = Recipe.model_validate(settings | {"participants": 2})
     whole = one_shot(aggregator="averaging", local_fraction=1.0)
-    assert local_line(whole) == alone(federated, 1, pooled=False)
+    assert local_recipe(whole) == alone(federated, 1, pooled=False)
     own = OneShot(aggregator_fraction=0.1, initialisation="own")
     apart = alone(federated, 1, pooled=False, own=own)
-    assert apart == local_line(one_shot(initialisation="own"))
+    assert apart == local_recipe(one_shot(initialisation="own"))
     assert alone(federated, 1, pooled=True, own=own) == alone(federated, 1, pooled=True)
 
 
-def test_a_federated_line_of_groups_trains_its_clients_alone_with_its_model():
+def test_a_federated_recipe_of_groups_trains_its_clients_alone_with_its_model():
     groups = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}
     settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
-    line = Line.model_validate(settings | groups | {"participants": 2})
-    assert alone(line, 1, pooled=False).architectures == ()
+    recipe = Recipe.model_validate(settings | groups | {"participants": 2})
+    assert alone(recipe, 1, pooled=False).architectures == ()
 
 
 @pytest.mark.parametrize("setting", [{"round_decay": 0.9}, {"batches": "continued"}], ids=str)
 def test_what_is_about_rounds_does_not_reach_clients(setting):
     client = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
     plain, changed = one_shot(client=client), one_shot(client=client | setting)
-    assert local_line(plain) == local_line(changed)
+    assert local_recipe(plain) == local_recipe(changed)
     assert aggregator_id(plain) == aggregator_id(changed)
 
 
@@ -207,10 +209,10 @@ SMALL, LINEAR = {"name": "cnn_small"}, {"name": "logistic_regression"}
 
 
 def test_architectures_are_dealt_out_in_turn():
-    line = one_shot(architectures=[SMALL, LINEAR], clients=5)
-    names = [client_model(line, client).name for client in range(5)]
+    recipe = one_shot(architectures=[SMALL, LINEAR], clients=5)
+    names = [client_model(recipe, client).name for client in range(5)]
     assert names == [SMALL["name"], LINEAR["name"]] * 2 + [SMALL["name"]]
-    assert names == [client_model(local_line(line), client).name for client in range(5)]
+    assert names == [client_model(local_recipe(recipe), client).name for client in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ def test_architectures_are_dealt_out_in_turn():
 )
 def test_the_same_models_are_the_same_files_however_they_are_listed(one, other):
     ids = {
-        unfederated.local_folder(local_line(one_shot(architectures=models)))
+        unfederated.local_folder(local_recipe(one_shot(architectures=models)))
         for models in (one, other)
     }
     assert len(ids) == 1
@@ -233,7 +235,7 @@ def test_the_same_models_are_the_same_files_however_they_are_listed(one, other):
 
 def test_a_model_that_no_client_has_does_not_reach_clients():
     ids = {
-        unfederated.local_folder(local_line(one_shot(architectures=[LINEAR], model=model)))
+        unfederated.local_folder(local_recipe(one_shot(architectures=[LINEAR], model=model)))
         for model in (SMALL, LINEAR, {"name": "resnet8"})
     }
     assert len(ids) == 1
@@ -243,7 +245,7 @@ def test_a_model_that_no_client_has_does_not_reach_clients():
 
 
 def test_clients_start_from_one_model_or_each_from_its_own():
-    common, own = (local_line(one_shot(initialisation=kind)) for kind in ("common", "own"))
+    common, own = (local_recipe(one_shot(initialisation=kind)) for kind in ("common", "own"))
     starts = {kind: [unfederated.local_start(kind, n) for n in range(4)] for kind in (common, own)}
     assert len(set(starts[common])) == 1
     assert len(set(starts[own])) == 4
@@ -252,8 +254,8 @@ def test_clients_start_from_one_model_or_each_from_its_own():
 
 
 def test_clients_of_one_architecture_start_from_its_common_weights():
-    line = local_line(one_shot(architectures=[SMALL, LINEAR]))
-    starts = [unfederated.local_start(line, client) for client in range(4)]
+    recipe = local_recipe(one_shot(architectures=[SMALL, LINEAR]))
+    starts = [unfederated.local_start(recipe, client) for client in range(4)]
     assert starts[:2] == starts[2:]
     assert starts[0] != starts[1]
 
@@ -263,9 +265,9 @@ START = "results/training/a/round_0003/group_0/aggregated.safetensors"
 
 def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained_before():
     taught = {"aggregator": "weighted", "distillation": "l1", "server": SERVER, "start": START}
-    line = one_shot(**taught)
-    assert {unfederated.local_start(local_line(line), client) for client in range(4)} == {START}
-    assert shot.student_start(line) == START
+    recipe = one_shot(**taught)
+    assert {unfederated.local_start(local_recipe(recipe), client) for client in range(4)} == {START}
+    assert shot.student_start(recipe) == START
     other = one_shot(**taught, student="logistic_regression")
     assert "initial_models" in shot.student_start(other)
 
@@ -274,24 +276,24 @@ def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained
 
 
 def test_forgotten_clients_are_no_members():
-    line = one_shot(forget=[2, 0])
-    assert members(line) == [1, 3]
-    assert [path.rpartition("/")[2] for path in unfederated.members_logits(line, "test")] == [
+    recipe = one_shot(forget=[2, 0])
+    assert members(recipe) == [1, 3]
+    assert [path.rpartition("/")[2] for path in unfederated.members_logits(recipe, "test")] == [
         "client_1-test.safetensors",
         "client_3-test.safetensors",
     ]
-    assert aggregator_id(line) == aggregator_id(one_shot(forget=[0, 2, 2]))
-    assert "-mlp-without_0_2-seed0-" in aggregator_id(line)
+    assert aggregator_id(recipe) == aggregator_id(one_shot(forget=[0, 2, 2]))
+    assert "-mlp-without_0_2-seed0-" in aggregator_id(recipe)
 
 
 def test_an_aggregator_that_forgets_has_the_same_clients():
-    assert local_line(one_shot(forget=[1])) == local_line(one_shot())
+    assert local_recipe(one_shot(forget=[1])) == local_recipe(one_shot())
 
 
 def test_many_forgotten_clients_leave_a_name_that_is_short():
-    line = one_shot(clients=300, partition="iid", forget=list(range(0, 300, 2)))
-    assert "-without_150_clients-" in aggregator_id(line)
-    assert len(aggregator_id(line)) < 120
+    recipe = one_shot(clients=300, partition="iid", forget=list(range(0, 300, 2)))
+    assert "-without_150_clients-" in aggregator_id(recipe)
+    assert len(aggregator_id(recipe)) < 120
 
 
 # --- students -------------------------------------------------------------------------------------
@@ -321,29 +323,35 @@ def test_temperatures_reach_what_learns_probabilities(transfer, read, setting):
     assert (one != other) == read
 
 
-def test_a_student_reads_the_aggregator_and_clients_of_the_line_without_one():
+def test_a_student_reads_the_aggregator_and_clients_of_the_recipe_without_one():
     for changes in ({}, {"forget": [2]}, {"architectures": [SMALL, LINEAR]}):
-        line, plain = taught(**changes), one_shot(**changes)
-        assert aggregator_id(line) == aggregator_id(plain)
-        assert local_line(line) == local_line(plain)
-        assert shot.one_shot_metrics_file(line, "test") != shot.one_shot_metrics_file(plain, "test")
+        recipe, plain = taught(**changes), one_shot(**changes)
+        assert aggregator_id(recipe) == aggregator_id(plain)
+        assert local_recipe(recipe) == local_recipe(plain)
+        assert shot.one_shot_metrics_file(recipe, "test") != shot.one_shot_metrics_file(
+            plain, "test"
+        )
 
 
 def test_students_of_a_seed_start_from_one_model():
     starts = {shot.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
-    assert starts == {unfederated.local_start(local_line(one_shot()), 0)}
+    assert starts == {unfederated.local_start(local_recipe(one_shot()), 0)}
 
 
 def test_images_are_whole_sets_or_training_samples_of_a_role():
-    line = local_line(one_shot())
+    recipe = local_recipe(one_shot())
     of_sets = {
-        name: data_files.data_file(line.data, name)
+        name: data_files.data_file(recipe.data, name)
         for name in ("test", "test_own", "held_out", "server_validation")
     }
-    of_roles = dict.fromkeys(("validation", "aggregator"), data_files.data_file(line.data, "train"))
+    of_roles = dict.fromkeys(
+        ("validation", "aggregator"), data_files.data_file(recipe.data, "train")
+    )
     for images, expected in (of_sets | of_roles).items():
-        assert data_files.samples_file(line, images) == expected
-    assert data_files.samples_file(line, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
+        assert data_files.samples_file(recipe, images) == expected
+    assert (
+        data_files.samples_file(recipe, "svhn-1234") == "results/data/svhn-1234/train.safetensors"
+    )
 
 
 # --- what an aggregator reads ---------------------------------------------------------------------
@@ -385,8 +393,8 @@ def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images
 
 def test_each_precision_has_its_own_logits_of_the_same_models():
     plain, rough = one_shot(), one_shot(quantisation="int8")
-    folder = unfederated.local_folder(local_line(plain))
-    assert local_line(plain) == local_line(rough)
+    folder = unfederated.local_folder(local_recipe(plain))
+    assert local_recipe(plain) == local_recipe(rough)
     assert unfederated.members_quantised(plain) == []
     for client, (logits, model) in enumerate(
         zip(
@@ -415,22 +423,22 @@ def test_of_forgotten_clients_no_quantised_model_is_read():
     ids=str,
 )
 def test_how_models_are_quantised_is_in_the_names_of_what_is_made_of_them(changed):
-    lines = [one_shot(quantisation={"int8": how}) for how in ({}, changed)]
-    assert len({unfederated.members_quantised(line)[0] for line in lines}) == 2
-    assert len({aggregator_id(line) for line in lines}) == 2
-    assert len({unfederated.local_folder(local_line(line)) for line in lines}) == 1
+    recipes = [one_shot(quantisation={"int8": how}) for how in ({}, changed)]
+    assert len({unfederated.members_quantised(recipe)[0] for recipe in recipes}) == 2
+    assert len({aggregator_id(recipe) for recipe in recipes}) == 2
+    assert len({unfederated.local_folder(local_recipe(recipe)) for recipe in recipes}) == 1
 
 
 def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
     settings = {key: value for key, value in BASE.items() if not key.startswith("aggregator")}
-    federated = Line.model_validate(settings | {"participants": 2})
+    federated = Recipe.model_validate(settings | {"participants": 2})
     rough = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": "int8"})
     plain, quantised = (
         alone(federated, 1, pooled=False, own=own)
         for own in (OneShot(aggregator_fraction=0.1), rough)
     )
     assert unfederated.local_folder(plain) == unfederated.local_folder(quantised)
-    assert unquantised(quantised) == plain == local_line(one_shot())
+    assert unquantised(quantised) == plain == local_recipe(one_shot())
     assert unfederated.models_in_precision(plain) == unfederated.local_models(quantised)
     assert unfederated.models_in_precision(quantised) == unfederated.members_quantised(
         one_shot(quantisation="int8")
@@ -453,12 +461,12 @@ GENERATING = {"generator": "cvae", "public": "generated", "aggregator": "averagi
 GENERATING |= {"server": SERVER, "distillation": "labels"}
 
 
-def generating_line(**changes):
+def generating_recipe(**changes):
     return one_shot(**{**GENERATING, **changes})
 
 
-def of_generators(line):
-    return client_generators(line)[0].split("/")[2], generated_images(line).split("/")[2]
+def of_generators(recipe):
+    return client_generators(recipe)[0].split("/")[2], generated_images(recipe).split("/")[2]
 
 
 @pytest.mark.parametrize(
@@ -478,30 +486,32 @@ def of_generators(line):
     ids=str,
 )
 def test_what_reaches_generators_images_and_who_learns_their_labels(changes, reached):
-    before, after = generating_line(), generating_line(**changes)
-    ids = [(*of_generators(line), student_id(line)) for line in (before, after)]
+    before, after = generating_recipe(), generating_recipe(**changes)
+    ids = [(*of_generators(recipe), student_id(recipe)) for recipe in (before, after)]
     assert tuple(one != other for one, other in zip(*ids, strict=True)) == reached
 
 
 def test_who_learns_labels_reads_no_model_of_a_client():
-    line = generating_line()
-    read = lists_of(shot.DISTILLED_MODEL.job(line).inputs)
+    recipe = generating_recipe()
+    read = lists_of(shot.DISTILLED_MODEL.job(recipe).inputs)
     assert not {"aggregator", "logits"} & set(read)
-    assert read["public"] == [f"results/generated/{of_generators(line)[1]}/train.safetensors"]
-    assert traffic_tables(line) == [f"results/generated/{of_generators(line)[1]}/rounds.parquet"]
-    assert travelling_models(line) == client_generators(line)
-    taught = generating_line(distillation="kl")
+    assert read["public"] == [f"results/generated/{of_generators(recipe)[1]}/train.safetensors"]
+    assert traffic_tables(recipe) == [
+        f"results/generated/{of_generators(recipe)[1]}/rounds.parquet"
+    ]
+    assert travelling_models(recipe) == client_generators(recipe)
+    taught = generating_recipe(distillation="kl")
     assert len(traffic_tables(taught)) == 2
     (first, *_) = lists_of(shot.DISTILLED_MODEL.job(taught).inputs)["logits"]
-    assert first.endswith(f"client_0-generated.{of_generators(line)[1]}.safetensors")
+    assert first.endswith(f"client_0-generated.{of_generators(recipe)[1]}.safetensors")
 
 
 def test_a_forgotten_clients_generator_is_not_read_and_trains_nobody_anew():
-    line = generating_line(forget=[1])
-    assert [path[-20:] for path in client_generators(line)] == [
+    recipe = generating_recipe(forget=[1])
+    assert [path[-20:] for path in client_generators(recipe)] == [
         f"client_{client}.safetensors" for client in (0, 2, 3)
     ]
-    assert client_generators(line)[0] == client_generators(generating_line())[0]
+    assert client_generators(recipe)[0] == client_generators(generating_recipe())[0]
 
 
 # --- images that the server generates against the ensemble ----------------------------------------
@@ -510,7 +520,7 @@ EPOCHS = {"epochs": 2, "batch_size": 8, "learning_rate": 0.1, "temperature": 2.0
 
 
 def boosted(**changes):
-    return generating_line(
+    return generating_recipe(
         **{"generator": "coboosting", "distillation": "cotrained", "server": EPOCHS} | changes
     )
 
@@ -538,14 +548,14 @@ def test_what_reaches_images_against_an_ensemble(changes, reached):
 
 @pytest.mark.parametrize("distillation", ["cotrained", "labels", "kl"])
 def test_only_clients_models_travel_for_images_against_an_ensemble(distillation):
-    line = boosted(distillation=distillation)
-    models = unfederated.local_models(local_line(line))
-    assert travelling_models(line) == SYNTHESISED_IMAGES.job(line).inputs["models"] == models
-    assert traffic_tables(line) == [shot.AGGREGATOR(line, output="rounds")]
-    folder = generated_images(line).job.folder
+    recipe = boosted(distillation=distillation)
+    models = unfederated.local_models(local_recipe(recipe))
+    assert travelling_models(recipe) == SYNTHESISED_IMAGES.job(recipe).inputs["models"] == models
+    assert traffic_tables(recipe) == [shot.AGGREGATOR(recipe, output="rounds")]
+    folder = generated_images(recipe).job.folder
     assert folder.startswith("results/synthesised/")
-    own = shot.student_file(line) == f"{folder}/student.safetensors"
+    own = shot.student_file(recipe) == f"{folder}/student.safetensors"
     assert own == (distillation == "cotrained")
-    read = lists_of(shot.DISTILLED_MODEL.job(line).inputs)
+    read = lists_of(shot.DISTILLED_MODEL.job(recipe).inputs)
     assert read["public"] == [f"{folder}/train.safetensors"]
     assert ("logits" in read) == (distillation != "labels")

@@ -48,7 +48,7 @@ def test_a_folder_that_cannot_be_written_to_is_done_without(tmp_path):
 
 def test_what_is_remembered_has_the_users_permissions():
     before = os.umask(0o027)
-    remember("key", ["line"])
+    remember("key", ["recipe"])
     os.umask(before)
     (path,) = (cache_folder() / "source").iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640

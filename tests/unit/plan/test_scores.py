@@ -7,16 +7,16 @@ from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
 from fedstage.plan.training import LOGITS, global_model, participants_table
 from fedstage.plan.training_folder import training_folder
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
-ONE = Line.model_validate({
+ONE = Recipe.model_validate({
     "data": "digits", "clients": 6, "partition": "iid", "participants": 4, "model": "cnn_small",
     "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "global_models": 2,
     "ensemble": "clients", "global": {"designated": {"warm_up": 9}}, "seed": 0,
     "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1},
 })  # fmt: skip
 IN_ANY_CASE = {
-    "line": [f"{training_folder(ONE)}/line.yaml"],
+    "recipe": [f"{training_folder(ONE)}/recipe.yaml"],
     "info": [data_files.data_file(ONE.data, "info")],
     "clients": [data_files.clients_table(ONE)],
 }
@@ -24,7 +24,7 @@ TRAIN, TEST = (data_files.data_file(ONE.data, role) for role in ("train", "test"
 
 
 def participants(*rounds):
-    return [participants_table(ONE, round, group) for round in rounds for group in (0, 1)]
+    return [participants_table(ONE, round_, group) for round_ in rounds for group in (0, 1)]
 
 
 def test_every_so_many_rounds_and_the_last_are_evaluated():
@@ -36,11 +36,11 @@ def test_every_so_many_rounds_and_the_last_are_evaluated():
 
 def test_an_evaluation_reads_models_or_logits_of_its_rounds():
     for evaluated, role, data, models in (
-        ("global_model", "test", TEST, [global_model(ONE, round, 0) for round in (2, 4, 5)]),
-        ("clients", "validation", TRAIN, [LOGITS(ONE, round, group, "clients", "validation")
-                                          for round in (2, 4, 5) for group in (0, 1)]),
-        ("aggregated_2", "test", TEST, [LOGITS(ONE, round, group, "aggregated", "test")
-                                        for round in (1, 2, 3, 4, 5) for group in (0, 1)]),
+        ("global_model", "test", TEST, [global_model(ONE, round_, 0) for round_ in (2, 4, 5)]),
+        ("clients", "validation", TRAIN, [LOGITS(ONE, round_, group, "clients", "validation")
+                                          for round_ in (2, 4, 5) for group in (0, 1)]),
+        ("aggregated_2", "test", TEST, [LOGITS(ONE, round_, group, "aggregated", "test")
+                                        for round_ in (1, 2, 3, 4, 5) for group in (0, 1)]),
     ):  # fmt: skip
         file = EVALUATION(ONE, evaluated, role, 5, 2)
         assert file == (
@@ -60,7 +60,7 @@ def test_retention_and_accuracy_by_client_read_models_training_and_test_samples(
         retention = RETENTION(ONE, 3, output=output)
         assert retention == f"{training_folder(ONE)}/metrics/retention/rounds_0003.{ending}"
     assert lists_of(retention.job.inputs) == IN_ANY_CASE | samples | {
-        "models": [global_model(ONE, round, 0) for round in range(4)],
+        "models": [global_model(ONE, round_, 0) for round_ in range(4)],
         "participants": participants(1, 2, 3),
     }
     by_client = CLIENT_ACCURACY(ONE, 3)

@@ -17,7 +17,7 @@ from fedstage.plan.training import (
 )
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 BASE = {
@@ -44,7 +44,7 @@ GEMS = {
     "local": {"digest": {"teacher": "server"}}, "ensemble": "clients", "global": "designated",
     "distillation": "fedgems", "public": "core", "core": {},
 }  # fmt: skip
-LINES = {
+RECIPES = {
     "fedavg": {},
     "scaffold": {"local": "scaffold"},
     "statistics": {
@@ -72,10 +72,10 @@ LINES = {
     },
     "released": {"global_models": 2, "ensemble": RELEASED, "global": "designated"},
     "fedet": SERVED | {
-        "model": {"cnn_small": {"head": {}}}, "head_transfer": True, "ensemble": "clients",
+        "model": {"cnn_small": {"head": {}}}, "head_sharing": True, "ensemble": "clients",
         "global": "designated",
     },
-    "heads_only": SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True},
+    "heads_only": SERVED | {"model": {"cnn_small": {"head": {}}}, "head_sharing": True},
     "served_late": SERVED | {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}},
     "dsfl": SERVED | {"local": "digest", "ensemble": "clients", "global": "designated"},
     "scarlet": SERVED | {
@@ -161,8 +161,8 @@ LENGTHS = (1, 3, 4, 25)
 
 
 def run(name, rounds, **length):
-    line = Line.model_validate(BASE | LINES[name])
-    return Run({}, line, RunLength(rounds=rounds, **length))
+    recipe = Recipe.model_validate(BASE | RECIPES[name])
+    return Run({}, recipe, RunLength(rounds=rounds, **length))
 
 
 def planned(runs, length, keep="all"):
@@ -183,8 +183,10 @@ def of_a_round(path):
     return path.startswith(f"results/{FOLDER.name}/")
 
 
-def places(parts, line):
-    trained = (part for part in parts if isinstance(part, segments.Segment) and part.line == line)
+def places(parts, recipe):
+    trained = (
+        part for part in parts if isinstance(part, segments.Segment) and part.recipe == recipe
+    )
     return [(part.groups, part.first, part.last) for part in trained]
 
 
@@ -208,16 +210,16 @@ def test_rounds_are_cut_at_multiples_and_stops(first, stops, expected):
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_each_file_of_runs_of_two_lengths_is_made_by_one_segment(length):
-    runs = [run(name, rounds) for name in LINES for rounds in (5, 7)]
+    runs = [run(name, rounds) for name in RECIPES for rounds in (5, 7)]
     paths = [path for made in planned(runs, length).values() for path in made]
     assert len(paths) == len(set(paths)) > 2000
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_segments_make_what_the_jobs_of_a_run_make(name):
     """Each job is in one segment, wherever rounds are cut, and nothing is made in vain."""
     one = run(name, 7)
-    jobs = {job.node for job in jobs_of(one.line, 7)}
+    jobs = {job.node for job in jobs_of(one.recipe, 7)}
     for length in LENGTHS:
         found = [job for part in planned([one], length) for job in part.jobs()]
         assert len(found) == len(set(found))
@@ -227,7 +229,7 @@ def test_segments_make_what_the_jobs_of_a_run_make(name):
         assert beside <= {"local_training", "aggregation", "logits", "cached_labels"}, beside
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_inputs_are_made_by_segments_before_and_there_is_no_cycle(name):
     for length in LENGTHS:
         parts = planned([run(name, 7)], length)
@@ -240,7 +242,7 @@ def test_inputs_are_made_by_segments_before_and_there_is_no_cycle(name):
             waiting -= ready
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_each_job_of_a_segment_comes_after_those_whose_files_it_reads(name):
     for length in LENGTHS:
         for part in planned([run(name, 7)], length):
@@ -249,13 +251,13 @@ def test_each_job_of_a_segment_comes_after_those_whose_files_it_reads(name):
                 read = (
                     path for paths in job.inputs.values() for path in segment_files.listed(paths)
                 )
-                assert {path for path in read if of_a_round(path)} - {job.inputs["line"]} <= (
+                assert {path for path in read if of_a_round(path)} - {job.inputs["recipe"]} <= (
                     made | known
                 )
                 made |= set(job.files.values())
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_what_is_read_stays_and_is_made(name):
     for length in (1, 4, 25):
         for evaluate in ("global_model", "clients", "aggregated"):
@@ -265,9 +267,9 @@ def test_what_is_read_stays_and_is_made(name):
             read = segment_files.files_read(runs, map(others, parts))
             assert {path for path in read if of_a_round(path)} <= made
             assert made <= {path for files in planned(runs, length).values() for path in files}
-            for round in (3, 6, 7):
-                assert all(participants_table(runs[0].line, round, group) in made
-                           for group in client_groups(runs[0].line))  # fmt: skip
+            for round_ in (3, 6, 7):
+                assert all(participants_table(runs[0].recipe, round_, group) in made
+                           for group in client_groups(runs[0].recipe))  # fmt: skip
 
 
 # --- which groups are in one segment --------------------------------------------------------------
@@ -275,8 +277,8 @@ def test_what_is_read_stays_and_is_made(name):
 
 def test_groups_that_no_teacher_reaches_run_ahead_of_the_student():
     one = run("fedsdd", 8)
-    parts, base = planned([one], 4), owners(one.line)[1]
-    assert places(parts, one.line) == [((0,), 1, 4), ((0,), 5, 8)]
+    parts, base = planned([one], 4), owners(one.recipe)[1]
+    assert places(parts, one.recipe) == [((0,), 1, 4), ((0,), 5, 8)]
     assert places(parts, base) == [
         ((0,), 1, 1), ((1,), 1, 4), ((1,), 5, 8), ((2,), 1, 4), ((2,), 5, 8),
     ]  # fmt: skip
@@ -284,15 +286,15 @@ def test_groups_that_no_teacher_reaches_run_ahead_of_the_student():
 
 def test_students_that_need_one_another_are_in_one_segment():
     one = run("late", 8)
-    assert places(planned([one], 4), one.line) == [((0, 1), 4, 4), ((0, 1), 5, 8)]
+    assert places(planned([one], 4), one.recipe) == [((0, 1), 4, 4), ((0, 1), 5, 8)]
 
 
 def test_groups_that_share_control_variates_are_in_one_segment_that_has_several_rounds():
-    line = owners(run("shared", 8).line)[1]
+    recipe = owners(run("shared", 8).recipe)[1]
     parts = planned([run("shared", 8)], 4)
-    assert places(parts, line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 8)]
+    assert places(parts, recipe) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 8)]
     first, second = parts
-    states = [AGGREGATION(line, 4, group, output="new_state") for group in range(3)]
+    states = [AGGREGATION(recipe, 4, group, output="new_state") for group in range(3)]
     assert [path for path in parts[first] if "/state." in path] == states
     assert [path for path in others(second) if "/state." in path] == states
     assert len(planned([run("shared", 4)], 1)) == 3 * 4
@@ -301,9 +303,9 @@ def test_groups_that_share_control_variates_are_in_one_segment_that_has_several_
 def test_with_shared_control_variates_a_distillation_takes_all_groups_over():
     """Rounds 1 to 3 are not distilled, so that round 4 starts from a distilled main model only."""
     one = run("shared_late", 8)
-    parts, base = planned([one], 4), owners(one.line)[1]
+    parts, base = planned([one], 4), owners(one.recipe)[1]
     assert places(parts, base) == [((0, 1, 2), 1, 3), ((1, 2), 4, 4)]
-    assert places(parts, one.line) == [((0, 1, 2), 3, 4), ((0, 1, 2), 5, 8)]
+    assert places(parts, one.recipe) == [((0, 1, 2), 3, 4), ((0, 1, 2), 5, 8)]
     # What another method trains without a distillation anyway is in one segment with the rest.
     both = planned([one, run("shared", 6)], 4)
     assert places(both, base) == [((0, 1, 2), 1, 3), ((0, 1, 2), 4, 4), ((0, 1, 2), 5, 6)]
@@ -312,17 +314,17 @@ def test_with_shared_control_variates_a_distillation_takes_all_groups_over():
 def test_groups_that_take_the_servers_head_are_in_one_segment_from_the_first_round_on():
     """What trains in round 1 has no head of the server's yet, and is of any run's without one."""
     one = run("fedet", 6)
-    parts, base = planned([one], 4), owners(one.line)[1]
+    parts, base = planned([one], 4), owners(one.recipe)[1]
     assert places(parts, base) == [((1,), 1, 1), ((2,), 1, 1)]
-    assert places(parts, one.line) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 6)]
+    assert places(parts, one.recipe) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 6)]
 
 
 def test_clients_that_exchange_logits_are_in_one_segment_and_run_ahead_of_the_server():
     one = run("dsfl", 6)
-    parts, base = planned([one], 4), owners(one.line)[1]
+    parts, base = planned([one], 4), owners(one.recipe)[1]
     assert places(parts, base) == [((1, 2), 1, 4), ((1, 2), 5, 6)]
-    assert places(parts, one.line) == [((0,), 1, 4), ((0,), 5, 6)]
-    first, second = (part for part in parts if part.line == base)
+    assert places(parts, one.recipe) == [((0,), 1, 4), ((0,), 5, 6)]
+    first, second = (part for part in parts if part.recipe == base)
     received = set(received_logits(base, 4))
     assert len(received) == 2
     assert received <= set(parts[first]) & set(others(second))
@@ -337,7 +339,7 @@ def test_clients_that_exchange_features_are_in_one_segment_with_the_servers_mode
     one = run("fedgkt", 6)
     for length in (1, 4):
         parts = list(planned([one], length))
-        assert {(part.line, part.groups) for part in parts} == {(one.line, (0, 1, 2))}
+        assert {(part.recipe, part.groups) for part in parts} == {(one.recipe, (0, 1, 2))}
         assert [part.last for part in parts] == ([4, 6] if length == 4 else [*range(1, 7)])
 
 
@@ -356,8 +358,8 @@ def test_logits_stay_for_the_teachers_of_the_next_segment():
 
 
 def test_runs_without_federation_have_no_segments():
-    line = alone(run("fedavg", 4).line, 4, pooled=True)
-    assert segments.plan([Run({}, line, RunLength(rounds=4, training="pooled"))], 4) == ([], [])
+    recipe = alone(run("fedavg", 4).recipe, 4, pooled=True)
+    assert segments.plan([Run({}, recipe, RunLength(rounds=4, training="pooled"))], 4) == ([], [])
 
 
 # --- what stays -----------------------------------------------------------------------------------
@@ -366,15 +368,15 @@ def test_runs_without_federation_have_no_segments():
 def test_of_state_the_last_stays():
     (part,) = parts = planned([run("scaffold", 4)], 4)
     states = [path for path in parts[part] if path.endswith("state.safetensors")]
-    assert states == [AGGREGATION(part.line, 4, 0, output="new_state")]
+    assert states == [AGGREGATION(part.recipe, 4, 0, output="new_state")]
 
 
 def test_only_updates_that_are_read_stay():
     one = run("fedavg", 4, evaluate={"name": "clients"}, evaluate_every=2)
     parts = planned([one], 4, "models")
     (part,) = parts
-    found = [path for path in parts[part] if "/slot_" in path]
-    assert found == [path for round in (2, 4) for path in updates(one.line, round, 0)]
+    found = [path for path in parts[part] if "/participant_" in path]
+    assert found == [path for round_ in (2, 4) for path in updates(one.recipe, round_, 0)]
     read = segment_files.files_read([one], map(others, parts))
     kept = segment_files.rounds_kept(part, part.jobs(), "models", read)
     assert segment_rules.options(part, kept) == (
@@ -388,22 +390,22 @@ def test_updates_that_a_student_starts_from_anew_stay():
     """Where the worst clients are left out, of the first distillation: later ones are its own."""
     one = run("designated_original", 6)
     found = {path for made in planned([one], 4, "models").values() for path in made}
-    assert set(updates(one.line, 3, 0)) <= found
-    assert not found & {*updates(one.line, 2, 0), *updates(one.line, 4, 0)}
+    assert set(updates(one.recipe, 3, 0)) <= found
+    assert not found & {*updates(one.recipe, 2, 0), *updates(one.recipe, 4, 0)}
 
 
 def test_only_what_an_evaluation_reads_stays():
     one = run("fedavg", 10, evaluate_every=4)
     paths = [path for made in planned([one], 25, "needed").values() for path in made]
     models = [path for path in paths if path.endswith("safetensors")]
-    assert models == [aggregated_model(one.line, round, 0) for round in (4, 8, 10)]
+    assert models == [aggregated_model(one.recipe, round_, 0) for round_ in (4, 8, 10)]
 
 
 def test_extractors_that_are_scored_with_the_servers_model_stay_with_it():
     one = run("fedgkt", 4, evaluate_every=2, evaluate="split_model")
     (made,) = planned([one], 4, "needed").values()
-    assert {path.job.at["round"] for path in made if "/slot_" in path} == {2, 4}
-    assert {global_model(one.line, round, 0) for round in (2, 4)} <= set(made)
+    assert {path.job.at["round"] for path in made if "/participant_" in path} == {2, 4}
+    assert {global_model(one.recipe, round_, 0) for round_ in (2, 4)} <= set(made)
 
 
 def test_jobs_wait_for_the_first_file_of_a_segment():

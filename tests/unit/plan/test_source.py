@@ -30,11 +30,11 @@ from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules
 from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.data import DataOption
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import EfficientNet, InitialModel
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
+from fedstage.settings.recipes import LocalRecipe, Recipe
 
 SERVER = {"steps": 5, "batch_size": 32, "learning_rate": 0.05}
 DISTILLED = {
@@ -45,7 +45,7 @@ DISTILLED = {
 }
 
 
-def a_line(**changes):
+def a_recipe(**changes):
     settings = {
         "data": {"digits": {"held_out": 100}},
         "clients": 4,
@@ -55,36 +55,38 @@ def a_line(**changes):
         "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
         "seed": 0,
     }
-    return Line.model_validate(settings | changes)
+    return Recipe.model_validate(settings | changes)
 
 
-def alone(line):
-    shared = [name for name in LocalLine.model_fields if name in Line.model_fields]
-    return LocalLine(**{name: getattr(line, name) for name in shared})
+def alone(recipe):
+    shared = [name for name in LocalRecipe.model_fields if name in Recipe.model_fields]
+    return LocalRecipe(**{name: getattr(recipe, name) for name in shared})
 
 
 HEADED = {"cnn_small": {"head": {}}}
 UPPER = "resnet_upper"
-LINES = {
-    "fedavg": a_line(),
-    "fedprox": a_line(local="fedprox"),
-    "scaffold": a_line(local="scaffold"),
-    "fednova": a_line(local="fednova"),
-    "focal": a_line(client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05, "loss": "focal"}),
-    "adam": a_line(aggregation={"server_optimizer": "adam"}),
-    "yogi": a_line(aggregation={"server_optimizer": "yogi"}),
-    "sparse": a_line(compression="stc"),
-    "resnet20": a_line(model="resnet20"),
-    "wrn16_2": a_line(model="wrn16_2"),
-    "iid": a_line(partition="iid"),
-    "distilled": a_line(**DISTILLED),
-    "taught_by_clients": a_line(**DISTILLED | {"ensemble": "clients"}),
-    "bayesian": a_line(**DISTILLED | {"ensemble": "bayesian"}),
-    "heads": a_line(
-        **DISTILLED
-        | {"model": HEADED, "global_models": 2, "server_model": True, "head_transfer": True}
+RECIPES = {
+    "fedavg": a_recipe(),
+    "fedprox": a_recipe(local="fedprox"),
+    "scaffold": a_recipe(local="scaffold"),
+    "fednova": a_recipe(local="fednova"),
+    "focal": a_recipe(
+        client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05, "loss": "focal"}
     ),
-    "features": a_line(
+    "adam": a_recipe(aggregation={"server_optimizer": "adam"}),
+    "yogi": a_recipe(aggregation={"server_optimizer": "yogi"}),
+    "sparse": a_recipe(compression="stc"),
+    "resnet20": a_recipe(model="resnet20"),
+    "wrn16_2": a_recipe(model="wrn16_2"),
+    "iid": a_recipe(partition="iid"),
+    "distilled": a_recipe(**DISTILLED),
+    "taught_by_clients": a_recipe(**DISTILLED | {"ensemble": "clients"}),
+    "bayesian": a_recipe(**DISTILLED | {"ensemble": "bayesian"}),
+    "heads": a_recipe(
+        **DISTILLED
+        | {"model": HEADED, "global_models": 2, "server_model": True, "head_sharing": True}
+    ),
+    "features": a_recipe(
         local="gkt",
         model=UPPER,
         architectures=[UPPER, "resnet_lower"],
@@ -92,8 +94,8 @@ LINES = {
         server_model=True,
         server=SERVER,
     ),
-    "averaged": a_line(**DISTILLED | {"server": SERVER | {"swa": {"every": 1}}}),
-    "judged": a_line(
+    "averaged": a_recipe(**DISTILLED | {"server": SERVER | {"swa": {"every": 1}}}),
+    "judged": a_recipe(
         **DISTILLED
         | {
             "data": {"digits": {"held_out": 100, "server_validation": 10}},
@@ -106,8 +108,8 @@ LINES = {
 
 def one_shot(**changes):
     kept = ("data", "clients", "partition", "model", "client", "seed")
-    settings = {name: getattr(LINES["fedavg"], name) for name in kept}
-    return OneShotLine.model_validate(settings | {"aggregator_fraction": 0.1} | changes)
+    settings = {name: getattr(RECIPES["fedavg"], name) for name in kept}
+    return OneShotRecipe.model_validate(settings | {"aggregator_fraction": 0.1} | changes)
 
 
 ROUNDS = {"federated": {"rounds": 2}}
@@ -138,7 +140,7 @@ GENERATING = {
     "dense": one_shot(generator="dense", distillation="cotrained", model="resnet8", **OF_IMAGES),
     "coboosting": one_shot(generator="coboosting", distillation="cotrained", **OF_IMAGES),
 }
-ODDS = {"odds": a_line(**DISTILLED | {"ensemble": "odds"})}
+ODDS = {"odds": a_recipe(**DISTILLED | {"ensemble": "odds"})}
 #: The stages of discriminators, by whose odds votes are weighted.
 OF_ODDS = ("public_generator", "client_discriminator", "client_odds")
 #: The stages that generate images, by who trains what generates them.
@@ -146,9 +148,9 @@ CLOSED = {"closed": one_shot(distillation="closed_form", model="resnet8")}
 #: The stages of heads in closed form.
 OF_MOMENTS = ("feature_moments", "closed_form_model")
 OF_GENERATORS = {"clients": ("client_generator", "generated"), "server": ("synthesised",)}
-#: The stages of one-shot lines.
+#: The stages of one-shot recipes.
 OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
-#: The stages of one-shot lines with a student.
+#: The stages of one-shot recipes with a student.
 OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
 #: The stages that make of metrics what people read.
 RESULTS = {
@@ -175,52 +177,52 @@ def fingerprint(settings, stage, package, *more):
     return stage_fingerprint(stage, *reach(settings, stage, *more), package, classes)
 
 
-def lines_with(stage):
-    """The lines whose fingerprints of a stage are asked for: one where no line has its own."""
-    alike = STAGES[stage].presents or stage in ("line", "dataset", "participation", "choice")
-    return {"fedavg": LINES["fedavg"]} if alike else LINES
+def recipes_with(stage):
+    """The recipes whose fingerprints of a stage are asked for: one where no recipe has its own."""
+    alike = STAGES[stage].presents or stage in ("recipe", "dataset", "participation", "choice")
+    return {"fedavg": RECIPES["fedavg"]} if alike else RECIPES
 
 
 def jobs(package):
-    """Fingerprints of all stages of lines that differ in them, and of evaluated ensembles."""
+    """Fingerprints of all stages of recipes that differ in them, and of evaluated ensembles."""
     found = {}
     others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS, *OF_MOMENTS}.union(*OF_GENERATORS.values())
     of_rounds = {stage.name: stage for stage in OF_ROUNDS}
     for stage in STAGES.keys() - others:
-        for name, line in lines_with(stage).items():
-            if stage not in of_rounds or of_rounds[stage].used(line):
+        for name, recipe in recipes_with(stage).items():
+            if stage not in of_rounds or of_rounds[stage].used(recipe):
                 distils = stage in DISTILLATIONS
                 found["distillation" if distils else stage, name] = fingerprint(
-                    line, stage, package
+                    recipe, stage, package
                 )
-    for name, line in ONE_SHOT.items():
+    for name, recipe in ONE_SHOT.items():
         for stage in OF_ONE_SHOT:
-            found[stage, name] = fingerprint(line, stage, package)
-    for name, line in STUDENTS.items():
+            found[stage, name] = fingerprint(recipe, stage, package)
+    for name, recipe in STUDENTS.items():
         for stage in OF_STUDENTS:
-            found[stage, name] = fingerprint(line, stage, package)
-    for name, line in GENERATING.items():
-        for stage in OF_GENERATORS[line.generator.trained_by]:
-            found[stage, name] = fingerprint(generated_images(line).job.config, stage, package)
-    for name, line in CLOSED.items():
+            found[stage, name] = fingerprint(recipe, stage, package)
+    for name, recipe in GENERATING.items():
+        for stage in OF_GENERATORS[recipe.generator.trained_by]:
+            found[stage, name] = fingerprint(generated_images(recipe).job.config, stage, package)
+    for name, recipe in CLOSED.items():
         found[OF_MOMENTS[0], name] = fingerprint(
-            shot.FEATURE_MOMENTS(line, 0).job.config, OF_MOMENTS[0], package
+            shot.FEATURE_MOMENTS(recipe, 0).job.config, OF_MOMENTS[0], package
         )
-        found[OF_MOMENTS[1], name] = fingerprint(line, OF_MOMENTS[1], package)
-    for name, line in ODDS.items():
+        found[OF_MOMENTS[1], name] = fingerprint(recipe, OF_MOMENTS[1], package)
+    for name, recipe in ODDS.items():
         for stage in OF_ODDS:
             found[stage, name] = fingerprint(
-                discriminators.CLIENT_ODDS(line).job.config, stage, package
+                discriminators.CLIENT_ODDS(recipe).job.config, stage, package
             )
-        found["distillation", name] = fingerprint(line, "distillation", package)
+        found["distillation", name] = fingerprint(recipe, "distillation", package)
     for evaluated in ("clients", "aggregated_2"):
         more = parse_evaluated(evaluated)
-        found["evaluation", evaluated] = fingerprint(LINES["fedavg"], "evaluation", package, more)
+        found["evaluation", evaluated] = fingerprint(RECIPES["fedavg"], "evaluation", package, more)
     for members in ("clients", "aggregated", "gaussian_3", "dirichlet_3"):
         more = [drawn] if (drawn := parse_sampled(members)) else []
         for name in ("fedavg", "distilled"):
             found["logits", f"{name} {members}"] = fingerprint(
-                LINES[name], "logits", package, *more
+                RECIPES[name], "logits", package, *more
             )
     for name in ("cifar10", {"parquet": {"folder": "x"}}):
         option = DataOption.model_validate({"data": name})
@@ -244,7 +246,7 @@ def before():
 
 @pytest.fixture
 def changed(package, before):
-    """A function that edits the copy and returns the (stage, line) whose fingerprint is another."""
+    """A function that edits the copy and returns the (stage, recipe) with a new fingerprint."""
 
     def edit(*edits):
         for file, old, new in edits if isinstance(edits[0], tuple) else [edits]:
@@ -265,8 +267,8 @@ def stages_of(changes):
     return {stage for stage, _ in changes}
 
 
-def lines_of(changes):
-    return {line for _, line in changes}
+def recipes_of(changes):
+    return {recipe for _, recipe in changes}
 
 
 # --- what changes nothing -------------------------------------------------------------------------
@@ -336,38 +338,38 @@ def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new
 def test_what_settings_compute_reaches_the_jobs_that_run_it_only(changed):
     buffer = (
         "settings/server.py",
-        "round > server.buffer.after",
-        "round > server.buffer.after + 1",
+        "round_ > server.buffer.after",
+        "round_ > server.buffer.after + 1",
     )
     assert stages_of(changed(*buffer)) == {"distillation", "segment"}
 
 
-def test_what_a_trainers_settings_compute_reaches_its_own_lines_only():
+def test_what_a_trainers_settings_compute_reaches_its_own_recipes_only():
     member = "fedstage.settings.local_training:FedGkd.history"
     for local, expected in (("fedgkd", True), ("fedavg", False)):
-        reached = reached_by(a_line(local=local), "segment")
+        reached = reached_by(a_recipe(local=local), "segment")
         assert (member in definitions(*reached[:3], classes=reached[3])) == expected
 
 
-def test_distillation_reaches_distilled_lines_only(changed):
+def test_distillation_reaches_distilled_recipes_only(changed):
     changes = changed("algorithm/global_trainers/distillation.py", "tau**2", "tau**3")
     assert stages_of(changes) == {"distillation", "segment", "synthesised"}
     beside_generators = {"dense", "coboosting"}
-    distilled = {name for name, line in LINES.items() if line.global_trainer}
-    assert lines_of(changes) == distilled | beside_generators | {"odds"}
+    distilled = {name for name, recipe in RECIPES.items() if recipe.global_trainer}
+    assert recipes_of(changes) == distilled | beside_generators | {"odds"}
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "line"),
+    ("file", "old", "recipe"),
     [
         ("swa.py", "count += 1", "averaged"),
         ("drop_worst.py", "MARGIN, DEVIATIONS = 1.2, 1.5", "judged"),
         ("early_stopping.py", "right: int = -1", "judged"),
     ],
 )
-def test_what_only_some_students_do_reaches_their_lines_only(changed, file, old, line):
+def test_what_only_some_students_do_reaches_their_recipes_only(changed, file, old, recipe):
     changes = changed(f"algorithm/global_trainers/{file}", old, old.replace("1", "2"))
-    assert changes == {("distillation", line), ("segment", line)}
+    assert changes == {("distillation", recipe), ("segment", recipe)}
 
 
 @pytest.mark.parametrize("file", ["draw.py", "gaussian.py", "dirichlet.py"])
@@ -378,13 +380,13 @@ def test_how_models_are_drawn_reaches_what_is_drawn_only(changed, file):
         "from typing import",
     )
     drawn = {("logits", f"{name} {kind}") for name in ("fedavg", "distilled") for kind in DRAWN}
-    # The logits of this line are made with the fingerprint of its segments, which draw.
+    # The logits of this recipe are made with the fingerprint of its segments, which draw.
     stages = ("logits", "logits_segment", "segment")
     assert changes == drawn | {(stage, "bayesian") for stage in stages}
 
 
 @pytest.mark.parametrize("name", ["fedprox", "scaffold"])
-def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
+def test_a_local_trainer_reaches_its_own_recipes_only(changed, name):
     new = "def gradient_term(\n    settings: object,"
     old = {"fedprox": "FedProx", "scaffold": "Scaffold"}[name]
     changes = changed(
@@ -394,56 +396,56 @@ def test_a_local_trainer_reaches_its_own_lines_only(changed, name):
     assert changes == {(stage, name) for stage in stages}
 
 
-def test_a_loss_reaches_its_own_lines_only(changed):
+def test_a_loss_reaches_its_own_recipes_only(changed):
     changes = changed("training/losses/focal.py", "missed**gamma", "missed*gamma")
     stages = ("local_training", "segment", "local_model")
     assert changes == {(stage, "focal") for stage in stages}
 
 
-def test_normalised_averaging_reaches_its_own_lines_only(changed):
+def test_normalised_averaging_reaches_its_own_recipes_only(changed):
     changes = changed("algorithm/local_trainers/fednova.py", "effective / mass", "effective * mass")
     stages = ("local_training", "aggregation", "segment")
     assert changes == {(stage, "fednova") for stage in stages}
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "lines"),
+    ("file", "old", "new", "recipes"),
     [
         ("adam.py", "beta2 * v", "beta2 / v", {"adam"}),
         ("yogi.py", "beta2: v -", "beta2: v +", {"yogi"}),
         ("adaptive.py", "beta1 * first", "beta1 / first", {"adam", "yogi"}),
     ],
 )
-def test_a_server_optimizer_reaches_its_own_lines_only(changed, file, old, new, lines):
+def test_a_server_optimizer_reaches_its_own_recipes_only(changed, file, old, new, recipes):
     changes = changed(f"algorithm/aggregation/server_optimizers/{file}", old, new)
     trained = {"adam": "mlp", "yogi": "mlp by yogi"}
     assert changes == {
-        *((stage, line) for stage in ("aggregation", "segment") for line in lines),
-        *(("aggregator", trained[line]) for line in lines),
+        *((stage, recipe) for stage in ("aggregation", "segment") for recipe in recipes),
+        *(("aggregator", trained[recipe]) for recipe in recipes),
     }
 
 
 def test_an_aggregation_rule_reaches_its_own_aggregators_only(changed):
     changes = changed("algorithm/one_shot/aggregators/mlp.py", ".relu()", ".tanh()")
-    lines = ("mlp", "mlp by yogi")
-    assert changes == {(stage, line) for stage in OF_ONE_SHOT for line in lines}
+    recipes = ("mlp", "mlp by yogi")
+    assert changes == {(stage, recipe) for stage in OF_ONE_SHOT for recipe in recipes}
 
 
 def test_votes_are_counted_in_the_stage_of_all_aggregators(changed):
     changes = changed("algorithm/one_shot/fitting.py", "argmax(2)", "argmin(2)")
-    assert changes == {("aggregator", line) for line in ONE_SHOT}
+    assert changes == {("aggregator", recipe) for recipe in ONE_SHOT}
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "lines"),
+    ("file", "old", "new", "recipes"),
     [
         ("federated.py", "batches.pop(0)", "batches.pop()", ("mlp", "mlp by yogi")),
         ("proxy.py", "(own,) = ", "own, *_ = ", ("linear on a proxy",)),
     ],
 )
-def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, lines):
+def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, recipes):
     changes = changed(f"algorithm/one_shot/aggregator_training/{file}", old, new)
-    assert changes == {("aggregator", line) for line in lines}
+    assert changes == {("aggregator", recipe) for recipe in recipes}
 
 
 def test_a_transfer_reaches_its_own_students_only(changed):
@@ -462,7 +464,7 @@ def test_how_students_are_taught_reaches_students_of_rounds_and_of_one_shot(chan
     of_rounds = {"distillation", "feature_training", "segment", "distilled_model"}
     assert stages_of(changes) == of_rounds | {"local_training"}
     # Where clients hear a server that is trained as a student is.
-    assert {line for stage, line in changes if stage == "local_training"} == {"features"}
+    assert {recipe for stage, recipe in changes if stage == "local_training"} == {"features"}
 
 
 def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
@@ -488,14 +490,14 @@ def test_the_training_loop_reaches_what_trains(changed):
     assert stages_of(changes) == trains | {
         "distilled_model", "feature_training", "client_generator", "generated",
     }  # fmt: skip
-    assert {("local_training", name) for name in LINES} <= changes
+    assert {("local_training", name) for name in RECIPES} <= changes
 
 
-def test_a_model_reaches_its_own_lines_only(changed):
+def test_a_model_reaches_its_own_recipes_only(changed):
     changes = changed(
         "models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block"
     )
-    assert lines_of(changes) == {"resnet20", "features", "fedkd", "dense", "closed"}
+    assert recipes_of(changes) == {"resnet20", "features", "fedkd", "dense", "closed"}
     assert stages_of(changes) == {
         *OF_STUDENTS,
         "initial_model", "local_training", "aggregation", "segment", "logits",
@@ -507,7 +509,7 @@ def test_a_model_reaches_its_own_lines_only(changed):
 
 def test_what_all_models_share_reaches_all_that_use_it(changed):
     changes = changed("models/layers.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
-    assert lines_of(changes) >= LINES.keys()
+    assert recipes_of(changes) >= RECIPES.keys()
     assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
 
 
@@ -522,16 +524,16 @@ def test_a_generator_reaches_its_own_images_only(changed, file, old, expected):
     assert changed(f"algorithm/one_shot/generators/{file}.py", old, f"{old}1") == expected
 
 
-def test_a_generator_of_rounds_reaches_the_lines_that_have_it_only():
+def test_a_generator_of_rounds_reaches_the_recipes_that_have_it_only():
     settings = DISTILLED | {"ensemble": "clients", "public": "generated"}
     own = {"data_free", "generators.fedftg", "generators"}
     for name in ("fedftg", "fedftg_as_released"):
-        line = a_line(**settings | {"generator": name})
+        recipe = a_recipe(**settings | {"generator": name})
         below = [one.partition("global_trainers.")[2] for one in
-                 reachable("segment", *reach(line, "segment"))]  # fmt: skip
+                 reachable("segment", *reach(recipe, "segment"))]  # fmt: skip
         assert own <= set(below)
         assert ("generators.fedftg_as_released" in below) == (name == "fedftg_as_released")
-    taught = reachable("segment", *reach(LINES["taught_by_clients"], "segment"))
+    taught = reachable("segment", *reach(RECIPES["taught_by_clients"], "segment"))
     assert not [one for one in taught if "global_trainers.generators" in one or "data_free" in one]
 
 
@@ -543,28 +545,28 @@ def test_a_generator_of_rounds_reaches_the_lines_that_have_it_only():
         ("models/discriminator.py", "class Discriminator", OF_ODDS),
     ],
 )
-def test_discriminators_reach_the_lines_whose_votes_they_weigh(changed, file, old, reached):
+def test_discriminators_reach_the_recipes_whose_votes_they_weigh(changed, file, old, reached):
     changes = changed(file, old, f"HALF = 2\n\n\n{old}")
     assert changes == {(stage, "odds") for stage in reached}
 
 
 def test_quantisation_reaches_what_is_quantised_only():
-    line = alone(LINES["fedavg"])
-    quantised = line.model_copy(update={"quantisation": Int8(name="int8")})
+    recipe = alone(RECIPES["fedavg"])
+    quantised = recipe.model_copy(update={"quantisation": Int8(name="int8")})
     for stage in ("quantised_model", "client_logits", "local_evaluation"):
         assert "fedstage.models.int8" in reachable(stage, *reach(quantised, stage))
-        assert "fedstage.models.int8" not in reachable(stage, *reach(line, stage))
+        assert "fedstage.models.int8" not in reachable(stage, *reach(recipe, stage))
     assert "fedstage.models.int8" not in reachable("local_model", *reach(quantised, "local_model"))
 
 
 def test_a_rule_for_models_reaches_what_it_aggregates_only():
     room = "fedstage.algorithm.aggregation.rules"
-    krum = a_line(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
+    krum = a_recipe(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
     for stage in ("aggregation", "segment"):
         found = reachable(stage, *reach(krum, stage))
         assert {room, f"{room}.krum"} <= found
         assert f"{room}.median" not in found
-        plain = reachable(stage, *reach(LINES["fedavg"], stage))
+        plain = reachable(stage, *reach(RECIPES["fedavg"], stage))
         assert not any(module.startswith(room) for module in plain)
     training = reachable("local_training", *reach(krum, "local_training"))
     assert not any(module.startswith(room) for module in training)
@@ -572,19 +574,19 @@ def test_a_rule_for_models_reaches_what_it_aggregates_only():
 
 def test_a_discount_reaches_what_it_discounts_only():
     room = "fedstage.algorithm.aggregation.discounts"
-    late = a_line(staleness="never", aggregation={"discount": "hinge"})
+    late = a_recipe(staleness="never", aggregation={"discount": "hinge"})
     found = reachable("aggregation", *reach(late, "aggregation"))
     assert f"{room}.hinge" in found
     assert f"{room}.polynomial" not in found
-    plain = reachable("aggregation", *reach(LINES["fedavg"], "aggregation"))
+    plain = reachable("aggregation", *reach(RECIPES["fedavg"], "aggregation"))
     assert not any(module.startswith(room) for module in plain)
 
 
 def test_stale_updates_reach_what_asks_for_their_discounts():
     module = "fedstage.algorithm.aggregation.asynchronous"
-    late = a_line(staleness={"cyclic": {"delays": [0, 1]}})
+    late = a_recipe(staleness={"cyclic": {"delays": [0, 1]}})
     assert module in reachable("aggregation", *reach(late, "aggregation"))
-    in_time = reach(LINES["fedavg"], "aggregation")
+    in_time = reach(RECIPES["fedavg"], "aggregation")
     assert module not in reachable("aggregation", *in_time)
 
 
@@ -596,21 +598,21 @@ def test_a_scheme_reaches_its_own_partitions_only(changed):
 def test_an_ensemble_reaches_those_that_it_teaches_and_its_evaluations(changed):
     file = "algorithm/ensemble_trainers/clients.py"
     changes = changed(file, "def shares", "HALF = 2\n\n\ndef shares")
-    # What is scored and asked of taught lines was made from students in any case.
+    # What is scored and asked of taught recipes was made from students in any case.
     stages = ("distillation", "segment", "logits", "logits_segment", "evaluation")
-    lines = ("taught_by_clients", "judged")
-    taught = {(stage, line) for stage in stages for line in lines}
+    recipes = ("taught_by_clients", "judged")
+    taught = {(stage, recipe) for stage in stages for recipe in recipes}
     assert changes == taught | {("evaluation", "clients")}
 
 
-def test_kept_labels_and_votes_reach_the_lines_that_have_them_only():
+def test_kept_labels_and_votes_reach_the_recipes_that_have_them_only():
     servers = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
     exchanging = {"ensemble": "clients", "server": servers}
-    lines = {
-        "kept": a_line(local={"digest": {"cache": {}}}, **exchanging),
-        "anew": a_line(local="digest", **exchanging),
-        "mean": a_line(local="fedgkd"),
-        "votes": a_line(
+    recipes = {
+        "kept": a_recipe(local={"digest": {"cache": {}}}, **exchanging),
+        "anew": a_recipe(local="digest", **exchanging),
+        "mean": a_recipe(local="fedgkd"),
+        "votes": a_recipe(
             data={"digits": {"server_validation": 9}}, local={"fedgkd": {"teacher": "vote"}}
         ),
     }
@@ -620,8 +622,8 @@ def test_kept_labels_and_votes_reach_the_lines_that_have_them_only():
         ("local_training", "algorithm.local_trainers.votes", "votes"),
     ):
         reached = {
-            one for one, line in lines.items()
-            if f"fedstage.{module}" in reachable(stage, *reach(line, stage))
+            one for one, recipe in recipes.items()
+            if f"fedstage.{module}" in reachable(stage, *reach(recipe, stage))
         }  # fmt: skip
         assert reached == {name}
 
@@ -690,8 +692,8 @@ def behind_optional():
 
 
 def test_nothing_that_runs_stages_is_reachable():
-    for (stage, about), (name, line) in product(STAGES.items(), LINES.items()):
-        rooms = {one.split(".")[1] for one in reachable(stage, *reach(line, stage))}
+    for (stage, about), (name, recipe) in product(STAGES.items(), RECIPES.items()):
+        rooms = {one.split(".")[1] for one in reachable(stage, *reach(recipe, stage))}
         assert not rooms & {"experiments", "execution", "errors", "settings"}, (stage, name)
         assert about.about_plan or "plan" not in rooms, (stage, name)
 
@@ -703,9 +705,9 @@ def test_stages_reach_no_other_stage_except_those_that_they_call():
         assert others - {"fedstage.stages.inputs"} == {f"fedstage.stages.{stage}"}
 
 
-def test_segments_reach_the_stages_that_they_call_for_a_line():
+def test_segments_reach_the_stages_that_they_call_for_a_recipe():
     def stages(name, stage):
-        reached = reachable(stage, *reach(LINES[name], stage))
+        reached = reachable(stage, *reach(RECIPES[name], stage))
         found = {one.split(".")[2] for one in reached if one.startswith("fedstage.stages.")}
         return found - {"inputs"}
 
@@ -713,14 +715,14 @@ def test_segments_reach_the_stages_that_they_call_for_a_line():
     taught = {"segment", "local_training", "aggregation", "logits", "logits_segment"}
     taught |= {"distillation"}
     assert stages("distilled", "segment") == taught
-    assert stages("heads", "segment") == {*taught, "head_transfer"}
+    assert stages("heads", "segment") == {*taught, "head_sharing"}
     assert stages("features", "segment") == {
         "segment", "local_training", "aggregation", "feature_training",
     }  # fmt: skip
     assert stages("fedavg", "logits_segment") == {"logits_segment", "logits"}
 
 
-def test_modules_found_by_name_are_in_rooms_that_lines_choose_from():
+def test_modules_found_by_name_are_in_rooms_that_recipes_choose_from():
     rooms = {f"fedstage.{kind.room}" for kind in choices()}
     finders = {
         name
@@ -776,9 +778,9 @@ def test_weights_of_a_file_are_read_for_models_that_have_them_only():
     assert reached[1] - reached[0] == {"fedstage.models.pretrained"}
 
 
-def test_a_line_chooses_what_its_settings_name():
-    line = a_line(local="scaffold", model="resnet20", **DISTILLED)
-    assert names(line) == {
+def test_a_recipe_chooses_what_its_settings_name():
+    recipe = a_recipe(local="scaffold", model="resnet20", **DISTILLED)
+    assert names(recipe) == {
         "data.partitions.dirichlet",
         "models.architectures.resnet",
         "algorithm.local_trainers.scaffold",
@@ -789,18 +791,18 @@ def test_a_line_chooses_what_its_settings_name():
     }
 
 
-def test_a_line_chooses_the_models_of_all_its_groups():
-    mixed = a_line(global_models=2, architectures=["cnn_small", "resnet20"])
+def test_a_recipe_chooses_the_models_of_all_its_groups():
+    mixed = a_recipe(global_models=2, architectures=["cnn_small", "resnet20"])
     models = {name for name in names(mixed) if name.startswith("models.")}
     assert models == {"models.architectures.cnn_small", "models.architectures.resnet"}
 
 
 def test_a_stage_reaches_the_choices_that_its_code_depends_on():
-    line = a_line(local="scaffold", model="resnet20", **DISTILLED)
+    recipe = a_recipe(local="scaffold", model="resnet20", **DISTILLED)
     model, trainer = "models.architectures.resnet", "algorithm.local_trainers.scaffold"
     average = "algorithm.aggregation.server_optimizers.average"
     for stage, expected in {
-        "line": set(),
+        "recipe": set(),
         "participation": set(),
         "tables": set(),
         "dataset": {"data.datasets.digits"},
@@ -810,7 +812,7 @@ def test_a_stage_reaches_the_choices_that_its_code_depends_on():
         "local_training": {model, trainer, "training.losses.cross_entropy"},
         "aggregation": {model, trainer, average},
     }.items():
-        chosen, calls = reach(line, stage)
+        chosen, calls = reach(recipe, stage)
         found = chosen & reachable(stage, chosen, calls)
         assert found == {f"fedstage.{name}" for name in expected}, stage
 
@@ -824,13 +826,13 @@ def test_changes_of_public_images_reach_data_sets_that_have_them_only():
     assert of_dataset(held_out_augmentation="flip") - plain == {
         "fedstage.training.public_images", "fedstage.training.images", "fedstage.data.bags",
     }  # fmt: skip
-    line = a_line(data={"digits": {"held_out_augmentation": "flip"}})
+    recipe = a_recipe(data={"digits": {"held_out_augmentation": "flip"}})
     for stage in ("local_training", "segment", "partition"):
-        assert "fedstage.training.public_images" not in reachable(stage, *reach(line, stage))
+        assert "fedstage.training.public_images" not in reachable(stage, *reach(recipe, stage))
 
 
 def test_the_compiler_is_part_of_what_is_trained_by_compiled_code():
-    compiled, plain = a_line(numerics={"compile": True}), a_line()
+    compiled, plain = a_recipe(numerics={"compile": True}), a_recipe()
     for stage in ("local_training", "segment"):
         assert "fedstage.training.compiled" in reachable(stage, *reach(compiled, stage))
         assert "fedstage.training.compiled" not in reachable(stage, *reach(plain, stage))
@@ -840,7 +842,7 @@ def test_the_compiler_is_part_of_what_is_trained_by_compiled_code():
 
 def test_what_a_server_may_do_is_chosen_by_its_settings():
     def of_server(name):
-        return {name for name in names(LINES[name]) if ".global_trainers." in name}
+        return {name for name in names(RECIPES[name]) if ".global_trainers." in name}
 
     rooms = "algorithm.global_trainers"
     kl = f"{rooms}.transfers.kl"
@@ -852,23 +854,23 @@ def test_what_a_server_may_do_is_chosen_by_its_settings():
 def test_a_drawn_kind_has_one_source_however_its_logits_are_made():
     for name in ("fedavg", "distilled", "bayesian"):
         sources = [
-            source_of(LINES[name], stage, members="gaussian_10")
+            source_of(RECIPES[name], stage, members="gaussian_10")
             for stage in ("logits", "logits_segment")
         ]
         assert len(set(sources)) == 1
-    assert source_of(LINES["fedavg"], "logits", members="gaussian_10") != source_of(
-        LINES["fedavg"], "logits", members="clients"
+    assert source_of(RECIPES["fedavg"], "logits", members="gaussian_10") != source_of(
+        RECIPES["fedavg"], "logits", members="clients"
     )
-    # The segment of this line draws them itself.
-    line = LINES["bayesian"]
-    assert source_of(line, "logits", members="gaussian_10") == source_of(line, "segment")
+    # The segment of this recipe draws them itself.
+    recipe = RECIPES["bayesian"]
+    assert source_of(recipe, "logits", members="gaussian_10") == source_of(recipe, "segment")
 
 
-def test_other_settings_than_lines_choose():
-    line = LINES["resnet20"]
-    divided = PartitionSettings(clients=2, partition=line.partition, validation=0.0, seed=0)
+def test_other_settings_than_recipes_choose():
+    recipe = RECIPES["resnet20"]
+    divided = PartitionSettings(clients=2, partition=recipe.partition, validation=0.0, seed=0)
     assert names(divided) == {"data.partitions.dirichlet"}
-    weights = InitialModel(model=line.model, seed=line.seed)
+    weights = InitialModel(model=recipe.model, seed=recipe.seed)
     assert names(weights) == {"models.architectures.resnet"}
 
 
@@ -881,25 +883,29 @@ def test_a_stage_that_does_not_exist_is_named():
 
 
 def test_a_file_has_one_source_however_its_round_is_made():
-    for name, line in LINES.items():
-        segment = source_of(line, "segment")
-        assert source_of(line, "local_training") == source_of(line, "aggregation") == segment, name
-        if line.global_trainer:
-            assert source_of(line, "distillation") == source_of(line, "logits") == segment, name
+    for name, recipe in RECIPES.items():
+        segment = source_of(recipe, "segment")
+        assert source_of(recipe, "local_training") == source_of(recipe, "aggregation") == segment, (
+            name
+        )
+        if recipe.global_trainer:
+            assert source_of(recipe, "distillation") == source_of(recipe, "logits") == segment, name
         else:
-            assert source_of(line, "logits") == source_of(line, "logits_segment") != segment, name
+            assert source_of(recipe, "logits") == source_of(recipe, "logits_segment") != segment, (
+                name
+            )
 
 
 def test_other_rules_carry_the_fingerprint_of_their_stage():
-    line = LINES["fedavg"]
+    recipe = RECIPES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
     calls = {"local_training", "aggregation", "logits", *DISTILLATIONS}
-    calls |= {"feature_training", "head_transfer", "cached_labels", "selected_labels"}
+    calls |= {"feature_training", "head_sharing", "cached_labels", "selected_labels"}
     assert of_segments == calls
     for stage in set(STAGES) - of_segments:
-        assert source_of(line, stage) == fingerprint(line, stage, PACKAGE)
-    expected = fingerprint(line, "evaluation", PACKAGE, parse_evaluated("clients"))
-    assert source_of(line, "evaluation", "clients") == expected
+        assert source_of(recipe, stage) == fingerprint(recipe, stage, PACKAGE)
+    expected = fingerprint(recipe, "evaluation", PACKAGE, parse_evaluated("clients"))
+    assert source_of(recipe, "evaluation", "clients") == expected
 
 
 def test_a_fingerprint_is_12_hexadecimal_digits_and_differs_between_stages():
@@ -998,7 +1004,7 @@ def test_a_room_of_choices_is_reached_with_the_modules_that_are_chosen_there(tmp
     assert reachable("x", chosen, package=package) == found | {f"{room}.iid", "fedstage.a"}
 
 
-def test_what_only_some_lines_choose_is_reached_by_these_only(tmp_path):
+def test_what_only_some_recipes_choose_is_reached_by_these_only(tmp_path):
     (chosen,) = EfficientNet.uses.values()
     name = f"fedstage.{chosen}"
     files = {"stages/__init__.py": "", "stages/x.py": f"import {name}"}

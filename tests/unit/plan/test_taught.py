@@ -9,7 +9,7 @@ from fedstage.plan.taught import (
     was_taught,
 )
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
 BASE = {
@@ -39,7 +39,7 @@ OF_CLIENTS = {f"{stage}.{group}": "1234" for stage in ("local_training", "aggreg
 FROM_3 = dict.fromkeys(OF_CLIENTS, "34")
 AFTER_WARM_UP = {"distillation.0": "234", "local_training.0": "34", "aggregation.0": "34",
                  "logits.0": "34"}  # fmt: skip
-HEADS = {f"head_transfer.{group}": "1234" for group in range(3)}
+HEADS = {f"head_sharing.{group}": "1234" for group in range(3)}
 #: A method, what is changed, and in which of the first four rounds that changes files, by stage
 #: and group; it changes no others.
 REACH = {
@@ -55,7 +55,7 @@ REACH = {
     ),
     "a server's model": (SERVED, SLOWER, {"distillation.0": "1234"}),
     "heads travel": (
-        SERVED | {"head_transfer": True},
+        SERVED | {"head_sharing": True},
         SLOWER,
         HEADS | {"distillation.0": "1234"} | dict.fromkeys(OF_CLIENTS, "234"),
     ),
@@ -111,8 +111,8 @@ REACH = {
 }  # fmt: skip
 
 
-def line(**changes):
-    return Line.model_validate(BASE | changes)
+def recipe(**changes):
+    return Recipe.model_validate(BASE | changes)
 
 
 def files_of(config):
@@ -125,22 +125,22 @@ def files_of(config):
 
 def test_what_teaches_reaches_what_comes_after_and_nothing_else():
     for name, (method, change, expected) in REACH.items():
-        one, other = files_of(line(**method)), files_of(line(**method | change))
+        one, other = files_of(recipe(**method)), files_of(recipe(**method | change))
         found = {}
         for key in sorted(one.keys() & other.keys()):
             if one[key] != other[key]:
-                stage, group, round, *_ = key
-                found.setdefault(f"{stage}.{group}", {})[str(round)] = None
+                stage, group, round_, *_ = key
+                found.setdefault(f"{stage}.{group}", {})[str(round_)] = None
         assert {key: "".join(rounds) for key, rounds in found.items()} == expected, name
 
 
 def test_a_run_has_a_second_folder_for_what_nothing_taught():
     for method, folders in ((FEDDF, 2), ({}, 1), (GKT, 1), (SERVED | {"local": "digest"}, 2)):
-        assert len({training_id(owner) for owner in owners(line(**method))}) == folders
+        assert len({training_id(owner) for owner in owners(recipe(**method))}) == folders
 
 
 def rounds_of(holds, config, group):
-    return [round for round in range(8) if holds(config, round, group)]
+    return [round_ for round_ in range(8) if holds(config, round_, group)]
 
 
 def test_who_is_distilled_and_was_taught_in_which_rounds():
@@ -153,21 +153,21 @@ def test_who_is_distilled_and_was_taught_in_which_rounds():
         (FEDDF | AWAY, 0, (1, 3, 5, 7), range(1, 8)),  # a taught model stays so
         (FEDDF | AWAY | idle, 0, (3, 5, 7), range(3, 8)),
         (FEDDF | {"staleness": "never", "withdraw_stale": True} | idle, 0, [], []),
-        (SERVED | {"head_transfer": True}, 1, [], range(1, 8)),
+        (SERVED | {"head_sharing": True}, 1, [], range(1, 8)),
         (SERVED, 1, [], []),
         (GKT, 0, [], range(1, 8)),
         (GKT, 1, [], []),
     ):
-        one = line(**method)
+        one = recipe(**method)
         assert rounds_of(is_distilled, one, group) == list(distilled), (method, group)
         assert rounds_of(was_taught, one, group) == list(taught), (method, group)
 
 
 def test_the_first_distillation_is_after_the_warm_up_in_a_round_to_which_somebody_comes():
     late = FEDDF | {"global": {"basic": {"warm_up": 1}}, "withdraw_stale": True}
-    assert first_distillation(line()) == 0
-    assert first_distillation(line(**FEDDF)) == 1
-    assert first_distillation(line(**late)) == 2
+    assert first_distillation(recipe()) == 0
+    assert first_distillation(recipe(**FEDDF)) == 1
+    assert first_distillation(recipe(**late)) == 2
     for staleness, first in (
         ({"cyclic": {"delays": [0, 1]}}, 3),
         ({"cyclic": {"delays": [1, 1, 0]}}, 3),
@@ -175,14 +175,14 @@ def test_the_first_distillation_is_after_the_warm_up_in_a_round_to_which_somebod
         ("never", 0),
         ({"random": {"probabilities": [0.0, 1.0]}}, 0),
     ):
-        assert first_distillation(line(**late, staleness=staleness)) == first
+        assert first_distillation(recipe(**late, staleness=staleness)) == first
         in_any_case = late | {"withdraw_stale": False}
-        assert first_distillation(line(**in_any_case, staleness=staleness)) == 2
+        assert first_distillation(recipe(**in_any_case, staleness=staleness)) == 2
 
 
 def test_clients_models_take_heads_and_the_servers_takes_features():
-    headed = line(**SERVED, head_transfer=True)
+    headed = recipe(**SERVED, head_sharing=True)
     assert [takes_head(headed, group) for group in range(3)] == [False, True, True]
-    assert not takes_head(line(**SERVED), 1)
-    assert [takes_features(line(**GKT), group) for group in range(3)] == [True, False, False]
-    assert not takes_features(line(**SERVED), 0)
+    assert not takes_head(recipe(**SERVED), 1)
+    assert [takes_features(recipe(**GKT), group) for group in range(3)] == [True, False, False]
+    assert not takes_features(recipe(**SERVED), 0)

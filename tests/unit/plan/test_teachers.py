@@ -15,7 +15,7 @@ from fedstage.plan.training import (
 )
 from fedstage.plan.training_folder import public_file, public_id
 from fedstage.settings.ensembles import Clients
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
 BASE = {
@@ -29,25 +29,25 @@ SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn",
 GENERATED = {"generator": "fedftg", "public": "generated"}
 
 
-def line(**changes):
-    return Line.model_validate({**BASE, **changes})
+def recipe(**changes):
+    return Recipe.model_validate({**BASE, **changes})
 
 
 def read(file):
     """Return what the job of a file reads, without what all jobs read."""
     found = lists_of(file.job.inputs)
-    return {option: files for option, files in found.items() if option not in {"line", "info"}}
+    return {option: files for option, files in found.items() if option not in {"recipe", "info"}}
 
 
-def all_updates(config, round, groups=(0, 1)):
-    return [path for group in groups for path in updates(config, round, group)]
+def all_updates(config, round_, groups=(0, 1)):
+    return [path for group in groups for path in updates(config, round_, group)]
 
 
 # --- logits ---------------------------------------------------------------------------------------
 
 
 def test_logits_read_the_models_of_members_and_samples():
-    one = line()
+    one = recipe()
     models, aggregated = updates(one, 3, 1), [aggregated_model(one, 3, 1)]
     start = [global_model(one, 2, 1)]
     drawn = {"models": models, "aggregated": aggregated}
@@ -73,7 +73,7 @@ def test_logits_read_the_models_of_members_and_samples():
 def test_a_split_models_logits_are_of_updates_and_the_servers_model_behind_them():
     parts = ["resnet_upper", "resnet_lower", "resnet_lower"]
     features = {"local": "gkt", "model": parts[0], "architectures": parts, "global": None}
-    one = line(**SERVED | features)
+    one = recipe(**SERVED | features)
     found = read(LOGITS(one, 3, 1, "split", "test"))
     assert found["models"] == updates(one, 3, 1)
     assert found["server_model"] == [global_model(one, 3, 0)]
@@ -82,29 +82,29 @@ def test_a_split_models_logits_are_of_updates_and_the_servers_model_behind_them(
 
 def test_members_of_a_teacher():
     bayesian = {"bayesian": {"distribution": "dirichlet", "samples": 3}}
-    for ensemble, kinds, round, rounds in (
+    for ensemble, kinds, round_, rounds in (
         ("clients", ["clients"], 3, [3]),
         (bayesian, ["aggregated", "clients", "dirichlet_3"], 3, [3]),
         ({"aggregated": {"checkpoints": 1}}, ["aggregated"], 5, [5]),
         ({"aggregated": {"checkpoints": 3}}, ["aggregated"], 2, [1, 2]),
         ({"aggregated": {"checkpoints": 3}}, ["aggregated"], 7, [5, 6, 7]),
     ):
-        one = line(ensemble=ensemble)
-        assert teacher_logits(one, round) == [
+        one = recipe(ensemble=ensemble)
+        assert teacher_logits(one, round_) == [
             LOGITS(one, past, group, kind, "held_out")
             for past in rounds for group in (0, 1) for kind in kinds
         ]  # fmt: skip
     weighted = (Clients(name="clients", weights=weights) for weights in ("uniform", "samples"))
-    assert len({tuple(member_logits(line(), 2, one, "test")) for one in weighted}) == 1
-    assert teacher_logits(line(**SERVED), 3) == [
-        LOGITS(line(**SERVED), 3, group, "clients", "held_out") for group in (1, 2)
+    assert len({tuple(member_logits(recipe(), 2, one, "test")) for one in weighted}) == 1
+    assert teacher_logits(recipe(**SERVED), 3) == [
+        LOGITS(recipe(**SERVED), 3, group, "clients", "held_out") for group in (1, 2)
     ]
 
 
 def test_public_images():
-    held_out, other = line(), line(public={"svhn": {"train_size": 100}})
-    core = line(core={}, public="core")
-    every = line(core={"samples": "all"}, public="core")
+    held_out, other = recipe(), recipe(public={"svhn": {"train_size": 100}})
+    core = recipe(core={}, public="core")
+    every = recipe(core={"samples": "all"}, public="core")
     folder = data_files.clients_table(core).removesuffix("/clients.parquet")
     for one, name, file in (
         (held_out, "held_out", data_files.data_file(held_out.data, "held_out")),
@@ -120,7 +120,7 @@ def test_public_images():
 
 # --- students -------------------------------------------------------------------------------------
 
-OWN = data_files.data_file(line().data, "server_validation")
+OWN = data_files.data_file(recipe().data, "server_validation")
 AUGMENTED = {"augmentation": "flip", "teacher_images": "augmented"}
 
 
@@ -140,7 +140,7 @@ def test_students_read_what_their_server_uses():
         ({"global": {"basic": {"starts_from": "previous"}}},
          lambda one: {"start": [global_model(one, 2, 1)]}),
     ):  # fmt: skip
-        one = line(**changes | {"server": SERVER | changes.get("server", {})})
+        one = recipe(**changes | {"server": SERVER | changes.get("server", {})})
         usual = {
             "start": [aggregated_model(one, 3, 1)],
             "logits": teacher_logits(one, 3),
@@ -153,7 +153,7 @@ def test_students_read_what_their_server_uses():
 
 def test_who_learns_from_a_generator_goes_on_from_the_last_one_and_reads_no_images():
     away = {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True}
-    one = line(**GENERATED, **away)  # round 2 is idle
+    one = recipe(**GENERATED, **away)  # round 2 is idle
     generator = global_model(one, 1, 1).job.files["new_generator"]
     assert generator.endswith("/round_0001/group_1/generator.safetensors")
     expected = {
@@ -167,23 +167,23 @@ def test_who_learns_from_a_generator_goes_on_from_the_last_one_and_reads_no_imag
 
 
 def test_averages_of_earlier_rounds_are_asked_too():
-    one = line(server=SERVER | AUGMENTED, ensemble={"aggregated": {"checkpoints": 2}})
-    expected = [aggregated_model(one, round, group) for round in (2, 3) for group in (0, 1)]
+    one = recipe(server=SERVER | AUGMENTED, ensemble={"aggregated": {"checkpoints": 2}})
+    expected = [aggregated_model(one, round_, group) for round_ in (2, 3) for group in (0, 1)]
     assert read(global_model(one, 3, 0))["members"] == expected
 
 
 def test_the_servers_model_starts_from_its_previous_one_in_any_case():
     for start in ("aggregated", "previous"):
-        one = line(**SERVED | {"global": {"basic": {"starts_from": start}}})
+        one = recipe(**SERVED | {"global": {"basic": {"starts_from": start}}})
         assert read(global_model(one, 3, 0))["start"] == [global_model(one, 2, 0)]
 
 
 def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
-    one = line(**SERVED, local={"digest": {"cache": {}}})
+    one = recipe(**SERVED, local={"digest": {"cache": {}}})
     (path,) = cached_labels(one, 3)
     assert path.endswith("/round_0003/group_2/cached_labels.safetensors")
     assert read(path) == {"logits": teacher_logits(one, 3), "before": cached_labels(one, 2)}
     assert "before" not in read(cached_labels(one, 1)[0])
     assert read(updates(one, 4, 1)[0])["received_logits"] == [path]
     assert read(global_model(one, 3, 0))["labels"] == [path]
-    assert cached_labels(line(**SERVED, local="digest"), 3) == []
+    assert cached_labels(recipe(**SERVED, local="digest"), 3) == []

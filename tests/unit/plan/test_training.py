@@ -19,7 +19,7 @@ from fedstage.plan.training import (
     updates,
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
 BASE = {
@@ -31,7 +31,7 @@ FEDDF = {"ensemble": "clients", "global": "basic", "server": SERVER}
 FEDSDD = {"ensemble": "aggregated", "global": "designated", "server": SERVER}
 SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn",
           "ensemble": "clients", "server": SERVER, "participants": 4}  # fmt: skip
-FEDET = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_transfer": True,
+FEDET = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_sharing": True,
                   "global": "designated"}  # fmt: skip
 GKT = SERVED | {"local": "gkt", "model": "resnet_upper",
                 "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"]}  # fmt: skip
@@ -45,48 +45,48 @@ RANDOM = {"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}}
 START = "results/local_models/a/core.safetensors"
 
 
-def line(**changes):
-    return Line.model_validate({**BASE, **changes})
+def recipe(**changes):
+    return Recipe.model_validate({**BASE, **changes})
 
 
 def read(file):
     """Return what the job of a file reads, without what all jobs read."""
     found = lists_of(file.job.inputs)
-    assert found.pop("line") == [f"{file.job.folder}/line.yaml"]
+    assert found.pop("recipe") == [f"{file.job.folder}/recipe.yaml"]
     if "info" in found:
         assert found.pop("info") == [data_files.data_file(file.job.config.data, "info")]
     return found
 
 
-def states(config, round, *groups):
-    return [AGGREGATION(config, round, group, output="new_state") for group in groups]
+def states(config, round_, *groups):
+    return [AGGREGATION(config, round_, group, output="new_state") for group in groups]
 
 
-def all_updates(config, round):
-    return [path for group in (1, 2) for path in updates(config, round, group)]
+def all_updates(config, round_):
+    return [path for group in (1, 2) for path in updates(config, round_, group)]
 
 
 # --- paths ----------------------------------------------------------------------------------------
 
 
 def test_paths_of_a_round():
-    taught = line(**FEDSDD)
-    own, plain = training_folder(taught), training_folder(line())
-    for folder, round, group in ((plain, 1, 0), (own, 12, 0), (plain, 12, 1)):
+    taught = recipe(**FEDSDD)
+    own, plain = training_folder(taught), training_folder(recipe())
+    for folder, round_, group in ((plain, 1, 0), (own, 12, 0), (plain, 12, 1)):
         files = [
-            aggregated_model(taught, round, group),
-            participants_table(taught, round, group),
-            *updates(taught, round, group)[:2],
-            LOGITS(taught, round, group, "clients", "test"),
+            aggregated_model(taught, round_, group),
+            participants_table(taught, round_, group),
+            *updates(taught, round_, group)[:2],
+            LOGITS(taught, round_, group, "clients", "test"),
         ]
         first = 4 * group
-        assert files == [f"{folder}/round_{round:04d}/group_{group}/{name}" for name in (
-            "aggregated.safetensors", "participants.parquet", f"slot_{first}.safetensors",
-            f"slot_{first + 1}.safetensors", "logits/clients-test.safetensors")]  # fmt: skip
+        assert files == [f"{folder}/round_{round_:04d}/group_{group}/{name}" for name in (
+            "aggregated.safetensors", "participants.parquet", f"participant_{first}.safetensors",
+            f"participant_{first + 1}.safetensors", "logits/clients-test.safetensors")]  # fmt: skip
     # A distilled model is of what taught it even in the first round.
     assert global_model(taught, 1, 0) == f"{own}/round_0001/group_0/distilled.safetensors"
     assert global_model(taught, 1, 1) == aggregated_model(taught, 1, 1)
-    scaffold = line(local="scaffold")
+    scaffold = recipe(local="scaffold")
     folder = training_folder(scaffold)
     assert states(scaffold, 3, 1) == [f"{folder}/round_0003/group_1/state.safetensors"]
     assert "new_state" not in AGGREGATION.job(taught, 3, 1).files
@@ -94,7 +94,7 @@ def test_paths_of_a_round():
 
 def test_paths_need_no_quotes():
     drawn = {"bayesian": {"distribution": "dirichlet", "concentration": 0.5}}
-    one = line(**FEDDF | {"public": "svhn", "ensemble": drawn})
+    one = recipe(**FEDDF | {"public": "svhn", "ensemble": drawn})
     paths = [
         *teacher_logits(one, 3),
         *updates(one, 3, 1),
@@ -105,19 +105,21 @@ def test_paths_need_no_quotes():
     assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
 
 
-def test_slots_of_uneven_groups():
+def test_participants_of_uneven_groups():
     for remainder, sizes in (("spread", (3, 3, 2)), ("main", (4, 2, 2))):
-        one = line(global_models=3, remainder=remainder)
-        slots = [[file.job.at["slot"] for file in updates(one, 2, group)] for group in range(3)]
-        assert tuple(map(len, slots)) == sizes
-        assert [slot for group in slots for slot in group] == list(range(8))
+        one = recipe(global_models=3, remainder=remainder)
+        participants = [
+            [file.job.at["participant"] for file in updates(one, 2, group)] for group in range(3)
+        ]
+        assert tuple(map(len, participants)) == sizes
+        assert [participant for group in participants for participant in group] == list(range(8))
 
 
 def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run():
     models = ["cnn_small", "logistic_regression"]
-    one = line(architectures=models)
+    one = recipe(architectures=models)
     initial = [
-        data_files.initial_model(one.data, line(model=model).model, 0, group)
+        data_files.initial_model(one.data, recipe(model=model).model, 0, group)
         for group, model in enumerate(models)
     ]
     served = {"architectures": models, "server_model": True}
@@ -127,21 +129,21 @@ def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run()
         (served | {"start": START, "start_of": "server"}, [START, initial[1]]),
         ({"architectures": models, "start": START}, [START, START]),
     ):
-        assert [global_model(line(**changes), 0, group) for group in (0, 1)] == expected
-    assert global_model(line(seed=1), 0, 0) != initial[0]
+        assert [global_model(recipe(**changes), 0, group) for group in (0, 1)] == expected
+    assert global_model(recipe(seed=1), 0, 0) != initial[0]
 
 
 def test_a_servers_model_is_the_last_distilled_one_however_late_that_is():
     """Nothing goes back round by round."""
     served = FEDDF | {"server_model": True}
-    late = line(**served | {"global": {"basic": {"warm_up": 9000}}})
+    late = recipe(**served | {"global": {"basic": {"warm_up": 9000}}})
     initial = global_model(late, 0, 0)
     assert global_model(late, 9000, 0) == aggregated_model(late, 9001, 0) == initial
     assert global_model(late, 9001, 0).endswith("/round_9001/group_0/distilled.safetensors")
     assert aggregated_model(late, 9002, 0) == global_model(late, 9001, 0)
     assert "/round_9000/" in global_model(late, 9000, 1)
     # Round 2 is idle.
-    away = line(**served, **STRAGGLERS, withdraw_stale=True)
+    away = recipe(**served, **STRAGGLERS, withdraw_stale=True)
     assert global_model(away, 2, 0) == aggregated_model(away, 3, 0) == global_model(away, 1, 0)
     assert "/round_0003/" in global_model(away, 3, 0)
     assert global_model(away, 2, 1) == aggregated_model(away, 2, 1)
@@ -151,13 +153,13 @@ def test_a_servers_model_is_the_last_distilled_one_however_late_that_is():
 
 
 def test_a_participant_reads_its_data_its_plan_and_the_global_model_of_its_group():
-    one = line(**FEDDF)
-    for round in (1, 101):
-        assert read(updates(one, round, 1)[0]) == {
+    one = recipe(**FEDDF)
+    for round_ in (1, 101):
+        assert read(updates(one, round_, 1)[0]) == {
             "data": [data_files.data_file(one.data, "train")],
             "clients": [data_files.clients_table(one)],
-            "participation": [data_files.participation_table(one, round)],
-            "start": [global_model(one, round - 1, 1)],
+            "participation": [data_files.participation_table(one, round_)],
+            "start": [global_model(one, round_ - 1, 1)],
         }
 
 
@@ -176,7 +178,7 @@ def test_participants_and_aggregations_read_the_state_of_the_round_before():
         (adam | {"compression": "stc"}, [1], [1]),
         (adam | {"local": "scaffold"}, [1], [1]),
     ):
-        one = line(**changes)
+        one = recipe(**changes)
         for file, groups in (
             (updates(one, 5, 1)[0], of_participants),
             (AGGREGATION(one, 5, 1), of_aggregation),
@@ -187,35 +189,35 @@ def test_participants_and_aggregations_read_the_state_of_the_round_before():
 
 
 def test_a_participant_reads_the_last_global_models_of_its_group():
-    for models, round, rounds in (
+    for models, round_, rounds in (
         (3, 1, []), (3, 2, [1]), (3, 3, [1, 2]), (3, 7, [4, 5, 6]), (1, 7, [6]), (5, 4, [1, 2, 3]),
     ):  # fmt: skip
-        one = line(local={"fedgkd": {"models": models}})
-        found = read(updates(one, round, 1)[0])
+        one = recipe(local={"fedgkd": {"models": models}})
+        found = read(updates(one, round_, 1)[0])
         assert found.get("history", []) == [global_model(one, t, 1) for t in rounds]
         assert "server_validation" not in found
     # Models that vote are judged as soon as there are any.
-    vote = line(local={"fedgkd": {"teacher": "vote"}})
-    judged = [read(updates(vote, round, 0)[0]).get("server_validation") for round in (1, 2)]
+    vote = recipe(local={"fedgkd": {"teacher": "vote"}})
+    judged = [read(updates(vote, round_, 0)[0]).get("server_validation") for round_ in (1, 2)]
     assert judged == [None, [data_files.data_file(vote.data, "server_validation")]]
 
 
 def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
-    one = line(**FEDDF | STRAGGLERS | {"local": {"fedgkd": {"models": 2}}})
-    for round, base, history in ((1, 0, []), (2, 0, []), (3, 2, [1, 2]), (6, 4, [3, 4])):
-        found = read(updates(one, round, 0)[1])
+    one = recipe(**FEDDF | STRAGGLERS | {"local": {"fedgkd": {"models": 2}}})
+    for round_, base, history in ((1, 0, []), (2, 0, []), (3, 2, [1, 2]), (6, 4, [3, 4])):
+        found = read(updates(one, round_, 0)[1])
         assert found["start"] == [global_model(one, base, 0)]
         assert found.get("history", []) == [global_model(one, t, 0) for t in history]
-        assert found["participation"] == [data_files.participation_table(one, round)]
-    drawn = line(**FEDDF | RANDOM)
-    for round, slot in product(range(1, 7), range(4)):
-        (start,) = read(LOCAL_TRAINING(drawn, round, 0, slot))["start"]
-        assert start == global_model(drawn, base_round(drawn, round, slot), 0)
+        assert found["participation"] == [data_files.participation_table(one, round_)]
+    drawn = recipe(**FEDDF | RANDOM)
+    for round_, participant in product(range(1, 7), range(4)):
+        (start,) = read(LOCAL_TRAINING(drawn, round_, 0, participant))["start"]
+        assert start == global_model(drawn, base_round(drawn, round_, participant), 0)
 
 
 def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_before():
-    one = line(**SERVED, local="digest")
-    first, later = (read(updates(one, round, 1)[0]) for round in (1, 3))
+    one = recipe(**SERVED, local="digest")
+    first, later = (read(updates(one, round_, 1)[0]) for round_ in (1, 3))
     assert not {"received_logits", "public", "state"} & first.keys()
     assert later["received_logits"] == [
         LOGITS(one, 2, group, "clients", "held_out") for group in (1, 2)
@@ -226,12 +228,12 @@ def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_befo
 
 
 def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_it():
-    features, selecting = line(**GKT), line(**GEMS)
-    warm = line(**GEMS | {"global": {"designated": {"warm_up": 1}}})
+    features, selecting = recipe(**GKT), recipe(**GEMS)
+    warm = recipe(**GEMS | {"global": {"designated": {"warm_up": 1}}})
     for one, public, first in ((features, False, 1), (selecting, True, 1), (warm, True, 2)):
-        for round in (1, 2, 3):
-            found, heard = read(updates(one, round, 2)[0]), round > first
-            assert found.get("server_model", []) == [global_model(one, round - 1, 0)] * heard
+        for round_ in (1, 2, 3):
+            found, heard = read(updates(one, round_, 2)[0]), round_ > first
+            assert found.get("server_model", []) == [global_model(one, round_ - 1, 0)] * heard
             assert found.get("public", []) == [public_file(one)] * (public and heard)
             assert "received_logits" not in found
     assert read(updates(features, 3, 2)[0])["state"] == states(features, 2, 2)
@@ -241,7 +243,7 @@ def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_i
 
 
 def test_an_aggregation_reads_what_it_averages_and_where_that_started():
-    one = line(**FEDDF)
+    one = recipe(**FEDDF)
     for output in ("output", "participants"):
         assert read(AGGREGATION(one, 3, 1, output=output)) == {
             "start": [global_model(one, 2, 1)],
@@ -259,25 +261,27 @@ def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
         (SERVED | {"local": "digest"}, True),
         (GKT, False),
     ):
-        one = line(**changes)
+        one = recipe(**changes)
         assert read(AGGREGATION(one, 3, 1)).get("public", []) == [public_file(one)] * reads, changes
 
 
 def test_changes_are_since_the_models_that_participants_started_from():
     changes = {"aggregation": {"stale": "changes"}, "global_models": 1}
-    one = line(**RANDOM, **changes)
-    for round in range(1, 7):
-        expected = [global_model(one, base_round(one, round, slot), 0) for slot in range(8)]
-        assert read(AGGREGATION(one, round, 0))["bases"] == expected
-    for other in (line(**RANDOM), line(**changes)):
+    one = recipe(**RANDOM, **changes)
+    for round_ in range(1, 7):
+        expected = [
+            global_model(one, base_round(one, round_, participant), 0) for participant in range(8)
+        ]
+        assert read(AGGREGATION(one, round_, 0))["bases"] == expected
+    for other in (recipe(**RANDOM), recipe(**changes)):
         assert "bases" not in read(AGGREGATION(other, 2, 0))
 
 
 # --- the server's model ---------------------------------------------------------------------------
 
 
-def test_the_servers_model_takes_the_heads_of_all_slots_and_gives_its_own_when_it_is_distilled():
-    one = line(**FEDET)
+def test_the_servers_model_takes_the_heads_of_all_and_gives_its_own_when_it_is_distilled():
+    one = recipe(**FEDET)
     up, student, down = (
         aggregated_model(one, 3, 0),
         global_model(one, 3, 0),
@@ -294,7 +298,7 @@ def test_the_servers_model_takes_the_heads_of_all_slots_and_gives_its_own_when_i
 
 
 def test_the_servers_model_learns_from_all_participants_and_their_samples():
-    one = line(**GKT)
+    one = recipe(**GKT)
     trained = global_model(one, 3, 0)
     assert trained.endswith("/round_0003/group_0/trained.safetensors")
     assert read(trained) == {
@@ -307,7 +311,7 @@ def test_the_servers_model_learns_from_all_participants_and_their_samples():
 
 
 def test_a_server_selects_by_what_it_was():
-    one = line(**GEMS)
+    one = recipe(**GEMS)
     (path,) = selected_labels(one, 3)
     assert read(path) == {
         "start": [global_model(one, 2, 0)],
@@ -323,7 +327,7 @@ def test_a_server_selects_by_what_it_was():
 
 
 def test_methods_of_a_seed_share_partition_participation_and_initial_models():
-    methods = [line(), line(**FEDDF), line(**FEDSDD), line(local="fedprox")]
+    methods = [recipe(), recipe(**FEDDF), recipe(**FEDSDD), recipe(local="fedprox")]
     of_seed = (
         data_files.clients_table,
         data_files.label_histogram,
@@ -332,24 +336,24 @@ def test_methods_of_a_seed_share_partition_participation_and_initial_models():
     )
     for name in of_seed:
         assert len({name(method) for method in methods}) == 1
-        assert name(line()) != name(line(seed=1))
-    assert len({data_files.data_file(line(seed=seed).data, "train") for seed in (0, 1)}) == 1
+        assert name(recipe()) != name(recipe(seed=1))
+    assert len({data_files.data_file(recipe(seed=seed).data, "train") for seed in (0, 1)}) == 1
 
 
 def test_what_students_learn_beside_their_teacher_reaches_nothing_before_them():
-    plain = line(**FEDDF)
+    plain = recipe(**FEDDF)
     for server in ({"buffer": {}}, {"epochs": 2, "steps": None}, {"moving_average": {}}):
-        other = line(**FEDDF | {"server": SERVER | server})
+        other = recipe(**FEDDF | {"server": SERVER | server})
         assert updates(plain, 1, 0) == updates(other, 1, 0)
         assert teacher_logits(plain, 1) == teacher_logits(other, 1)
         assert global_model(plain, 1, 0) != global_model(other, 1, 0)
 
 
 def test_methods_with_a_servers_model_share_what_clients_train_until_it_teaches_them():
-    plain = line(**SERVED)
-    served, headed = line(**SERVED, **{"global": "designated"}), line(**FEDET)
-    apart = line(**FEDET | {"head_transfer": False})
+    plain = recipe(**SERVED)
+    served, headed = recipe(**SERVED, **{"global": "designated"}), recipe(**FEDET)
+    apart = recipe(**FEDET | {"head_sharing": False})
     assert owners(served)[1] == owners(plain)[1]
-    for round in range(1, 4):
-        assert updates(plain, round, 1) == updates(served, round, 1)
-        assert (updates(apart, round, 1) == updates(headed, round, 1)) == (round == 1)
+    for round_ in range(1, 4):
+        assert updates(plain, round_, 1) == updates(served, round_, 1)
+        assert (updates(apart, round_, 1) == updates(headed, round_, 1)) == (round_ == 1)

@@ -7,7 +7,7 @@ from fedstage.experiments.resolution import resolve
 from fedstage.plan.jobs import Job
 from fedstage.results.method_properties import Cost, free_share, properties
 from fedstage.settings.experiments import Experiment
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -41,13 +41,13 @@ BASE = {
 def of_method(name, **changes):
     raw = {"title": "a", "base": BASE | changes | {"method": name}, "scales": {"default": None}}
     (run,) = resolve("a", validate(Experiment, raw, "here"), "default", METHODS)
-    return properties(run.line, run.length)
+    return properties(run.recipe, run.length)
 
 
 def of_line(rounds=6, **changes):
     settings = {key: value for key, value in BASE.items() if key != "rounds"}
-    line = Line.model_validate(settings | changes)
-    return properties(line, RunLength(rounds=rounds))
+    recipe = Recipe.model_validate(settings | changes)
+    return properties(recipe, RunLength(rounds=rounds))
 
 
 def sdd(checkpoints=1, kind="designated", **changes):
@@ -115,7 +115,7 @@ def test_every_method_of_the_library_has_properties(name):
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_groups_that_are_drawn_have_no_numbers_that_edges_tell(name):
-    """Each has a slot for every participant, and how many are filled is drawn."""
+    """Each has a participant for every participant, and how many are filled is drawn."""
     parts = {"model": "resnet_upper", "architectures": ["resnet_upper", *["resnet_lower"] * 2]}
     needed = parts if name == "fedgkt" else {"model": HEADED}
     if find(name, "public") == "core":
@@ -123,22 +123,22 @@ def test_groups_that_are_drawn_have_no_numbers_that_edges_tell(name):
     with pytest.raises(FedstageError) as caught:
         of_method(name, **needed, global_models=3)
     assert str(caught.value) == (
-        "properties: client_groups = 'drawn': must be 'slots', because the edges do not tell how "
-        "many of a group's slots are filled"
+        "properties: client_groups = 'drawn': must be 'by_index', because edges do not tell how "
+        "many of a group's participants are filled"
     )
 
 
-def of_slots(name, **changes):
-    """Properties of a method of two groups of clients, each with half of a round's slots."""
-    model = {"model": HEADED, "global_models": 3, "client_groups": "slots"}
+def of_participants(name, **changes):
+    """Properties of a method of two groups of clients, each with half of a round's participants."""
+    model = {"model": HEADED, "global_models": 3, "client_groups": "by_index"}
     settings = {
         key: value for key, value in METHODS[name].items() if key not in ("label", "evaluate")
     }
-    return of_line(**{**model, **settings, "client_groups": "slots", **changes})
+    return of_line(**{**model, **settings, "client_groups": "by_index", **changes})
 
 
 def test_fedets_ensemble_is_of_clients_and_heads_make_all_of_them_wait():
-    fedet, apart = of_slots("fedet"), of_slots("fedet", head_transfer=False)
+    fedet, apart = of_participants("fedet"), of_participants("fedet", head_sharing=False)
     assert fedet.ensemble == fedet.passes == Cost(8, growth=1.0, constant=0.0)
     assert (fedet.students, fedet.sees_clients, fedet.free) == (1, True, 0.0)
     # Where no head comes down, nobody waits for the server's model: it is no client's.
@@ -147,7 +147,7 @@ def test_fedets_ensemble_is_of_clients_and_heads_make_all_of_them_wait():
 
 
 def test_a_server_that_learns_from_features_sees_each_client():
-    found = of_slots(
+    found = of_participants(
         "fedgkt", model="resnet_upper", architectures=["resnet_upper", "resnet_lower"],
         global_models=2,
     )  # fmt: skip
@@ -155,7 +155,7 @@ def test_a_server_that_learns_from_features_sees_each_client():
 
 
 def test_heads_alone_are_a_sum_and_need_no_look_at_a_client():
-    found = of_slots("fedet", **{"global": None})
+    found = of_participants("fedet", **{"global": None})
     assert (found.students, found.sees_clients) == (0, False)
 
 
@@ -184,8 +184,8 @@ def test_a_designated_student_of_clients_sees_them_and_grows_but_lets_the_others
     assert (found.sees_clients, found.free) == (True, 0.75)
 
 
-def job(round, group, stage, name=""):
-    return Job(round, group, stage, f"{stage} {round} {group} {name}")
+def job(round_, group, stage, name=""):
+    return Job(round_, group, stage, f"{stage} {round_} {group} {name}")
 
 
 def test_waiting_for_a_distillation_of_an_earlier_round_is_not_waiting_for_this_one():

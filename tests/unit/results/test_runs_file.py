@@ -7,7 +7,7 @@ from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.plan.training_folder import training_id
 from fedstage.results.runs_file import read_runs_file
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 
 BASE = {
@@ -65,10 +65,12 @@ def test_a_runs_file_is_read_as_it_was_written(written):
     assert (found.experiment, found.scale, found.title) == ("a", "default", "A")
     assert found.axes == ["method", "evaluate", "participants"]
     assert found.simulation == experiment.simulation
-    assert [run.line for run in found.runs] == [run.line for run in runs]
+    assert [run.recipe for run in found.runs] == [run.recipe for run in runs]
     assert [run.length for run in found.runs] == [run.length for run in runs]
-    assert [training_id(run.line) for run in found.runs] == [training_id(run.line) for run in runs]
-    assert all(isinstance(run.line, Line) for run in found.runs)
+    assert [training_id(run.recipe) for run in found.runs] == [
+        training_id(run.recipe) for run in runs
+    ]
+    assert all(isinstance(run.recipe, Recipe) for run in found.runs)
 
 
 def test_runs_of_a_place_differ_in_their_seed(written):
@@ -80,7 +82,7 @@ def test_runs_of_a_place_differ_in_their_seed(written):
         ("fedavg", "aggregated checkpoints 3", 4),
     ]
     for runs in places.values():
-        assert [run.line.seed for run in runs] == [0, 1]
+        assert [run.recipe.seed for run in runs] == [0, 1]
 
 
 def test_a_damaged_runs_file_is_named(written):
@@ -105,4 +107,4 @@ def test_jobs_of_rounds_need_a_federated_run(tmp_path):
     save_json(path, describe_runs(catalogue, "a", "default"))
     (run,) = read_runs_file(path).runs
     with pytest.raises(FedstageError, match=r"^method = one_shot, seed = 0: has no rounds; only"):
-        _ = run.line
+        _ = run.recipe

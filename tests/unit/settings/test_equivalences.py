@@ -1,7 +1,7 @@
 """Settings that mean the same have one simplest form, and others are left as they are."""
 
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -31,11 +31,11 @@ PER_ARCHITECTURE = {"global": {"designated": {"main": "per_architecture"}}}
 PREVIOUS = {"global": {"designated": {"starts_from": "previous"}}}
 
 
-def line(*changes):
+def recipe(*changes):
     raw = dict(BASE)
     for change in changes:
         raw |= change
-    return Line.model_validate(raw)
+    return Recipe.model_validate(raw)
 
 
 def bound(*parts):
@@ -116,10 +116,10 @@ SIMPLEST = [
 
 def test_settings_that_mean_the_same_have_one_form():
     for longer, shorter in SAME:
-        assert line(*longer) != line(*shorter)
-        assert simplest(line(*longer)) == line(*shorter), longer
+        assert recipe(*longer) != recipe(*shorter)
+        assert simplest(recipe(*longer)) == recipe(*shorter), longer
 
 
 def test_settings_that_mean_something_are_kept():
     for changes in (*SIMPLEST, *(shorter for _, shorter in SAME)):
-        assert simplest(line(*changes)) == line(*changes), changes
+        assert simplest(recipe(*changes)) == recipe(*changes), changes

@@ -1,7 +1,7 @@
 """What clients and server exchange, learn from, and keep, by the settings of a run."""
 
 from fedstage.settings import exchange
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
 BASE = {
@@ -56,13 +56,13 @@ PREDICATES = {
 }  # fmt: skip
 
 
-def line(**changes):
-    return Line.model_validate(BASE | changes)
+def recipe(**changes):
+    return Recipe.model_validate(BASE | changes)
 
 
 def test_what_holds_for_which_settings():
     for changes, *names in HOLDS:
-        one = line(**changes)
+        one = recipe(**changes)
         expected = set(" ".join(names).split())
         assert expected <= PREDICATES
         assert {name for name in PREDICATES if getattr(exchange, name)(one)} == expected, changes
@@ -81,5 +81,5 @@ def test_students_are_all_models_the_first_or_the_first_of_each_architecture():
             ("basic", tuple(range(len(names)))),
             (None, ()),
         ):
-            one = line(**groups | {"ensemble": "clients", "global": trainer})
+            one = recipe(**groups | {"ensemble": "clients", "global": trainer})
             assert exchange.students(one) == expected

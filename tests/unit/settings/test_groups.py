@@ -1,12 +1,12 @@
-"""Who trains which global model: slots, and faults, each in one line."""
+"""Who trains which global model: participants, and faults, each in one line."""
 
 import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import client_groups, group_slots, model_of
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.groups import client_groups, group_participants, model_of
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
 
 HEAD = {"hidden": 12, "width": 8}
@@ -27,7 +27,7 @@ HEADS = {
     "model": LARGE,
     "architectures": [LARGE, SMALL, SMALL],
     "client_groups": "drawn",
-    "head_transfer": True,
+    "head_sharing": True,
 }
 FEDET = {
     **HEADS,
@@ -39,67 +39,71 @@ DIGEST = {"local": "digest", "ensemble": "clients", "server": SERVER}
 DSFL = {**DIGEST, **SERVED, "client_groups": "drawn", "global": "designated"}
 
 
-def line(**changes):
-    return validate(Line, RAW | changes, "here")
+def recipe(**changes):
+    return validate(Recipe, RAW | changes, "here")
 
 
 def fault(**changes):
     with pytest.raises(FedstageError) as caught:
-        line(**changes)
+        recipe(**changes)
     (only,) = str(caught.value).split("\n")
     return only
 
 
-def slots(**changes):
-    one = line(**changes)
-    return [list(group_slots(one, group)) for group in range(one.global_models)]
+def participants(**changes):
+    one = recipe(**changes)
+    return [list(group_participants(one, group)) for group in range(one.global_models)]
 
 
-# --- slots ----------------------------------------------------------------------------------------
+# --- participants
+# ----------------------------------------------------------------------------------------
 
 
-def test_the_servers_model_has_no_slots_and_the_others_share_them():
-    assert slots(**SERVED) == [[], [0, 1, 2, 3], [4, 5, 6, 7]]
-    assert list(client_groups(line(**SERVED))) == [1, 2]
-    assert list(client_groups(line(global_models=3))) == [0, 1, 2]
+def test_the_servers_model_has_no_participants_and_the_others_share_them():
+    assert participants(**SERVED) == [[], [0, 1, 2, 3], [4, 5, 6, 7]]
+    assert list(client_groups(recipe(**SERVED))) == [1, 2]
+    assert list(client_groups(recipe(global_models=3))) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("remainder", "sizes"), [("spread", [0, 3, 3, 2]), ("main", [0, 4, 2, 2])])
 def test_what_is_left_goes_to_the_first_groups_that_clients_train(remainder, sizes):
-    found = slots(global_models=4, server_model=True, remainder=remainder)
+    found = participants(global_models=4, server_model=True, remainder=remainder)
     assert [len(own) for own in found] == sizes
-    assert [slot for own in found for slot in own] == list(range(8))
+    assert [participant for own in found for participant in own] == list(range(8))
 
 
-def test_groups_that_are_drawn_have_a_slot_for_every_participant():
-    assert slots(**SERVED, client_groups="drawn") == [[], list(range(8)), list(range(8, 16))]
-    assert slots(global_models=2, client_groups="drawn") == [list(range(8)), list(range(8, 16))]
+def test_groups_that_are_drawn_have_a_participant_for_every_participant():
+    assert participants(**SERVED, client_groups="drawn") == [[], list(range(8)), list(range(8, 16))]
+    assert participants(global_models=2, client_groups="drawn") == [
+        list(range(8)),
+        list(range(8, 16)),
+    ]
 
 
 def test_groups_that_are_drawn_may_be_more_than_participants():
-    assert len(slots(global_models=5, participants=2, client_groups="drawn")) == 5
+    assert len(participants(global_models=5, participants=2, client_groups="drawn")) == 5
     assert "participants = 2: at least global_models = 5" in fault(global_models=5, participants=2)
 
 
 def test_a_group_has_its_architecture_and_group_0_the_main_model():
-    one = line(**HEADS)
+    one = recipe(**HEADS)
     assert [model_of(one, group).width for group in range(3)] == [8, 4, 4]
 
 
 def test_a_single_group_that_clients_train_is_not_drawn():
-    one = line(global_models=2, server_model=True, client_groups="drawn")
-    assert simplest(one).client_groups == "slots"
-    assert simplest(line(**SERVED, client_groups="drawn")).client_groups == "drawn"
+    one = recipe(global_models=2, server_model=True, client_groups="drawn")
+    assert simplest(one).client_groups == "by_index"
+    assert simplest(recipe(**SERVED, client_groups="drawn")).client_groups == "drawn"
 
 
-def test_a_remainder_that_no_slot_depends_on_is_none():
-    drawn = line(**SERVED, client_groups="drawn", participants=7, remainder="main")
+def test_a_remainder_that_no_participant_depends_on_is_none():
+    drawn = recipe(**SERVED, client_groups="drawn", participants=7, remainder="main")
     assert simplest(drawn).remainder == "spread"
     # Of 8 participants three groups of clients have two left over, and two have none.
-    assert simplest(line(global_models=4, server_model=True, remainder="main")).remainder == (
+    assert simplest(recipe(global_models=4, server_model=True, remainder="main")).remainder == (
         "main"
     )
-    assert simplest(line(**SERVED, remainder="main")).remainder == "spread"
+    assert simplest(recipe(**SERVED, remainder="main")).remainder == "spread"
 
 
 # --- faults of groups -----------------------------------------------------------------------------
@@ -120,8 +124,8 @@ GROUP_FAULTS = [
         "participants = 2: at least global_models = 4, one for each group",
     ),
     (
-        {"head_transfer": True, "model": LARGE, "global_models": 2},
-        "head_transfer = true: needs server_model = true, a model that no client trains, not "
+        {"head_sharing": True, "model": LARGE, "global_models": 2},
+        "head_sharing = true: needs server_model = true, a model that no client trains, not "
         "server_model = false",
     ),
     (
@@ -130,13 +134,14 @@ GROUP_FAULTS = [
     ),
     (
         {"client_groups": "dealt"},
-        "client_groups = 'dealt': must be 'slots' or 'drawn'",
+        "client_groups = 'dealt': must be 'by_index' or 'drawn'",
     ),
     (
         # The server's architecture is no client's.
         {**SERVED, "architectures": ["cnn_small", *["logistic_regression"] * 2]}
         | {"client_architectures": BOUND},
-        "client_architectures.0.model = 'cnn_small': must be an architecture of the line, settings "
+        "client_architectures.0.model = 'cnn_small': must be an architecture of the recipe, "
+        "settings "
         "included: 'logistic_regression'",
     ),
 ]  # fmt: skip
@@ -156,12 +161,12 @@ def described(width):
     [
         (
             {"cnn_small": {"head": HEAD | {"width": 9}}},
-            f"model = 'cnn_small': head_transfer needs the same head in all models, and "
+            f"model = 'cnn_small': head_sharing needs the same head in all models, and "
             f"{described(9)}, where that of model = 'cnn_small' has {described(8)}",
         ),
         (
             "logistic_regression",
-            "model = 'logistic_regression': head_transfer needs the same head in all models, and "
+            "model = 'logistic_regression': head_sharing needs the same head in all models, and "
             f"no head, where that of model = 'cnn_small' has {described(8)}",
         ),
     ],
@@ -171,19 +176,20 @@ def test_heads_must_be_the_same(other, message):
 
 
 def test_models_without_heads_have_none_to_transfer():
-    message = fault(**SERVED, head_transfer=True)
-    assert message.startswith("here: model = 'cnn_small': head_transfer needs the same head")
+    message = fault(**SERVED, head_sharing=True)
+    assert message.startswith("here: model = 'cnn_small': head_sharing needs the same head")
     assert "no head" in message
 
 
-# --- faults of lines ------------------------------------------------------------------------------
+# --- faults of recipes
+# ------------------------------------------------------------------------------
 
 
 def test_methods_of_the_family_are_valid():
-    assert line(**FEDET).head_transfer
-    assert line(**DSFL).global_trainer.name == "designated"
-    assert line(**DIGEST, global_models=2, client_groups="drawn").global_trainer is None
-    assert line(**DIGEST).ensemble.name == "clients"  # a single group has no groups to draw
+    assert recipe(**FEDET).head_sharing
+    assert recipe(**DSFL).global_trainer.name == "designated"
+    assert recipe(**DIGEST, global_models=2, client_groups="drawn").global_trainer is None
+    assert recipe(**DIGEST).ensemble.name == "clients"  # a single group has no groups to draw
 
 
 STC = {"stc": {"downstream": True}}
@@ -192,7 +198,7 @@ NO_CLIENTS = "local = digest: needs ensemble = clients, not ensemble = "
 DRAWN = "bayesian, whose members are drawn as logits"
 ONE_GROUP = (
     "local = digest: needs client_groups = drawn, or a single group that clients train, not "
-    "client_groups = slots"
+    "client_groups = by_index"
 )
 NO_SETTINGS = "local = digest: needs the server's settings, not server = null"
 STUDENT = (
@@ -201,7 +207,8 @@ STUDENT = (
 )
 WEIGHTS = "needs clients that exchange weights, not local = digest, whose clients send no weights"
 SCAFFOLD = (
-    "local = scaffold: needs client_groups = slots, by which a group has as many participants in "
+    "local = scaffold: needs client_groups = by_index, by which a group has as many participants "
+    "in "
     "every round, not client_groups = drawn, by which their number is drawn"
 )
 KEPT = "a student of the server, trained by itself"
@@ -214,18 +221,18 @@ def unneeded(setting, trait, by):
     return f"server.{setting}: needs {trait}, not {by}"
 
 
-LINE_FAULTS = [
+RECIPE_FAULTS = [
     ({"local": "scaffold", "global_models": 2, "client_groups": "drawn"}, SCAFFOLD),
     (
-        {**HEADS, "client_groups": "slots", "local": {"scaffold": {"control": "shared"}}}
+        {**HEADS, "client_groups": "by_index", "local": {"scaffold": {"control": "shared"}}}
         | {"architectures": [], "model": SMALL},
-        "local.control = shared: needs one architecture, without transfer of heads, not "
-        "head_transfer = true, which reaches all models in every round",
+        "local.control = shared: needs one architecture, without sharing of heads, not "
+        "head_sharing = true, which reaches all models in every round",
     ),
     (
         {**HEADS, "compression": STC},
         "compression.downstream = true: needs global models that are the old ones with averaged "
-        "changes, not head_transfer = true, which reaches all models in every round",
+        "changes, not head_sharing = true, which reaches all models in every round",
     ),
     (DIGEST | {"ensemble": None}, NO_CLIENTS + "null"),
     (DIGEST | {"ensemble": "aggregated"}, NO_CLIENTS + "aggregated"),
@@ -233,11 +240,11 @@ LINE_FAULTS = [
     (DIGEST | {"server": None}, NO_SETTINGS),
     (DIGEST | {"data": HELD_OUT}, "data.held_out = 0: public = held_out needs at least 1 sample"),
     (DIGEST | {"global_models": 2}, ONE_GROUP),
-    (DSFL | {"client_groups": "slots"}, ONE_GROUP),
+    (DSFL | {"client_groups": "by_index"}, ONE_GROUP),
     (DSFL | {"global": "basic"}, f"global = basic: {STUDENT}"),
     (DSFL | {"server_model": False}, f"server_model = false: {STUDENT}"),
     (DIGEST | {"compression": {"stc": {"downstream": False}}}, f"compression = stc: {WEIGHTS}"),
-    (DIGEST | HEADS, f"head_transfer = true: {WEIGHTS}"),
+    (DIGEST | HEADS, f"head_sharing = true: {WEIGHTS}"),
     *(
         (
             changed | {"server": SERVER | value},
@@ -327,7 +334,7 @@ PARTS_FAULTS = [
         "numerics.compile = true: needs losses with compiled code, not local = gkt, whose loss is "
         "its own and has no compiled code",
     ),
-    (GKT | {"client_groups": "slots"}, ONE_GROUP.replace("digest", "gkt")),
+    (GKT | {"client_groups": "by_index"}, ONE_GROUP.replace("digest", "gkt")),
     (GKT | {"compression": {"stc": {"downstream": False}}},
      f"compression = stc: {WEIGHTS}".replace("digest", "gkt")),
     (
@@ -338,30 +345,30 @@ PARTS_FAULTS = [
 
 
 @pytest.mark.parametrize(("changes", "message"), PARTS_FAULTS)
-def test_faults_of_lines_whose_clients_send_features(changes, message):
+def test_faults_of_recipes_whose_clients_send_features(changes, message):
     assert fault(**changes) == f"here: {message}"
 
 
 def test_lower_parts_of_several_depths_go_with_one_upper_part_and_alone():
     deep = {"resnet_lower": {"blocks": 5}}
-    assert line(**GKT | {"architectures": [UPPER, LOWER, deep]}).local.name == "gkt"
-    assert line(model=LOWER).local.name == "fedavg"
+    assert recipe(**GKT | {"architectures": [UPPER, LOWER, deep]}).local.name == "gkt"
+    assert recipe(model=LOWER).local.name == "fedavg"
 
 
-@pytest.mark.parametrize(("changes", "message"), LINE_FAULTS)
-def test_faults_of_lines(changes, message):
+@pytest.mark.parametrize(("changes", "message"), RECIPE_FAULTS)
+def test_faults_of_recipes(changes, message):
     assert fault(**changes) == f"here: {message}"
 
 
 def test_compression_upstream_goes_with_heads():
-    assert line(**HEADS, compression={"stc": {"downstream": False}}).compression.name == "stc"
+    assert recipe(**HEADS, compression={"stc": {"downstream": False}}).compression.name == "stc"
 
 
 def test_one_shot_has_no_rounds_to_draw_public_samples_for():
     names = {"data", "clients", "partition", "model", "client", "seed"}
     raw = {name: RAW[name] for name in names} | {"distillation": "l1"}
     with pytest.raises(FedstageError) as caught:
-        validate(OneShotLine, raw | {"server": SERVER | {"samples_a_round": 20}}, "here")
+        validate(OneShotRecipe, raw | {"server": SERVER | {"samples_a_round": 20}}, "here")
     assert str(caught.value) == (
         "here: server.samples_a_round = 20: needs rounds of public images, not distillation = l1, "
         "in one shot"

@@ -20,14 +20,14 @@ from fedstage.settings.base import (
 )
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
-from fedstage.settings.lines import Line, LocalLine, re_estimates
 from fedstage.settings.local_training import FedAvg, FedProx, LocalTrainer
 from fedstage.settings.model_rules import Krum, Median, TrimmedMean
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.optimisation import Client, ClientLoss, Optimiser
 from fedstage.settings.partitions import Partition
+from fedstage.settings.recipes import LocalRecipe, Recipe, re_estimates
 from fedstage.settings.runs import RunLength
 from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
@@ -48,14 +48,14 @@ BASE = {
 DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
 
 
-def line(**changes):
-    return Line.model_validate({**BASE, **changes})
+def recipe(**changes):
+    return Recipe.model_validate({**BASE, **changes})
 
 
 MODULES = [
     f"fedstage.settings.{name}"
     for name in (
-        "aggregation", "aggregators", "data", "ensembles", "lines", "local_training", "models",
+        "aggregation", "aggregators", "data", "ensembles", "recipes", "local_training", "models",
         "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
         "unknown",
     )
@@ -72,10 +72,10 @@ def settings_classes():
 
 
 def test_settings_are_frozen_and_hashable():
-    settings = line()
+    settings = recipe()
     with pytest.raises(ValidationError, match="frozen"):
         settings.seed = 1
-    assert len({settings, line(), line(seed=1)}) == 2
+    assert len({settings, recipe(), recipe(seed=1)}) == 2
 
 
 @pytest.mark.parametrize("kind", settings_classes(), ids=lambda kind: kind.__name__)
@@ -99,11 +99,11 @@ def test_no_settings_accept_an_unknown_key(kind):
 )
 def test_types_are_not_guessed(field, value):
     with pytest.raises(ValidationError):
-        line(**{field: value})
+        recipe(**{field: value})
 
 
 def test_whole_numbers_are_taken_where_real_ones_are_asked_for():
-    value = line(validation=0).validation
+    value = recipe(validation=0).validation
     assert value == 0
     assert isinstance(value, float)
 
@@ -139,7 +139,7 @@ def test_short_forms_of_a_choice(short, full):
 
 def test_all_forms_of_a_choice_are_the_same_settings():
     forms = ["fedavg", {"fedavg": None}, {"fedavg": {}}, {"name": "fedavg"}, FedAvg(name="fedavg")]
-    assert {line(local=form) for form in forms} == {line()}
+    assert {recipe(local=form) for form in forms} == {recipe()}
 
 
 def is_choice(field):
@@ -213,7 +213,7 @@ def test_stateful_trainers_are_those_that_carry_a_state():
     parts = ["resnet_upper", "resnet_lower"]  # which Gkt needs
     split = {"model": parts[0], "architectures": parts, "global_models": 2, "server_model": True}
     needed = {name: beside | (split if name == "gkt" else {}) for name in names}
-    for settings in (line(local=name, **needed[name]).local for name in names):
+    for settings in (recipe(local=name, **needed[name]).local for name in names):
         state = local_trainer(settings).next_state(settings, {}, updates, clients=2)
         assert bool(state) == settings.keeps_state
 
@@ -308,31 +308,31 @@ def test_no_devices(device):
 
 def refusal(**changes):
     with pytest.raises(ValidationError) as caught:
-        line(**changes)
+        recipe(**changes)
     (fault,) = caught.value.errors()
     return fault["msg"]
 
 
 def test_number_of_participants():
-    assert line(participants=10).participants == 10
+    assert recipe(participants=10).participants == 10
     assert "participants = 11: at most clients = 10" in refusal(participants=11)
 
 
 def test_a_participant_for_each_group():
-    assert line(participants=4, global_models=4).global_models == 4
+    assert recipe(participants=4, global_models=4).global_models == 4
     message = refusal(participants=4, global_models=5)
     assert "participants = 4: at least global_models = 5" in message
 
 
 def test_batches_go_on_where_all_clients_take_part():
     client = {"steps": 3, "batch_size": 8, "learning_rate": 0.1, "batches": "continued"}
-    assert line(client=client, participants=10)
+    assert recipe(client=client, participants=10)
     told = "participants = 8: must be clients = 10 with client.batches = continued"
     assert told in refusal(client=client)
 
 
 def test_shared_variates_weigh_clients_alike():
-    assert line(local={"scaffold": {"weights": "samples"}}).local.weights == "samples"
+    assert recipe(local={"scaffold": {"weights": "samples"}}).local.weights == "samples"
     told = "weights = 'samples': only for control = 'per_model'"
     assert told in refusal(local={"scaffold": {"weights": "samples", "control": "shared"}})
 
@@ -343,11 +343,11 @@ def test_shared_variates_weigh_clients_alike():
     ids=["momentum", "adam"],
 )
 def test_scaffold_needs_plain_sgd(client, told):
-    assert line(local="scaffold").local.name == "scaffold"
+    assert recipe(local="scaffold").local.name == "scaffold"
     assert f"local = scaffold: needs client.{told}" in refusal(
         local="scaffold", client={**CLIENT, **client}
     )
-    assert line(local="fedprox", client={**CLIENT, **client})
+    assert recipe(local="fedprox", client={**CLIENT, **client})
 
 
 def test_distillation_needs_a_teacher():
@@ -361,24 +361,24 @@ def test_distillation_needs_settings_of_the_server():
 def test_distillation_needs_public_data():
     nothing = {"digits": {"held_out": 0}}
     assert "data.held_out = 0" in refusal(**DISTILLED, data=nothing)
-    assert line(**DISTILLED, data=nothing, public="svhn")
-    assert line(data=nothing)
+    assert recipe(**DISTILLED, data=nothing, public="svhn")
+    assert recipe(data=nothing)
 
 
 def test_a_division_says_whether_anything_is_public():
     divided = {"cifar10": {"division": [7, 1, 2]}}
     nothing = {"cifar10": {"division": [7, 0, 2]}}
     estimated = {"model": "resnet8", "aggregation": {"batch_norm": "re_estimate"}}
-    assert line(**DISTILLED, data=divided)
+    assert recipe(**DISTILLED, data=divided)
     assert "data.held_out = 0" in refusal(**DISTILLED, data=nothing)
-    assert re_estimates(line(**estimated, data=divided))
+    assert re_estimates(recipe(**estimated, data=divided))
     assert "data.held_out = 0" in refusal(**estimated, data=nothing)
 
 
 def test_only_public_images_that_were_held_out_are_changed():
     changed = {"digits": {"held_out_augmentation": "flip"}}
-    assert line(**DISTILLED, data=changed)
-    assert line(data=changed, public="svhn"), "which no student sees"
+    assert recipe(**DISTILLED, data=changed)
+    assert recipe(data=changed, public="svhn"), "which no student sees"
     told = "held_out_augmentation = 'flip': only in data, with public = held_out; public ="
     assert f"data.{told} svhn" in refusal(**DISTILLED, data=changed, public="svhn")
     public = {"svhn": {"held_out": 9, "held_out_augmentation": "flip"}}
@@ -395,7 +395,7 @@ def server(**changes):
 @pytest.mark.parametrize("change", [{"drop_worst": "as_released"}, {"early_stopping": {}}], ids=str)
 def test_what_a_server_judges_by_needs_its_validation_set(change):
     assert "not data.server_validation = 0" in refusal(**DISTILLED | server(**change))
-    assert line(**JUDGED | server(**change)).data.server_validation == 10
+    assert recipe(**JUDGED | server(**change)).data.server_validation == 10
 
 
 @pytest.mark.parametrize("ensemble", ["aggregated", "bayesian"])
@@ -413,9 +413,9 @@ def test_the_worst_are_left_out_of_plain_averages_only():
         **judged | moved
     )
     statistics = {"aggregation": {"batch_norm": "local"}}
-    assert line(**judged | statistics)  # a model without them
+    assert recipe(**judged | statistics)  # a model without them
     with_norms = {"model": {"cnn_small": {"norm": "batch"}}}
-    assert line(**judged | with_norms)
+    assert recipe(**judged | with_norms)
     message = refusal(**judged | with_norms | statistics)
     assert "server.drop_worst = as_published: needs the plain average of clients' models" in message
     assert "not aggregation.batch_norm = local, for which it must be average" in message
@@ -423,7 +423,7 @@ def test_the_worst_are_left_out_of_plain_averages_only():
 
 def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
     every = server(drop_worst="as_published", early_stopping={"every": 2}, sharpening=2.0)
-    assert line(**JUDGED | every).server.early_stopping.patience == 1000
+    assert recipe(**JUDGED | every).server.early_stopping.patience == 1000
     both = server(early_stopping={}, swa={"every": 1})
     assert "swa and early_stopping: give one" in refusal(**JUDGED | both)
 
@@ -432,7 +432,7 @@ def test_settings_of_a_server_compose_and_one_says_which_weights_are_kept():
 def test_weights_are_averaged_at_least_once(start, every, fits):
     settings = DISTILLED | server(swa={"start": start, "every": every})
     if fits:
-        assert line(**settings).server.swa.every == every
+        assert recipe(**settings).server.swa.every == every
     else:
         assert "swa.start = 1: at most steps - swa.every = 0" in refusal(**settings)
 
@@ -457,15 +457,15 @@ def test_statistics_are_estimated_on_public_data():
     nothing = {"digits": {"held_out": 0}}
     message = refusal(**estimated, data=nothing)
     assert "data.held_out = 0: aggregation.batch_norm = re_estimate" in message
-    assert re_estimates(line(**estimated, data=nothing, public="svhn"))
-    assert re_estimates(line(**estimated))
-    without = line(**estimated | {"model": {"cnn_small": {"norm": "group"}}}, data=nothing)
+    assert re_estimates(recipe(**estimated, data=nothing, public="svhn"))
+    assert re_estimates(recipe(**estimated))
+    without = recipe(**estimated | {"model": {"cnn_small": {"norm": "group"}}}, data=nothing)
     assert not re_estimates(without)
 
 
 def test_models_with_running_statistics():
     def has(model):
-        return has_batch_norm(line(model=model).model)
+        return has_batch_norm(recipe(model=model).model)
 
     assert [has(model) for model in ("resnet8", "wrn16_2")] == [True, True]
     assert [has(model) for model in ("cnn_small", "logistic_regression")] == [False, False]
@@ -486,7 +486,7 @@ def test_models_with_running_statistics():
 )
 def test_other_values_are_refused(key, value):
     with pytest.raises(ValidationError, match=key):
-        line(**{key: value})
+        recipe(**{key: value})
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_other_values_are_refused(key, value):
                 "architectures": ["cnn_small", "resnet8"],
                 "local": {"scaffold": {"control": "shared"}},
             },
-            "local.control = shared: needs one architecture, without transfer of heads, not "
+            "local.control = shared: needs one architecture, without sharing of heads, not "
             "architectures",
         ),
     ],
@@ -523,12 +523,12 @@ TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
     [
         (
             [("resnet20", 1)],
-            "client_architectures.0.model = 'resnet20': must be an architecture of the line, "
+            "client_architectures.0.model = 'resnet20': must be an architecture of the recipe, "
             "settings included: 'cnn_small', 'resnet8'",
         ),
         (
             [("cnn_small", 1), ({"resnet8": {"norm": "group"}}, 1)],
-            "client_architectures.1.model = 'resnet8': must be an architecture of the line",
+            "client_architectures.1.model = 'resnet8': must be an architecture of the recipe",
         ),
         (
             [("cnn_small", 6), (None, 3), ("resnet8", 2)],
@@ -537,11 +537,11 @@ TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
         (
             [("cnn_small", 5), ("resnet8", 4)],
             "client_architectures: 1 clients are bound to none: must be at least 2, because a "
-            "round has 6 slots for 'resnet8' and 4 clients bound to it",
+            "round has 6 participants for 'resnet8' and 4 clients bound to it",
         ),
         ([("cnn_small", 10)], "0 clients are bound to none: must be at least 6"),
     ],
-    ids=["no architecture of the line", "other settings", "too many", "too few", "nobody"],
+    ids=["no architecture of the recipe", "other settings", "too many", "too few", "nobody"],
 )
 def test_bound_clients_must_fill_every_round(runs, told):
     bound = [{"model": model, "clients": clients} for model, clients in runs]
@@ -556,7 +556,7 @@ def test_bound_clients_that_fill_every_round_are_taken(counts):
         {"model": model, "clients": count}
         for model, count in zip(TWO["architectures"], counts, strict=True)
     ]
-    assert line(participants=6, **TWO, client_architectures=runs)
+    assert recipe(participants=6, **TWO, client_architectures=runs)
 
 
 PATIENTS = {"data": "heart_disease", "model": "logistic_regression"}
@@ -565,7 +565,7 @@ NO_IMAGES = "only for images, and the samples of data = heart_disease are featur
 
 @pytest.mark.parametrize("model", ["cnn_small", "resnet8", "wrn16_2"])
 def test_models_of_images_take_no_features(model):
-    assert line(**PATIENTS)
+    assert recipe(**PATIENTS)
     told = f"model = '{model}': takes images, and the samples of data = heart_disease are features"
     assert told in refusal(**PATIENTS | {"model": model})
 
@@ -582,8 +582,8 @@ def test_models_of_images_take_no_features(model):
 def test_graphs_are_for_steps_of_one_shape(data, model, kind):
     samples = {"data": data, "model": model, "numerics": {"device": "cuda", "cuda_graphs": True}}
     assert f"cuda_graphs = true: not for the {kind} of data = {data}" in refusal(**samples)
-    assert line(**samples | {"numerics": {"device": "cuda"}})
-    assert line(**PATIENTS, numerics=samples["numerics"])
+    assert recipe(**samples | {"numerics": {"device": "cuda"}})
+    assert recipe(**PATIENTS, numerics=samples["numerics"])
 
 
 @pytest.mark.parametrize(
@@ -599,7 +599,7 @@ def test_graphs_are_for_steps_of_one_shape(data, model, kind):
     ids=["client", "server", "numerics"],
 )
 def test_what_is_done_with_pixels_is_done_with_images_only(change, told):
-    assert line(**change)
+    assert recipe(**change)
     assert told + NO_IMAGES in refusal(**PATIENTS | change)
 
 
@@ -609,20 +609,20 @@ def test_models_of_texts_have_a_vector_for_every_token(data, model):
     told = "model.vocabulary = 100: must be at least data.vocabulary_size = 30522"
     assert told in refusal(data=data, model={model: {"vocabulary": 100}})
     small = {data: {"vocabulary_size": 100}}
-    assert line(data=small, model={model: {"vocabulary": 100}})
+    assert recipe(data=small, model={model: {"vocabulary": 100}})
 
 
 def test_an_lstm_is_not_compiled():
     compiled = {"data": "sent140", "numerics": {"compile": True}}
     assert "compile = true: not for model = lstm; use" in refusal(**compiled, model="lstm")
-    assert line(**compiled, model="bert")
+    assert recipe(**compiled, model="bert")
 
 
 @pytest.mark.parametrize("held_out", [0.0, 0.2])
 def test_users_are_set_aside_for_the_public_set(held_out):
     settings = {"data": {"sent140": {"held_out": held_out}}, "model": "lstm", **DISTILLED}
     if held_out:
-        assert line(**settings).public.name == "held_out"
+        assert recipe(**settings).public.name == "held_out"
     else:
         assert "data.held_out = 0: public = held_out needs" in refusal(**settings)
 
@@ -633,39 +633,39 @@ def test_all_groups_take_the_samples():
 
 
 def test_settings_of_a_distillation_may_stand_there_unused():
-    settings = line(ensemble="clients", server=SERVER)
+    settings = recipe(ensemble="clients", server=SERVER)
     assert settings.global_trainer is None
     assert settings.server.steps == 20
 
 
 def test_global_is_the_only_name_of_the_global_trainer():
-    assert line(**DISTILLED).global_trainer.name == "basic"
+    assert recipe(**DISTILLED).global_trainer.name == "basic"
     with pytest.raises(ValidationError, match="global_trainer"):
-        line(ensemble="clients", server=SERVER, global_trainer="basic")
+        recipe(ensemble="clients", server=SERVER, global_trainer="basic")
 
 
-def test_local_line_has_the_fields_of_a_line_that_do_not_need_a_federation():
-    whole = {**OneShotLine.model_fields, **Line.model_fields}
-    assert set(LocalLine.model_fields) - {"pooled", "on_core"} < set(whole)
-    for name in set(LocalLine.model_fields) - {"pooled", "on_core"}:
-        own, other = LocalLine.model_fields[name], whole[name]
+def test_local_recipe_has_the_fields_of_a_recipe_that_do_not_need_a_federation():
+    whole = {**OneShotRecipe.model_fields, **Recipe.model_fields}
+    assert set(LocalRecipe.model_fields) - {"pooled", "on_core"} < set(whole)
+    for name in set(LocalRecipe.model_fields) - {"pooled", "on_core"}:
+        own, other = LocalRecipe.model_fields[name], whole[name]
         assert (own.annotation, own.default) == (other.annotation, other.default), name
 
 
-def test_a_one_shot_line_has_the_fields_of_a_line_that_it_shares_with_one():
-    shared = set(OneShotLine.model_fields) - set(OneShot.model_fields)
-    assert shared < set(Line.model_fields)
+def test_a_one_shot_recipe_has_the_fields_of_a_recipe_that_it_shares_with_one():
+    shared = set(OneShotRecipe.model_fields) - set(OneShot.model_fields)
+    assert shared < set(Recipe.model_fields)
     for name in shared:
-        own, other = OneShotLine.model_fields[name], Line.model_fields[name]
+        own, other = OneShotRecipe.model_fields[name], Recipe.model_fields[name]
         assert (own.annotation, own.default) == (other.annotation, other.default), name
 
 
 def test_a_changed_copy_of_settings_has_a_hash_of_its_own():
-    line = Line.model_validate(BASE)
-    before = hash(line)
-    changed = line.model_copy(update={"seed": line.seed + 1})
-    assert changed != line
-    assert hash(changed) == hash(Line.model_validate(BASE | {"seed": line.seed + 1})) != before
-    assert hash(Line.model_validate(BASE)) == before
-    assert len({line, changed, Line.model_validate(BASE)}) == 2
-    assert line.model_dump() == Line.model_validate(BASE).model_dump()
+    recipe = Recipe.model_validate(BASE)
+    before = hash(recipe)
+    changed = recipe.model_copy(update={"seed": recipe.seed + 1})
+    assert changed != recipe
+    assert hash(changed) == hash(Recipe.model_validate(BASE | {"seed": recipe.seed + 1})) != before
+    assert hash(Recipe.model_validate(BASE)) == before
+    assert len({recipe, changed, Recipe.model_validate(BASE)}) == 2
+    assert recipe.model_dump() == Recipe.model_validate(BASE).model_dump()

@@ -2,11 +2,11 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.settings.experiments import Experiment
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 
-LINE = {
+RECIPE = {
     "data": "digits",
     "clients": 4,
     "partition": {"dirichlet": {"alpha": 0.1}},
@@ -21,21 +21,21 @@ EXPERIMENT = {"title": "e", "scales": {"default": {}}}
 @pytest.mark.parametrize(
     ("settings", "changes", "meant"),
     [
-        (Line, {"cleint": {}}, "client"),
-        (Line, {"globl": "basic"}, "global"),  # a key by its alias
-        (Line, {"client": LINE["client"] | {"batchsize": 3}}, "batch_size"),
+        (Recipe, {"cleint": {}}, "client"),
+        (Recipe, {"globl": "basic"}, "global"),  # a key by its alias
+        (Recipe, {"client": RECIPE["client"] | {"batchsize": 3}}, "batch_size"),
         (
-            Line,
-            {"client": LINE["client"] | {"schedule": {"step": {"milestone": [0.5]}}}},
+            Recipe,
+            {"client": RECIPE["client"] | {"schedule": {"step": {"milestone": [0.5]}}}},
             "milestones",
         ),
-        (Line, {"partition": {"dirichlet": {"alfa": 0.1, "alpha": 1.0}}}, "alpha"),
-        (Line, {"architectures": [{"cnn_small": {"widht": 3}}]}, "width"),
-        (Line, {"model": "cnn_smal"}, "cnn_small"),
-        (Line, {"data": "cifar-10"}, "cifar10"),
-        (Line, {"partition": "dirichlett"}, "dirichlet"),
-        (Line, {"local": "fedproxx"}, "fedprox"),
-        (Line, {"on_divergence": "dropp"}, "drop"),
+        (Recipe, {"partition": {"dirichlet": {"alfa": 0.1, "alpha": 1.0}}}, "alpha"),
+        (Recipe, {"architectures": [{"cnn_small": {"widht": 3}}]}, "width"),
+        (Recipe, {"model": "cnn_smal"}, "cnn_small"),
+        (Recipe, {"data": "cifar-10"}, "cifar10"),
+        (Recipe, {"partition": "dirichlett"}, "dirichlet"),
+        (Recipe, {"local": "fedproxx"}, "fedprox"),
+        (Recipe, {"on_divergence": "dropp"}, "drop"),
         (Experiment, {"tabel": {}}, "table"),
         (Experiment, {"table": {"row": []}}, "rows"),
         (Experiment, {"scales": {"mini": {"bas": {}}}}, "base"),
@@ -43,7 +43,7 @@ EXPERIMENT = {"title": "e", "scales": {"default": {}}}
     ],
 )
 def test_a_misspelled_name_is_told_with_the_right_one(settings, changes, meant):
-    good = LINE if settings is Line else EXPERIMENT
+    good = RECIPE if settings is Recipe else EXPERIMENT
     with pytest.raises(FedstageError) as caught:
         validate(settings, good | changes, "here")
     lines = str(caught.value).splitlines()

@@ -1,13 +1,13 @@
-"""What goes with what: parts of a line, by the traits that they need and lack."""
+"""What goes with what: parts of a recipe, by the traits that they need and lack."""
 
 from typing import ClassVar, Literal
 
 import pytest
 
 from fedstage.settings.base import Settings, subclasses
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.public import Generated, public_part
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes
 from fedstage.settings.validation import validate
 
@@ -92,8 +92,8 @@ OF_ROUNDS = {"participants": 4, "ensemble": "clients", "global": "basic", "globa
 def test_every_trait_is_needed_by_something_and_lacked_by_something():
     held_out = {"data": {"digits": {"held_out": 9}}}
     roles = [
-        *validate(Line, {**TRAINED, **OF_ROUNDS, **held_out}, "here").declarations(),
-        *validate(OneShotLine, {**TRAINED, **held_out, "distillation": "kl"}, "").declarations(),
+        *validate(Recipe, {**TRAINED, **OF_ROUNDS, **held_out}, "here").declarations(),
+        *validate(OneShotRecipe, {**TRAINED, **held_out, "distillation": "kl"}, "").declarations(),
         public_part(Generated(name="generated")),
     ]
     for declared in ("needs", "lacks"):

@@ -6,8 +6,8 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.settings.base import ByName, Positive, Settings
 from fedstage.settings.config_file import Config
-from fedstage.settings.lines import Line
 from fedstage.settings.optimisation import Client
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate, validate_json
 
 RAW = {
@@ -21,27 +21,27 @@ RAW = {
 }
 
 
-def lines_of(settings, raw):
+def recipes_of(settings, raw):
     with pytest.raises(FedstageError) as caught:
         validate(settings, raw, "here")
     return str(caught.value).split("\n")
 
 
 def fault(**changes):
-    (line,) = lines_of(Line, {**RAW, **changes})
-    return line
+    (recipe,) = recipes_of(Recipe, {**RAW, **changes})
+    return recipe
 
 
 def test_valid_settings_come_back():
-    assert validate(Line, RAW, "here").partition.alpha == 0.1
+    assert validate(Recipe, RAW, "here").partition.alpha == 0.1
 
 
 def test_every_fault_has_one_line():
     raw = {**RAW, "clients": 0, "validation": 2.0, "sed": 1, "local": "fedsgd"}
-    lines = lines_of(Line, raw)
-    assert len(lines) == 4
-    assert all(line.startswith("here: ") for line in lines)
-    assert {line.split()[1].rstrip(":") for line in lines} == {
+    recipes = recipes_of(Recipe, raw)
+    assert len(recipes) == 4
+    assert all(recipe.startswith("here: ") for recipe in recipes)
+    assert {recipe.split()[1].rstrip(":") for recipe in recipes} == {
         "clients",
         "validation",
         "sed",
@@ -51,7 +51,7 @@ def test_every_fault_has_one_line():
 
 def test_missing_key():
     raw = {key: value for key, value in RAW.items() if key != "clients"}
-    assert lines_of(Line, raw) == ["here: clients: missing, a value is required"]
+    assert recipes_of(Recipe, raw) == ["here: clients: missing, a value is required"]
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_missing_key():
     [
         (Config, "execution.segment_rounds", "10", "integer"),
         (Config, "execution.workers", "two", None),
-        (Line, "client.learning_rate", "1e-3", "number"),
-        (Line, "client.learning_rate", "fast", None),
-        (Line, "numerics.compile", "true", "boolean"),
-        (Line, "clients", "2.5", None),
+        (Recipe, "client.learning_rate", "1e-3", "number"),
+        (Recipe, "client.learning_rate", "fast", None),
+        (Recipe, "numerics.compile", "true", "boolean"),
+        (Recipe, "clients", "2.5", None),
     ],
 )
 def test_a_number_that_is_text_is_refused_with_the_reason(settings, key, text, wanted):
@@ -70,12 +70,12 @@ def test_a_number_that_is_text_is_refused_with_the_reason(settings, key, text, w
     part, _, name = key.rpartition(".")
     raw = {"targets": ["a"]} if settings is Config else RAW
     raw = {**raw, part: {**raw.get(part, {}), name: text}} if part else {**raw, name: text}
-    line = lines_of(settings, raw)[0]
-    assert line.startswith(f"here: {key} = {text!r}: must be ")
-    assert (f"a valid {wanted}, and is text" in line) == (wanted is not None)
-    assert line.endswith("within the braces of --config as text, in a file: --configfile FILE") == (
-        wanted is not None
-    )
+    recipe = recipes_of(settings, raw)[0]
+    assert recipe.startswith(f"here: {key} = {text!r}: must be ")
+    assert (f"a valid {wanted}, and is text" in recipe) == (wanted is not None)
+    assert recipe.endswith(
+        "within the braces of --config as text, in a file: --configfile FILE"
+    ) == (wanted is not None)
 
 
 def test_missing_key_of_a_part():
@@ -149,7 +149,7 @@ def test_faults_of_choices_that_are_imported_after_other_faults_are_told_alike()
     class Holder(Settings):
         model: ByName[Later | Latest]
 
-    assert lines_of(Holder, {"model": {"imported_later": {"size": 0}}}) == [
+    assert recipes_of(Holder, {"model": {"imported_later": {"size": 0}}}) == [
         "here: model.size = 0: must be greater than or equal to 1"
     ]
 
@@ -188,10 +188,10 @@ def test_device_says_what_is_allowed_in_words(device):
 
 
 def test_empty_list_says_how_many_there_must_be():
-    (line,) = lines_of(Config, {"targets": []})
-    assert line.startswith("here: targets = []: must ")
-    assert "at least 1" in line
-    assert not [word for word in JARGON if word in line]
+    (recipe,) = recipes_of(Config, {"targets": []})
+    assert recipe.startswith("here: targets = []: must ")
+    assert "at least 1" in recipe
+    assert not [word for word in JARGON if word in recipe]
 
 
 def test_bad_item_of_a_list_is_one_fault():
@@ -202,17 +202,17 @@ def test_bad_item_of_a_list_is_one_fault():
 @pytest.mark.parametrize("name", ["quickstart", "local", "data", "model", "global"])
 def test_experiment_may_be_named_like_a_choice(name):
     experiment = {"titel": "x", "title": "x", "base": {}, "scales": {"default": None}}
-    assert lines_of(Config, {"targets": ["a"], "experiments": {name: experiment}}) == [
+    assert recipes_of(Config, {"targets": ["a"], "experiments": {name: experiment}}) == [
         f"here: experiments.{name}.titel = 'x': unknown key; did you mean 'title'?"
     ]
 
 
 def test_settings_that_are_no_mapping():
-    (line,) = lines_of(Client, [1, 2])
-    assert line.startswith("here: ")
-    assert "[1, 2]" in line
-    assert "mapping" in line
-    assert not line.startswith("here:  ")
+    (recipe,) = recipes_of(Client, [1, 2])
+    assert recipe.startswith("here: ")
+    assert "[1, 2]" in recipe
+    assert "mapping" in recipe
+    assert not recipe.startswith("here:  ")
 
 
 def test_settings_of_a_command_line_are_json():
@@ -239,10 +239,10 @@ def test_faults_in_settings_of_a_command_line_are_told_like_all_others():
 def test_a_value_of_none_of_several_types_has_one_line():
     """Beside another fault with the same value, which has its own."""
     raw = {"targets": ["a"], "execution": {"clients_per_job": 0, "workers_per_gpu": 0}}
-    assert sorted(lines_of(Config, raw)) == [
+    assert sorted(recipes_of(Config, raw)) == [
         "here: execution.clients_per_job = 0: must be greater than or equal to 1, or 'all'",
         "here: execution.workers_per_gpu = 0: must be greater than or equal to 1",
     ]
     raw["execution"] = {"clients_per_job": "many"}
-    (line,) = lines_of(Config, raw)
-    assert line == "here: execution.clients_per_job = 'many': must be a valid integer, or 'all'"
+    (recipe,) = recipes_of(Config, raw)
+    assert recipe == "here: execution.clients_per_job = 'many': must be a valid integer, or 'all'"

@@ -16,7 +16,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -38,7 +38,7 @@ SETTINGS = {
     "seed": 0,
 }
 STEPS = 2
-#: By round the clients of the slots 0, 1 and 2.
+#: By round the clients of the participants 0, 1 and 2.
 PLAN = {1: (0, 1, 2), 2: (2, 3, 0)}
 
 
@@ -62,17 +62,17 @@ class World:
     def path(self, name):
         return self.folder / name
 
-    def write_line(self, **changes):
+    def write_recipe(self, **changes):
         chosen = dict(SETTINGS)
         for key, value in changes.items():
             merged = isinstance(value, dict) and key in ("aggregation", "client")
             chosen[key] = chosen[key] | value if merged else value
-        line(settings=json.dumps(chosen), output=self.path("line.yaml"))
+        recipe(settings=json.dumps(chosen), output=self.path("recipe.yaml"))
 
-    def train(self, slot, round=1, start="initial.safetensors", states=(), group=0):
-        output = self.path(f"{group}_{round}_{slot}.safetensors")
+    def train(self, participant, round_=1, start="initial.safetensors", states=(), group=0):
+        output = self.path(f"{group}_{round_}_{participant}.safetensors")
         local_training(
-            line=self.path("line.yaml"), round=round, group=group, slots=[slot],
+            recipe=self.path("recipe.yaml"), round=round_, group=group, participants=[participant],
             data=self.path("train.safetensors"), info=self.path("info.json"),
             clients=self.path("clients.parquet"), participation=self.path("plan.parquet"),
             start=self.path(start), state=[self.path(name) for name in states], outputs=[output],
@@ -85,12 +85,12 @@ class World:
     def second_round(self):
         """Go on from `next`; return the updates, the model and the state."""
         before = ("next.safetensors", "next_state.safetensors")
-        updates = [self.train(slot, 2, before[0], before[1:]) for slot in range(3)]
+        updates = [self.train(participant, 2, before[0], before[1:]) for participant in range(3)]
         return updates, *self.aggregate(updates, *before, name="later")
 
     def aggregate(self, updates, start="initial.safetensors", state=None, public=None, name="next"):
         aggregation(
-            line=self.path("line.yaml"), info=self.path("info.json"), start=self.path(start),
+            recipe=self.path("recipe.yaml"), info=self.path("info.json"), start=self.path(start),
             updates=updates, state=state and self.path(state), public=public,
             output=self.path(f"{name}.safetensors"), participants=self.path(f"{name}.parquet"),
             new_state=self.path(f"{name}_state.safetensors"),
@@ -112,7 +112,11 @@ def world(tmp_path):
     owners = [number // PER_CLIENT for number in range(samples)]
     rows = {"client": owners, "sample": range(samples), "role": ["train"] * samples}
     save_table(tmp_path / "clients.parquet", rows, CLIENTS_SCHEMA)
-    plan = [(t, slot, who, t - 1) for t, row in PLAN.items() for slot, who in enumerate(row)]
+    plan = [
+        (t, participant, who, t - 1)
+        for t, row in PLAN.items()
+        for participant, who in enumerate(row)
+    ]
     columns = dict(zip(PLAN_SCHEMA.names, zip(*plan, strict=True), strict=True))
     save_table(tmp_path / "plan.parquet", columns, PLAN_SCHEMA)
     return World(tmp_path)
@@ -141,8 +145,8 @@ def equal(one, other, names):
 
 @pytest.mark.parametrize("rate", [1.0, 0.25, 2.0])
 def test_the_server_goes_its_rate_towards_the_average(world, rate):
-    world.write_line(aggregation={"learning_rate": rate})
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe(aggregation={"learning_rate": rate})
+    updates = [world.train(participant) for participant in range(3)]
     model, _ = world.aggregate(updates)
     start, sent = network().state_dict(), [model_in(update) for update in updates]
     for name in PARAMETERS:
@@ -167,8 +171,8 @@ def mean_of(updates, name):
 
 @pytest.mark.parametrize("local", ["fedavg", "fedprox", "scaffold"])
 def test_the_server_takes_adams_steps_from_round_to_round(world, local):
-    world.write_line(local=local, aggregation={"server_optimizer": "adam"})
-    first = [world.train(slot) for slot in range(3)]
+    world.write_recipe(local=local, aggregation={"server_optimizer": "adam"})
+    first = [world.train(participant) for participant in range(3)]
     model, state = world.aggregate(first)
     second, later, _ = world.second_round()
     start = network().state_dict()
@@ -186,17 +190,17 @@ def test_the_server_takes_adams_steps_from_round_to_round(world, local):
 
 
 def test_participants_train_alike_whatever_the_server_remembers(world):
-    world.write_line(aggregation={"server_optimizer": "yogi"})
-    world.aggregate([world.train(slot) for slot in range(3)])
+    world.write_recipe(aggregation={"server_optimizer": "yogi"})
+    world.aggregate([world.train(participant) for participant in range(3)])
     with_state = world.train(0, 2, "next.safetensors", ["next_state.safetensors"]).read_bytes()
     assert world.train(0, 2, "next.safetensors").read_bytes() == with_state
 
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "yogi"])
 def test_where_nobody_answers_the_server_takes_no_step(world, name):
-    world.write_line(aggregation={"server_optimizer": name})
-    model, state = world.aggregate([world.train(slot) for slot in range(3)])
-    world.write_line(aggregation={"server_optimizer": name}, client={"learning_rate": 1e38})
+    world.write_recipe(aggregation={"server_optimizer": name})
+    model, state = world.aggregate([world.train(participant) for participant in range(3)])
+    world.write_recipe(aggregation={"server_optimizer": name}, client={"learning_rate": 1e38})
     _, later, after = world.second_round()
     assert equal(later, model, [*PARAMETERS, *BUFFERS])
     assert state
@@ -208,8 +212,8 @@ def test_statistics_do_not_go_through_the_servers_optimiser(world):
     """Whatever happens to statistics, the parameters and their moments are the same."""
     found = {}
     for kind in ("average", "local", "re_estimate"):
-        world.write_line(aggregation={"server_optimizer": "adam", "batch_norm": kind})
-        updates = [world.train(slot) for slot in range(3)]
+        world.write_recipe(aggregation={"server_optimizer": "adam", "batch_norm": kind})
+        updates = [world.train(participant) for participant in range(3)]
         found[kind] = world.aggregate(updates, public=world.path("public.safetensors"))
         moments = {name: v for name, v in found[kind][1].items() if name.startswith("optimizer/")}
         assert equal(found[kind][0], found["average"][0], PARAMETERS)
@@ -233,9 +237,9 @@ def residuals(update):
 
 
 def test_a_client_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
-    world.write_line()
+    world.write_recipe()
     whole = model_in(world.train(0))
-    world.write_line(compression={"stc": STC})
+    world.write_recipe(compression={"stc": STC})
     update = world.train(0)
     sparse, left, start = model_in(update), residuals(update), network().state_dict()
     assert equal(sparse, whole, BUFFERS)
@@ -244,15 +248,15 @@ def test_a_client_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
         change = sparse[name] - start[name]
         assert int(change.count_nonzero()) <= kept(change), name
         assert torch.allclose(change + left[name], whole[name] - start[name], atol=1e-6), name
-    world.write_line(compression={"stc": STC | {"residuals": False}})
+    world.write_recipe(compression={"stc": STC | {"residuals": False}})
     forgetful = world.train(0)
     assert equal(model_in(forgetful), sparse, PARAMETERS)
     assert residuals(forgetful) == {}
 
 
 def test_what_a_client_kept_goes_into_its_next_change(world):
-    world.write_line(compression={"stc": STC | {"downstream": False}})
-    first = [world.train(slot) for slot in range(3)]
+    world.write_recipe(compression={"stc": STC | {"downstream": False}})
+    first = [world.train(participant) for participant in range(3)]
     _, state = world.aggregate(first)
     for client, update in zip(PLAN[1], first, strict=True):
         left = residuals(update)
@@ -264,7 +268,7 @@ def test_what_a_client_kept_goes_into_its_next_change(world):
     absent = [name for name in state if name.startswith("residual/1/")]
     assert len(absent) == len(PARAMETERS)
     assert equal(after, state, absent)
-    # Client 2, slot 0: what it trains is the same with and without what it kept.
+    # Client 2, participant 0: what it trains is the same with and without what it kept.
     begun = load_tensors(world.path("next.safetensors"))[0]
     with_it = due(second[0], begun)
     without = due(world.train(0, 2, "next.safetensors"), begun)
@@ -280,11 +284,11 @@ def due(update, begun):
 
 
 def test_the_server_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
-    world.write_line(compression={"stc": STC | {"downstream": False}})
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe(compression={"stc": STC | {"downstream": False}})
+    updates = [world.train(participant) for participant in range(3)]
     plain, state = world.aggregate(updates)
-    assert not any(name.startswith(("residual/server/", "heard/")) for name in state)
-    world.write_line(compression={"stc": STC})
+    assert not any(name.startswith(("residual/server/", "received/")) for name in state)
+    world.write_recipe(compression={"stc": STC})
     model, state = world.aggregate(updates)
     start = network().state_dict()
     for name in PARAMETERS:
@@ -301,8 +305,8 @@ def test_the_server_sends_the_large_part_of_its_change_and_keeps_the_rest(world)
 
 
 def test_bytes_are_those_after_compression(world):
-    world.write_line(compression={"stc": STC})
-    world.aggregate([world.train(slot) for slot in range(3)])
+    world.write_recipe(compression={"stc": STC})
+    world.aggregate([world.train(participant) for participant in range(3)])
     world.second_round()
     start = network().state_dict()
     entries = [start[name].numel() for name in PARAMETERS]
@@ -323,9 +327,9 @@ def test_bytes_are_those_after_compression(world):
 
 
 def test_who_was_away_is_sent_all_changes_since_or_the_whole_model(world):
-    world.write_line(compression={"stc": STC})
-    _, state = world.aggregate([world.train(slot) for slot in range(3)])
-    away = {f"heard/{client}": torch.tensor(2 - rounds) for client, rounds in [(2, 2), (3, 400)]}
+    world.write_recipe(compression={"stc": STC})
+    _, state = world.aggregate([world.train(participant) for participant in range(3)])
+    away = {f"received/{client}": torch.tensor(2 - rounds) for client, rounds in [(2, 2), (3, 400)]}
     save_tensors(world.path("next_state.safetensors"), state | away, {"round": 1, "group": 0})
     world.second_round()
     down, up = world.table("later")["bytes_down"], world.table("later")["bytes_up"]
@@ -335,23 +339,23 @@ def test_who_was_away_is_sent_all_changes_since_or_the_whole_model(world):
 
 
 def test_a_dropped_client_keeps_what_it_left_out_and_has_heard_the_model(world):
-    world.write_line(compression={"stc": STC})
-    model, state = world.aggregate([world.train(slot) for slot in range(3)])
-    world.write_line(compression={"stc": STC}, client={"learning_rate": 1e38})
+    world.write_recipe(compression={"stc": STC})
+    model, state = world.aggregate([world.train(participant) for participant in range(3)])
+    world.write_recipe(compression={"stc": STC}, client={"learning_rate": 1e38})
     updates, later, after = world.second_round()
     assert all(load_tensors(update)[0] == {} for update in updates)
     assert world.table("later")["bytes_up"] == [0, 0, 0]
     assert equal(later, model, PARAMETERS)
     kept_before = [name for name in state if name.startswith("residual/")]
     assert equal(after, state, kept_before)
-    heard = {name: int(value) for name, value in after.items() if name.startswith("heard/")}
-    assert heard == {"heard/0": 2, "heard/1": 1, "heard/2": 2, "heard/3": 2}
+    received = {name: int(value) for name, value in after.items() if name.startswith("received/")}
+    assert received == {"received/0": 2, "received/1": 1, "received/2": 2, "received/3": 2}
 
 
 def test_control_variates_go_whole_beside_a_compressed_change(world):
-    world.write_line(local="scaffold")
+    world.write_recipe(local="scaffold")
     plain = load_tensors(world.train(0))[0]
-    world.write_line(local="scaffold", compression={"stc": STC})
+    world.write_recipe(local="scaffold", compression={"stc": STC})
     sparse = load_tensors(world.train(0))[0]
     sent = [name for name in plain if name.startswith("payload/")]
     assert len(sent) == len(PARAMETERS)
@@ -362,8 +366,8 @@ def test_control_variates_go_whole_beside_a_compressed_change(world):
 
 
 def test_statistics_are_averaged_by_default(world):
-    world.write_line()
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe()
+    updates = [world.train(participant) for participant in range(3)]
     model, state = world.aggregate(updates)
     average = average_weights([model_in(update) for update in updates], [1.0] * 3)
     assert equal(model, average, [*PARAMETERS, *BUFFERS])
@@ -371,8 +375,8 @@ def test_statistics_are_averaged_by_default(world):
 
 
 def test_local_statistics_stay_with_client_and_server(world):
-    world.write_line(aggregation={"batch_norm": "local"})
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe(aggregation={"batch_norm": "local"})
+    updates = [world.train(participant) for participant in range(3)]
     model, state = world.aggregate(updates)
     sent = [model_in(update) for update in updates]
     assert equal(model, average_weights(sent, [1.0] * 3), PARAMETERS)
@@ -385,7 +389,8 @@ def test_local_statistics_stay_with_client_and_server(world):
     assert state.keys() == expected.keys()
     assert equal(state, expected, expected)
     second = [
-        world.train(slot, 2, "next.safetensors", ["next_state.safetensors"]) for slot in (0, 1)
+        world.train(participant, 2, "next.safetensors", ["next_state.safetensors"])
+        for participant in (0, 1)
     ]
     _, later = world.aggregate(second, "next.safetensors", "next_state.safetensors", name="later")
     for client, changed in {0: False, 1: False, 2: True, 3: True}.items():
@@ -395,7 +400,7 @@ def test_local_statistics_stay_with_client_and_server(world):
 
 def test_a_client_goes_on_from_its_own_statistics(world):
     """Running statistics r become (1 - 0.1) r + 0.1 (batch) a step: linear in what they were."""
-    world.write_line(aggregation={"batch_norm": "local"})
+    world.write_recipe(aggregation={"batch_norm": "local"})
     client = PLAN[2][0]
     known = {f"statistics/{client}/{n}": v.clone() for n, v in network().state_dict().items()}
     known = {name: value for name, value in known.items() if name.split("/")[2] in BUFFERS}
@@ -413,7 +418,9 @@ def test_a_client_goes_on_from_its_own_statistics(world):
 
 
 def test_statistics_of_another_group_are_not_a_clients_own(world):
-    world.write_line(aggregation={"batch_norm": "local"}, local={"scaffold": {"control": "shared"}})
+    world.write_recipe(
+        aggregation={"batch_norm": "local"}, local={"scaffold": {"control": "shared"}}
+    )
     client = PLAN[2][0]
     names = {name: value + 3 for name, value in network().state_dict().items() if name in BUFFERS}
     kept = {f"statistics/{client}/{name}": value for name, value in names.items()}
@@ -426,12 +433,12 @@ def test_statistics_of_another_group_are_not_a_clients_own(world):
 
 
 def test_a_dropped_client_keeps_its_statistics(world):
-    world.write_line(aggregation={"batch_norm": "local"})
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe(aggregation={"batch_norm": "local"})
+    updates = [world.train(participant) for participant in range(3)]
     world.aggregate(updates)
-    world.write_line(aggregation={"batch_norm": "local"}, client={"learning_rate": 1e38})
+    world.write_recipe(aggregation={"batch_norm": "local"}, client={"learning_rate": 1e38})
     options = ("next.safetensors", ["next_state.safetensors"])
-    updates = [world.train(slot, 2, *options) for slot in range(3)]
+    updates = [world.train(participant, 2, *options) for participant in range(3)]
     _, later = world.aggregate(updates, "next.safetensors", "next_state.safetensors", name="later")
     state, _ = load_tensors(world.path("next_state.safetensors"))
     assert later.keys() == state.keys()
@@ -439,11 +446,11 @@ def test_a_dropped_client_keeps_its_statistics(world):
 
 
 def test_statistics_are_estimated_on_public_images_for_the_averaged_weights(world):
-    world.write_line(aggregation={"batch_norm": "re_estimate", "learning_rate": 0.5})
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe(aggregation={"batch_norm": "re_estimate", "learning_rate": 0.5})
+    updates = [world.train(participant) for participant in range(3)]
     public = world.path("public.safetensors")
     model, state = world.aggregate(updates, public=public)
-    world.write_line(aggregation={"learning_rate": 0.5})
+    world.write_recipe(aggregation={"learning_rate": 0.5})
     average, _ = world.aggregate(updates, name="average")
     assert equal(model, average, PARAMETERS)
     by_hand = network()
@@ -455,14 +462,14 @@ def test_statistics_are_estimated_on_public_images_for_the_averaged_weights(worl
 
 
 def test_statistics_cannot_be_estimated_on_nothing(world):
-    world.write_line(aggregation={"batch_norm": "re_estimate"})
+    world.write_recipe(aggregation={"batch_norm": "re_estimate"})
     with pytest.raises(FedstageError, match="batch_norm = re_estimate needs images"):
         world.aggregate([world.train(0)])
 
 
 @pytest.mark.parametrize("kind", ["local", "re_estimate"])
 def test_where_nobody_answered_the_start_model_stays_with_its_statistics(world, kind):
-    world.write_line(aggregation={"batch_norm": kind}, client={"learning_rate": 1e38})
+    world.write_recipe(aggregation={"batch_norm": kind}, client={"learning_rate": 1e38})
     model, state = world.aggregate([world.train(0)], public=world.path("public.safetensors"))
     assert equal(model, network().state_dict(), [*PARAMETERS, *BUFFERS])
     assert state == {}
@@ -491,8 +498,8 @@ def load_tensors_of(client):
 
 
 def test_option_i_sends_the_change_to_the_gradient_at_the_start(world):
-    world.write_line(local={"scaffold": {"option": "I"}})
-    updates = [world.train(slot) for slot in range(3)]
+    world.write_recipe(local={"scaffold": {"option": "I"}})
+    updates = [world.train(participant) for participant in range(3)]
     start = network().state_dict()
     for client, update in zip(PLAN[1], updates, strict=True):
         payload, expected = load_tensors(update)[0], slow_gradient(start, client)
@@ -510,7 +517,7 @@ def test_option_i_trains_as_option_ii_does_in_the_first_round(world):
     """The extra pass over the data leaves the trained weights and statistics alone."""
     models = []
     for option in ("I", "II"):
-        world.write_line(local={"scaffold": {"option": option}})
+        world.write_recipe(local={"scaffold": {"option": option}})
         models.append(model_in(world.train(0)))
     assert equal(*models, [*PARAMETERS, *BUFFERS])
 
@@ -519,8 +526,8 @@ def test_the_servers_variate_is_the_mean_of_the_clients_that_a_group_can_have(wo
     """Client 3 is bound to the other architecture: its variate would be 0 for ever."""
     runs = [{"model": SETTINGS["model"], "clients": 3}, {"model": OTHER, "clients": 1}]
     groups = {"global_models": 2, "architectures": [SETTINGS["model"], OTHER]}
-    world.write_line(local="scaffold", **groups, client_architectures=runs)
-    updates = [world.train(slot) for slot in (0, 1)]
+    world.write_recipe(local="scaffold", **groups, client_architectures=runs)
+    updates = [world.train(participant) for participant in (0, 1)]
     _, state = world.aggregate(updates)
     for name in PARAMETERS:
         mean = (state[f"client/0/{name}"] + state[f"client/1/{name}"]) / 3
@@ -528,9 +535,9 @@ def test_the_servers_variate_is_the_mean_of_the_clients_that_a_group_can_have(wo
 
 
 def test_shared_variates_are_the_sum_of_what_all_groups_added(world):
-    world.write_line(local={"scaffold": {"control": "shared"}}, global_models=2)
-    for group, slots in enumerate([(0, 1), (2,)]):
-        updates = [world.train(slot, group=group) for slot in slots]
+    world.write_recipe(local={"scaffold": {"control": "shared"}}, global_models=2)
+    for group, participants in enumerate([(0, 1), (2,)]):
+        updates = [world.train(participant, group=group) for participant in participants]
         world.aggregate(updates, name=f"group_{group}")
     names = ["group_0_state.safetensors", "group_1_state.safetensors"]
     parts = [load_tensors(world.path(name))[0] for name in names]

@@ -1,4 +1,4 @@
-"""Rounds of clients with groups of their own: empty slots, heads that travel, logits exchanged.
+"""Rounds of clients with groups of their own: absent participants, heads that travel, logits.
 
 Four of six clients take part, whose groups are drawn. With this seed nobody of group 2 does in
 round 1.
@@ -25,7 +25,7 @@ from fedstage.plan.taught import is_distilled, takes_head
 from fedstage.plan.training import (
     AGGREGATION,
     DISTILLATION,
-    HEAD_TRANSFER,
+    HEAD_SHARING,
     LOCAL_TRAINING,
     LOGITS,
     aggregated_model,
@@ -37,8 +37,8 @@ from fedstage.plan.training import (
 from fedstage.plan.training_folder import public_id, training_folder
 from fedstage.settings.ensembles import EachClient
 from fedstage.settings.exchange import keeps_state
-from fedstage.settings.groups import client_groups, group_slots
-from fedstage.settings.lines import Line
+from fedstage.settings.groups import client_groups, group_participants
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -66,7 +66,7 @@ BASE = {
 }
 FEDET = {
     "aggregation": {"weights": "uniform"},
-    "head_transfer": True,
+    "head_sharing": True,
     "ensemble": {"clients": {"weights": "confidence", "average": "probabilities"}},
     "global": "designated",
     "distillation": "fedet",
@@ -80,90 +80,92 @@ DSFL = {
 }
 
 
-def a_line(**changes):
-    return Line.model_validate(BASE | changes)
+def a_recipe(**changes):
+    return Recipe.model_validate(BASE | changes)
 
 
-def prepare(line, rounds=2):
+def prepare(recipe, rounds=2):
     """Write what rounds start from, below the current folder."""
-    make_data(line)
+    make_data(recipe)
 
 
-def run(line, rounds=2):
+def run(recipe, rounds=2):
     """Make the files of all rounds, in the order of the DAG."""
-    prepare(line, rounds)
+    prepare(recipe, rounds)
     owners = [
-        AGGREGATION.job(line, t, group).config
+        AGGREGATION.job(recipe, t, group).config
         for t in range(1, rounds + 1)
-        for group in client_groups(line)
+        for group in client_groups(recipe)
     ]
-    for one in dict.fromkeys([line, *owners]):
+    for one in dict.fromkeys([recipe, *owners]):
         call(
-            "line",
-            {"output": f"{training_folder(one)}/line.yaml"},
+            "recipe",
+            {"output": f"{training_folder(one)}/recipe.yaml"},
             settings=as_json(canonical(one)),
         )
-    for round in range(1, rounds + 1):
-        for group in client_groups(line):
-            train(line, round, group)
-        if line.head_transfer:
-            transfer(line, round, 0, aggregated_model(line, round, 0))
-        for group in client_groups(line):
-            speak(line, round, group, public_id(line))
-        if is_distilled(line, round, 0):
-            output = {"output": global_model(line, round, 0)}
+    for round_ in range(1, rounds + 1):
+        for group in client_groups(recipe):
+            train(recipe, round_, group)
+        if recipe.head_sharing:
+            transfer(recipe, round_, 0, aggregated_model(recipe, round_, 0))
+        for group in client_groups(recipe):
+            speak(recipe, round_, group, public_id(recipe))
+        if is_distilled(recipe, round_, 0):
+            output = {"output": global_model(recipe, round_, 0)}
             call(
                 "distillation",
-                DISTILLATION.job(line, round, 0).inputs | output,
-                round=round,
+                DISTILLATION.job(recipe, round_, 0).inputs | output,
+                round=round_,
                 group=0,
             )
-        for group in client_groups(line):
-            if takes_head(line, group):
-                transfer(line, round, group, global_model(line, round, group))
+        for group in client_groups(recipe):
+            if takes_head(recipe, group):
+                transfer(recipe, round_, group, global_model(recipe, round_, group))
 
 
-def train(line, round, group):
-    at = AGGREGATION.job(line, round, group).config, round, group
-    files = LOCAL_TRAINING.job(*at, group_slots(line, group)[0]).inputs | {"outputs": updates(*at)}
-    slots = list(group_slots(line, group))
-    call("local_training", files, round=round, group=group, slots=slots)
+def train(recipe, round_, group):
+    at = AGGREGATION.job(recipe, round_, group).config, round_, group
+    files = LOCAL_TRAINING.job(*at, group_participants(recipe, group)[0]).inputs | {
+        "outputs": updates(*at)
+    }
+    participants = list(group_participants(recipe, group))
+    call("local_training", files, round=round_, group=group, participants=participants)
     outputs = {
         "output": aggregated_model(*at),
         "participants": participants_table(*at),
     }
-    if keeps_state(line):
+    if keeps_state(recipe):
         outputs["new_state"] = AGGREGATION(*at, output="new_state")
     call("aggregation", AGGREGATION.job(*at).inputs | outputs)
 
 
-def transfer(line, round, group, output):
-    files = HEAD_TRANSFER.job(line, round, group).inputs | {"output": output}
-    call("head_transfer", files, round=round, group=group)
+def transfer(recipe, round_, group, output):
+    files = HEAD_SHARING.job(recipe, round_, group).inputs | {"output": output}
+    call("head_sharing", files, round=round_, group=group)
 
 
-def speak(line, round, group, images):
-    at = AGGREGATION.job(line, round, group).config, round, group, "clients", images
+def speak(recipe, round_, group, images):
+    at = AGGREGATION.job(recipe, round_, group).config, round_, group, "clients", images
     files = LOGITS.job(*at).inputs | {"output": LOGITS(*at)}
     call("logits", files, members="clients")
 
 
 @pytest.fixture(scope="module")
 def fedet(tmp_path_factory):
-    """Return the folder and the line of two rounds of Fed-ET."""
-    return made(tmp_path_factory.mktemp("fedet"), a_line(**FEDET))
+    """Return the folder and the recipe of two rounds of Fed-ET."""
+    return made(tmp_path_factory.mktemp("fedet"), a_recipe(**FEDET))
 
 
 @pytest.fixture(scope="module")
 def dsfl(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("dsfl"), a_line(**DSFL))
+    return made(tmp_path_factory.mktemp("dsfl"), a_recipe(**DSFL))
 
 
-def made(folder, line):
+def made(folder, recipe):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run(line)
-    return folder, line
+        run(recipe)
+    return folder, recipe
 
 
 @pytest.fixture
@@ -186,54 +188,58 @@ def notes(path):
     return load_tensors(path)[1]
 
 
-def plan(line, round):
-    """Return the client of each slot of a round that is not empty."""
-    rows = load_table(data_files.participation_table(line, 1)).to_pylist()
+def plan(recipe, round_):
+    """Return the client of each participant of a round that is not empty."""
+    rows = load_table(data_files.participation_table(recipe, 1)).to_pylist()
     return {
-        row["slot"]: row["client"]
+        row["participant"]: row["client"]
         for row in rows
-        if row["round"] == round and row["client"] is not None
+        if row["round"] == round_ and row["client"] is not None
     }
 
 
-def said_by(line, round):
-    """Return the updates of a round that are not empty, by slot."""
+def said_by(recipe, round_):
+    """Return the updates of a round that are not empty, by participant."""
     found = {}
-    for group in client_groups(line):
-        paths = updates(AGGREGATION.job(line, round, group).config, round, group)
-        found |= {update.metadata["slot"]: update for update in read_updates(paths)}
+    for group in client_groups(recipe):
+        paths = updates(AGGREGATION.job(recipe, round_, group).config, round_, group)
+        found |= {update.metadata["participant"]: update for update in read_updates(paths)}
     return found
 
 
-# --- empty slots ----------------------------------------------------------------------------------
+# --- absent participants
+# ----------------------------------------------------------------------------------
 
 
 def test_participation_is_by_the_groups_that_were_drawn(at_fedet):
     group_of = draw_groups(CLIENTS, 2, BASE["seed"])
-    for round in (1, 2):
-        slots = plan(at_fedet, round)
-        assert len(slots) == PARTICIPANTS
-        assert all(slot // PARTICIPANTS == group_of[client] for slot, client in slots.items())
+    for round_ in (1, 2):
+        participants = plan(at_fedet, round_)
+        assert len(participants) == PARTICIPANTS
+        assert all(
+            participant // PARTICIPANTS == group_of[client]
+            for participant, client in participants.items()
+        )
     # As the tests below need it: nobody of group 2 takes part in round 1, and somebody in round 2.
     assert max(plan(at_fedet, 1)) < PARTICIPANTS <= max(plan(at_fedet, 2))
 
 
-def test_an_empty_slot_writes_an_update_without_tensors(at_fedet):
-    line = at_fedet
-    for round in (1, 2):
-        there = plan(line, round)
+def test_an_empty_participant_writes_an_update_without_tensors(at_fedet):
+    recipe = at_fedet
+    for round_ in (1, 2):
+        there = plan(recipe, round_)
         for group in (1, 2):
-            paths = updates(AGGREGATION.job(line, round, group).config, round, group)
-            for slot, path in zip(group_slots(line, group), paths, strict=True):
-                place = {"round": round, "group": group, "slot": slot}
-                if slot in there:
-                    assert notes(path)["client"] == there[slot]
+            paths = updates(AGGREGATION.job(recipe, round_, group).config, round_, group)
+            for participant, path in zip(group_participants(recipe, group), paths, strict=True):
+                place = {"round": round_, "group": group, "participant": participant}
+                if participant in there:
+                    assert notes(path)["client"] == there[participant]
                     assert tensors(path)
                 else:
                     assert (tensors(path), notes(path)) == ({}, place | {"client": None})
 
 
-def test_empty_slots_are_no_updates_but_know_their_place(at_fedet):
+def test_empty_participants_are_no_updates_but_know_their_place(at_fedet):
     assert list(said_by(at_fedet, 2)) == sorted(plan(at_fedet, 2))
     paths = updates(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2)
     assert read_updates(paths) == []
@@ -241,23 +247,23 @@ def test_empty_slots_are_no_updates_but_know_their_place(at_fedet):
 
 
 def test_a_group_of_nobody_keeps_its_model(at_fedet):
-    line = AGGREGATION.job(at_fedet, 1, 2).config
-    path = aggregated_model(line, 1, 2)
-    start = tensors(global_model(line, 0, 2))
+    recipe = AGGREGATION.job(at_fedet, 1, 2).config
+    path = aggregated_model(recipe, 1, 2)
+    start = tensors(global_model(recipe, 0, 2))
     assert all(torch.equal(value, start[name]) for name, value in tensors(path).items())
     assert notes(path) == {"round": 1, "group": 2, "samples": 0}
-    moved = tensors(aggregated_model(line, 1, 1))
-    begun = tensors(global_model(line, 0, 1))
+    moved = tensors(aggregated_model(recipe, 1, 1))
+    begun = tensors(global_model(recipe, 0, 1))
     assert not any(torch.equal(value, begun[name]) for name, value in moved.items())
 
 
-def test_tables_of_participants_have_no_rows_for_empty_slots(at_fedet):
-    line, rows = at_fedet, []
+def test_tables_of_participants_have_no_rows_for_empty_participants(at_fedet):
+    recipe, rows = at_fedet, []
     for group in (1, 2):
-        table = load_table(participants_table(AGGREGATION.job(line, 1, group).config, 1, group))
+        table = load_table(participants_table(AGGREGATION.job(recipe, 1, group).config, 1, group))
         assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
         rows += table.to_pylist()
-    assert {row["slot"]: row["client"] for row in rows} == plan(line, 1)
+    assert {row["participant"]: row["client"] for row in rows} == plan(recipe, 1)
     assert {row["group"] for row in rows} == {1}
 
 
@@ -268,22 +274,22 @@ def test_a_group_of_nobody_says_nothing(at_fedet):
     assert notes(path) == {"round": 1, "group": 2} | said
 
 
-def test_a_slot_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
+def test_a_participant_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
     files = LOCAL_TRAINING.job(AGGREGATION.job(at_fedet, 1, 1).config, 1, 1, 0).inputs | {
         "outputs": [str(tmp_path / "u")]
     }
-    with pytest.raises(FedstageError, match="has no slot 8 in round 1"):
-        call("local_training", files, round=1, group=1, slots=[8])
+    with pytest.raises(FedstageError, match="has no participant 8 in round 1"):
+        call("local_training", files, round=1, group=1, participants=[8])
 
 
 def test_a_client_travels_with_a_small_model_and_nobody_with_the_servers(at_fedet):
     """Bytes are those of the group's model: the server's is sent to nobody."""
-    for round in (1, 2):
+    for round_ in (1, 2):
         for group in (1, 2):
-            one = AGGREGATION.job(at_fedet, round, group).config
+            one = AGGREGATION.job(at_fedet, round_, group).config
             model = tensors(global_model(at_fedet, 0, group))
             size = sum(value.numel() * 4 for value in model.values())
-            rows = load_table(participants_table(one, round, group)).to_pylist()
+            rows = load_table(participants_table(one, round_, group)).to_pylist()
             assert {(row["bytes_up"], row["bytes_down"]) for row in rows} <= {(size, size)}
     sizes = [sum(v.numel() for v in tensors(global_model(at_fedet, 0, k)).values())
              for k in (1, 2)]  # fmt: skip
@@ -308,27 +314,27 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("round", [1, 2])
-def test_the_servers_model_takes_the_plain_mean_of_participants_heads(at_fedet, round):
-    up = aggregated_model(at_fedet, round, 0)
+@pytest.mark.parametrize("round_", [1, 2])
+def test_the_servers_model_takes_the_plain_mean_of_participants_heads(at_fedet, round_):
+    up = aggregated_model(at_fedet, round_, 0)
     head, body = split(tensors(up))
-    updates = said_by(at_fedet, round).values()
+    updates = said_by(at_fedet, round_).values()
     assert len(updates) == PARTICIPANTS
     assert len({update.metadata["samples"] for update in updates}) > 1  # which do not count
     for name, value in head.items():
         mean = torch.stack([update.weights[name].double() for update in updates]).mean(0)
         assert torch.allclose(value.double(), mean, atol=1e-7)
-    assert same(body, split(tensors(global_model(at_fedet, round - 1, 0)))[1])
-    assert {key: notes(up)[key] for key in ("round", "group")} == {"round": round, "group": 0}
+    assert same(body, split(tensors(global_model(at_fedet, round_ - 1, 0)))[1])
+    assert {key: notes(up)[key] for key in ("round", "group")} == {"round": round_, "group": 0}
 
 
 @pytest.mark.parametrize("group", [1, 2])
-@pytest.mark.parametrize("round", [1, 2])
-def test_clients_models_take_the_head_of_the_distilled_one(at_fedet, round, group):
-    down = global_model(at_fedet, round, group)
+@pytest.mark.parametrize("round_", [1, 2])
+def test_clients_models_take_the_head_of_the_distilled_one(at_fedet, round_, group):
+    down = global_model(at_fedet, round_, group)
     head, body = split(tensors(down))
-    assert same(head, split(tensors(global_model(at_fedet, round, 0)))[0])
-    aggregated = aggregated_model(AGGREGATION.job(at_fedet, round, group).config, round, group)
+    assert same(head, split(tensors(global_model(at_fedet, round_, 0)))[0])
+    aggregated = aggregated_model(AGGREGATION.job(at_fedet, round_, group).config, round_, group)
     assert same(body, split(tensors(aggregated))[1])
     assert not same(head, split(tensors(aggregated))[0])
     assert notes(down) == notes(aggregated)
@@ -338,35 +344,41 @@ def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
     empty = updates(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2)
     model, output = global_model(at_fedet, 0, 0), tmp_path / "with_head.safetensors"
     dropped = tmp_path / "dropped.safetensors"
-    save_tensors(dropped, {}, {"round": 1, "group": 2, "slot": 5, "client": 3, "diverged_at": 1})
+    save_tensors(
+        dropped, {}, {"round": 1, "group": 2, "participant": 5, "client": 3, "diverged_at": 1}
+    )
     files = {
-        "line": f"{training_folder(at_fedet)}/line.yaml",
+        "recipe": f"{training_folder(at_fedet)}/recipe.yaml",
         "model": model,
         "output": str(output),
     }
-    call("head_transfer", files | {"heads": [*empty, str(dropped)]}, round=1, group=0)
+    call("head_sharing", files | {"heads": [*empty, str(dropped)]}, round=1, group=0)
     assert same(tensors(output), tensors(model))
     assert notes(output) == notes(model) | {"round": 1, "group": 0}
 
 
 def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
-    line = at_fedet
-    paths = [global_model(line, 2, group) for group in (0, 1, 2)]
-    paths += [participants_table(AGGREGATION.job(line, 2, 1).config, 2, 1)]
+    recipe = at_fedet
+    paths = [global_model(recipe, 2, group) for group in (0, 1, 2)]
+    paths += [participants_table(AGGREGATION.job(recipe, 2, 1).config, 2, 1)]
     expected = [Path(path).read_bytes() for path in paths]
     monkeypatch.chdir(tmp_path)
-    prepare(line)
-    base = AGGREGATION.job(line, 1, 1).config
-    for one in (line, base):
+    prepare(recipe)
+    base = AGGREGATION.job(recipe, 1, 1).config
+    for one in (recipe, base):
         call(
-            "line",
-            {"output": f"{training_folder(one)}/line.yaml"},
+            "recipe",
+            {"output": f"{training_folder(one)}/recipe.yaml"},
             settings=as_json(canonical(one)),
         )
     for group in (1, 2):
-        segment(line=Path(f"{training_folder(base)}/line.yaml"), first=1, last=1, groups=[group])
-        speak(line, 1, group, "held_out")
-    segment(line=Path(f"{training_folder(line)}/line.yaml"), first=1, last=2, groups=[0, 1, 2])
+        segment(
+            recipe=Path(f"{training_folder(base)}/recipe.yaml"), first=1, last=1, groups=[group]
+        )
+        speak(recipe, 1, group, "held_out")
+    segment(
+        recipe=Path(f"{training_folder(recipe)}/recipe.yaml"), first=1, last=2, groups=[0, 1, 2]
+    )
     assert [Path(path).read_bytes() for path in paths] == expected
 
 
@@ -374,21 +386,21 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
 
 
 def test_where_logits_travel_no_model_is_averaged(at_dsfl):
-    for round in (1, 2):
-        model = aggregated_model(AGGREGATION.job(at_dsfl, round, 1).config, round, 1)
+    for round_ in (1, 2):
+        model = aggregated_model(AGGREGATION.job(at_dsfl, round_, 1).config, round_, 1)
         assert same(tensors(model), tensors(global_model(at_dsfl, 0, 1)))
-        for update in said_by(at_dsfl, round).values():
+        for update in said_by(at_dsfl, round_).values():
             assert not same(update.weights, tensors(model))
 
 
 def test_clients_send_and_hear_the_logits_of_a_rounds_public_samples(at_dsfl):
     """25 samples of 10 classes in 32 bits; in the first round there is nothing to hear."""
     size = 25 * 10 * 4
-    for round, down in ((1, 0), (2, size)):
+    for round_, down in ((1, 0), (2, size)):
         rows = []
         for group in (1, 2):
-            one = AGGREGATION.job(at_dsfl, round, group).config
-            rows += load_table(participants_table(one, round, group)).to_pylist()
+            one = AGGREGATION.job(at_dsfl, round_, group).config
+            rows += load_table(participants_table(one, round_, group)).to_pylist()
         assert [(row["bytes_up"], row["bytes_down"]) for row in rows] == [(size, down)] * 4
 
 
@@ -407,7 +419,7 @@ def test_every_participants_model_is_kept_until_it_takes_part_again(at_dsfl):
 
 def test_the_servers_model_goes_on_from_its_own(at_dsfl):
     assert DISTILLATION.job(at_dsfl, 2, 0).inputs["start"] == global_model(at_dsfl, 1, 0)
-    models = [tensors(global_model(at_dsfl, round, 0)) for round in (0, 1, 2)]
+    models = [tensors(global_model(at_dsfl, round_, 0)) for round_ in (0, 1, 2)]
     assert not same(models[0], models[1])
     assert not same(models[1], models[2])
     assert notes(global_model(at_dsfl, 2, 0))["round"] == 2
@@ -416,37 +428,37 @@ def test_the_servers_model_goes_on_from_its_own(at_dsfl):
 # --- scores ---------------------------------------------------------------------------------------
 
 
-def evaluated(line, what, tmp_path, **changes):
+def evaluated(recipe, what, tmp_path, **changes):
     """Return the rows of an evaluation of both rounds."""
-    for round in (1, 2):
+    for round_ in (1, 2):
         for group in (1, 2):
-            speak(line, round, group, "test")
-    files = EVALUATION.job(line, what, "test", 2, 1).inputs | {
+            speak(recipe, round_, group, "test")
+    files = EVALUATION.job(recipe, what, "test", 2, 1).inputs | {
         "output": str(tmp_path / "m.parquet")
     }
     call("evaluation", files | changes, evaluated=what, role="test", rounds=2, every=1)
     return load_table(files["output"]).to_pylist()
 
 
-def counted(line):
+def counted(recipe):
     """Return the labels of each client's training samples."""
-    labels = tensors(data_files.data_file(line.data, "train"))["labels"].numpy()
+    labels = tensors(data_files.data_file(recipe.data, "train"))["labels"].numpy()
     own = {client: [] for client in range(CLIENTS)}
-    for row in load_table(data_files.clients_table(line)).to_pylist():
+    for row in load_table(data_files.clients_table(recipe)).to_pylist():
         if row["role"] == "train":
             own[row["client"]].append(labels[row["sample"]])
     return own
 
 
-def scores_by_hand(line, round):
+def scores_by_hand(recipe, round_):
     """Return accuracy, loss and accuracy on its own mix of classes of each participant."""
-    y = tensors(data_files.data_file(line.data, "test"))["labels"].numpy()
-    own, found = counted(line), {}
+    y = tensors(data_files.data_file(recipe.data, "test"))["labels"].numpy()
+    own, found = counted(recipe), {}
     for group in (1, 2):
-        one = AGGREGATION.job(line, round, group).config
-        clients = [client for slot, client in sorted(plan(line, round).items())
-                   if slot in group_slots(line, group)]  # fmt: skip
-        said = tensors(LOGITS(one, round, group, "clients", "test"))["logits"]
+        one = AGGREGATION.job(recipe, round_, group).config
+        clients = [client for participant, client in sorted(plan(recipe, round_).items())
+                   if participant in group_participants(recipe, group)]  # fmt: skip
+        said = tensors(LOGITS(one, round_, group, "clients", "test"))["logits"]
         for client, logits in zip(clients, said.double(), strict=True):
             right = (logits.argmax(1).numpy() == y).astype(float)
             loss = -logits.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
@@ -456,7 +468,7 @@ def scores_by_hand(line, round):
 
 
 def test_scores_of_each_client_are_means_of_their_own(at_dsfl, tmp_path):
-    """Slots are not in the order of clients, which must not mix up whose data are whose."""
+    """Participants are not in the order of clients, which must not mix up whose data are whose."""
     clients = [client for _, client in sorted(plan(at_dsfl, 2).items())]
     assert clients != sorted(clients)
     rows = evaluated(at_dsfl, "each_client", tmp_path)

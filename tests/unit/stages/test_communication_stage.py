@@ -10,11 +10,11 @@ import torch
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.plan import unfederated
 from fedstage.plan.digests import canonical
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.results.communication.files import client_models, held_files, traffic_files
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.communication import communication
@@ -28,9 +28,9 @@ BASE = {"data": "digits", "clients": 7, "partition": "iid", "model": "cnn_small"
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
 
 
-def line(local, seed):
+def recipe(local, seed):
     own = {"participants": 4, "global_models": 2, "local": local, "seed": seed}
-    return Line.model_validate(BASE | own)
+    return Recipe.model_validate(BASE | own)
 
 
 def write_rounds(run, seed):
@@ -38,12 +38,12 @@ def write_rounds(run, seed):
     generator = np.random.default_rng(seed)
     rows = []
     for path in traffic_files(run, ROUNDS):
-        round = 1 + len(rows) // 4
+        round_ = 1 + len(rows) // 4
         up, down = (4 * generator.integers(1, 10**6, 2) for _ in range(2))
         columns = {name: [0, 0] for name in PARTICIPANTS_SCHEMA.names}
-        columns |= {"dropped": [False, False], "round": [round] * 2}
+        columns |= {"dropped": [False, False], "round": [round_] * 2}
         save_table(path, columns | {"bytes_up": up, "bytes_down": down}, PARTICIPANTS_SCHEMA)
-        rows += [(round, *way) for way in zip(up.tolist(), down.tolist(), strict=True)]
+        rows += [(round_, *way) for way in zip(up.tolist(), down.tolist(), strict=True)]
     return rows
 
 
@@ -74,7 +74,7 @@ def made(request, tmp_path, monkeypatch):
     length = RunLength(rounds=ROUNDS, evaluate_every=2, role=request.param)
     described, travelled = [], {}
     for (method, seed), scores in SCORES.items():
-        run = line(method, seed)
+        run = recipe(method, seed)
         travelled[method, seed] = write_rounds(run, len(described))
         metrics = f"metrics/{method}_{seed}.parquet"
         write_metrics(metrics, scores, request.param)
@@ -108,11 +108,11 @@ def test_parameters_are_those_of_all_participants_until_the_first_round_that_is_
     frame = pd.read_parquet(outputs["by_run"]).set_index(["method", "seed"])
     for place, scores in SCORES.items():
         sent, reached = 0, None
-        for round in range(1, ROUNDS + 1):
+        for round_ in range(1, ROUNDS + 1):
             for at, up, down in travelled[place]:
-                if at == round:
+                if at == round_:
                     sent += up // 4 + down // 4
-            score = scores[EVALUATED.index(round)] if round in EVALUATED else 0
+            score = scores[EVALUATED.index(round_)] if round_ in EVALUATED else 0
             if reached is None and score >= 70:
                 reached = sent
         assert frame.loc[place, "params"] == sent
@@ -145,14 +145,14 @@ def test_all_tables_say_what_is_not_reached(made):
 def test_what_ran_before_counts_as_well(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = {"distillation": "l1", "server": SERVER, "seed": 0}
-    before, after = OneShotLine.model_validate(BASE | own), line("fedavg", 0)
+    before, after = OneShotRecipe.model_validate(BASE | own), recipe("fedavg", 0)
     phases = [("local_model", 0, 7, None, None, 40, 0), ("label_counts", 0, 7, None, None, 8, 12)]
     columns = dict(zip(ROUNDS_SCHEMA.names, map(list, zip(*phases, strict=True)), strict=True))
     save_table(traffic_files(before, 1)[0], columns, ROUNDS_SCHEMA)
     rows = write_rounds(after, 5)
     length = RunLength(rounds=ROUNDS, evaluate_every=2)
     write_models(after, length)
-    for path in unfederated.local_models(local_line(before)):
+    for path in unfederated.local_models(local_recipe(before)):
         save_tensors(path, {"w": torch.zeros(5)})
     write_metrics("metrics.parquet", [10.0, 50.0, 60.0], "test")
     parts = [

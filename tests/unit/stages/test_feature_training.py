@@ -12,8 +12,8 @@ from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator
-from fedstage.settings.lines import Line
-from fedstage.stages.line import line
+from fedstage.settings.recipes import Recipe
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -38,14 +38,14 @@ SETTINGS = {
     "numerics": {"device": "cpu"},
     "seed": 0,
 }
-LINE = Line.model_validate(SETTINGS)
+RECIPE = Recipe.model_validate(SETTINGS)
 #: Samples of each client, in no order.
 OWN = {0: [7, 2, 11], 1: [0, 5, 3, 1], 2: [4, 6, 8, 9, 10]}
 GROUPS = {0: 1, 1: 2, 2: 1}
 
 
 def model(number, key):
-    one = new_model(LINE.architectures[number], INFO, torch.device("cpu"))
+    one = new_model(RECIPE.architectures[number], INFO, torch.device("cpu"))
     initialise(one, torch_generator(key, "weights"))
     return one
 
@@ -53,7 +53,7 @@ def model(number, key):
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    line(settings=json.dumps(SETTINGS), output=Path("line.yaml"))
+    recipe(settings=json.dumps(SETTINGS), output=Path("recipe.yaml"))
     images = torch.randint(0, 256, (12, 1, 8, 8), generator=torch_generator(0, "images"))
     data = {"images": images.to(torch.uint8), "labels": torch.arange(12) % 3}
     save_tensors(Path("train.safetensors"), data, {})
@@ -65,10 +65,15 @@ def world(tmp_path, monkeypatch):
     return data
 
 
-def updated(client, slot, diverged=False):
-    """Write the update of a slot; nobody is in it if there is no client."""
-    path = Path(f"slot_{slot}.safetensors")
-    notes = {"round": 5, "group": GROUPS.get(client, 1), "slot": slot, "client": client}
+def updated(client, participant, diverged=False):
+    """Write the update of a participant; nobody is in it if there is no client."""
+    path = Path(f"participant_{participant}.safetensors")
+    notes = {
+        "round": 5,
+        "group": GROUPS.get(client, 1),
+        "participant": participant,
+        "client": client,
+    }
     tensors = {}
     if client is not None and not diverged:
         own = state_of(model(GROUPS[client], client))
@@ -79,7 +84,7 @@ def updated(client, slot, diverged=False):
 
 def trained(*updates):
     feature_training(
-        line=Path("line.yaml"), round=5, group=0, start=Path("start.safetensors"),
+        recipe=Path("recipe.yaml"), round=5, group=0, start=Path("start.safetensors"),
         updates=list(updates), data=Path("train.safetensors"), clients=Path("clients.parquet"),
         info=Path("info.json"), output=Path("trained.safetensors"),
     )  # fmt: skip
@@ -90,14 +95,14 @@ def expected(data, *clients):
     uploads = [
         upload(
             model(GROUPS[client], client), data["images"][OWN[client]],
-            data["labels"][OWN[client]], LINE, INFO,
+            data["labels"][OWN[client]], RECIPE, INFO,
         )
         for client in clients
     ]  # fmt: skip
-    return train_server(model(0, 9), uploads, LINE, INFO, 5)
+    return train_server(model(0, 9), uploads, RECIPE, INFO, 5)
 
 
-def test_each_participants_samples_go_through_its_own_model_in_the_order_of_slots(world):
+def test_each_participants_samples_go_through_its_own_model_in_the_order_of_participants(world):
     files = [updated(1, 3), updated(None, 0), updated(2, 1), updated(0, 2)]
     weights, metadata = trained(*files)
     wanted, learnt = expected(world, 2, 0, 1)

@@ -14,8 +14,8 @@ from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import as_json, canonical
-from fedstage.settings.one_shot import OneShotLine
-from fedstage.stages.line import line
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -53,15 +53,15 @@ def world(tmp_path):
     save_json(tmp_path / "info.json", info)
     columns = {"client": [0] * 4 + [1] * 2, "sample": list(range(6)), "role": ["train"] * 6}
     save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
-    settings = OneShotLine.model_validate(SETTINGS)
-    line(settings=as_json(canonical(settings)), output=tmp_path / "line.yaml")
+    settings = OneShotRecipe.model_validate(SETTINGS)
+    recipe(settings=as_json(canonical(settings)), output=tmp_path / "recipe.yaml")
     return tmp_path
 
 
 def train(world, client):
     output = world / f"client_{client}.safetensors"
     client_generator(
-        line=world / "line.yaml", client=client, data=world / "train.safetensors",
+        recipe=world / "recipe.yaml", client=client, data=world / "train.safetensors",
         info=world / "info.json", clients=world / "clients.parquet", output=output,
     )  # fmt: skip
     return output
@@ -71,7 +71,7 @@ def generate(world, clients=(0, 1), name="made"):
     folder = world / name
     folder.mkdir()
     generated(
-        line=world / "line.yaml", info=world / "info.json",
+        recipe=world / "recipe.yaml", info=world / "info.json",
         generators=[train(world, client) for client in clients],
         output=folder / "train.safetensors", histogram=folder / "histogram.parquet",
         picture=folder / "images.png", rounds=folder / "rounds.parquet",
@@ -123,8 +123,8 @@ def test_one_decoder_draws_all_images_and_what_travels_is_the_same(world):
     plain = load_table(generate(world) / "rounds.parquet")
     distilled = {"samples": 8, "epochs": 1, "batch_size": 4}
     generator = {"cvae": SETTINGS["generator"]["cvae"] | {"distilled": distilled, "samples": 60}}
-    settings = OneShotLine.model_validate(SETTINGS | {"generator": generator})
-    line(settings=as_json(canonical(settings)), output=world / "line.yaml")
+    settings = OneShotRecipe.model_validate(SETTINGS | {"generator": generator})
+    recipe(settings=as_json(canonical(settings)), output=world / "recipe.yaml")
     folder = generate(world, name="one_decoder")
     made, _ = load_tensors(folder / "train.safetensors")
     assert set(made["clients"].tolist()) == {-1}
@@ -142,11 +142,11 @@ def test_a_student_learns_the_labels_and_needs_no_ensemble(world):
         settings='{"model": "logistic_regression", "seed": 1}', group=0, info=world / "info.json",
         output=start,
     )  # fmt: skip
-    settings = OneShotLine.model_validate(SETTINGS | {"student": "logistic_regression"})
-    line(settings=as_json(canonical(settings)), output=world / "line.yaml")
+    settings = OneShotRecipe.model_validate(SETTINGS | {"student": "logistic_regression"})
+    recipe(settings=as_json(canonical(settings)), output=world / "recipe.yaml")
     output = world / "student.safetensors"
     distilled_model(
-        line=world / "line.yaml", info=world / "info.json", start=start,
+        recipe=world / "recipe.yaml", info=world / "info.json", start=start,
         public=folder / "train.safetensors", output=output,
     )  # fmt: skip
     made = load_tensors(folder / "train.safetensors")[0]
@@ -178,8 +178,8 @@ def test_the_server_generates_against_models_and_writes_the_student_and_its_imag
         "student": "logistic_regression",
         "server": {"epochs": 3, "batch_size": 4, "learning_rate": 0.1},
     }
-    settings = OneShotLine.model_validate(SETTINGS | changes)
-    line(settings=as_json(canonical(settings)), output=world / "line.yaml")
+    settings = OneShotRecipe.model_validate(SETTINGS | changes)
+    recipe(settings=as_json(canonical(settings)), output=world / "recipe.yaml")
     files = [world / f"model_{group}.safetensors" for group in range(3)]
     for group, path in enumerate(files):
         initial_model(
@@ -189,7 +189,7 @@ def test_the_server_generates_against_models_and_writes_the_student_and_its_imag
     names = ("output", "student", "weights")
     written = {name: world / f"{name}.safetensors" for name in names}
     synthesised(
-        line=world / "line.yaml", info=world / "info.json", models=files[1:], start=files[0],
+        recipe=world / "recipe.yaml", info=world / "info.json", models=files[1:], start=files[0],
         histogram=world / "histogram.parquet", picture=world / "images.png", **written,
     )  # fmt: skip
     made, _ = load_tensors(written["output"])

@@ -11,8 +11,8 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import group_slots
-from fedstage.settings.lines import Line
+from fedstage.settings.groups import group_participants
+from fedstage.settings.recipes import Recipe
 from fedstage.stages import local_training
 from fedstage.storage.tensors import load_tensors
 from fedstage.training import streams
@@ -42,47 +42,53 @@ def call(stage, **options):
 
 @pytest.fixture
 def prepare(tmp_path, monkeypatch):
-    """A function that makes what the first round of a line reads."""
+    """A function that makes what the first round of a recipe reads."""
     monkeypatch.chdir(tmp_path)
 
     def make(**changes):
-        line = simplest(Line.model_validate(BASE | changes))
-        stages.make_data(line)
-        call("line", settings=as_json(canonical(line)), output=f"{training_folder(line)}/line.yaml")
-        return line
+        recipe = simplest(Recipe.model_validate(BASE | changes))
+        stages.make_data(recipe)
+        call(
+            "recipe",
+            settings=as_json(canonical(recipe)),
+            output=f"{training_folder(recipe)}/recipe.yaml",
+        )
+        return recipe
 
     return make
 
 
-def inputs(line, tmp_path):
+def inputs(recipe, tmp_path):
     return {
-        "line": tmp_path / f"{training_folder(line)}/line.yaml",
+        "recipe": tmp_path / f"{training_folder(recipe)}/recipe.yaml",
         "round": 1,
         "group": 0,
-        "data": tmp_path / data_files.data_file(line.data, "train"),
-        "info": tmp_path / data_files.data_file(line.data, "info"),
-        "clients": tmp_path / data_files.clients_table(line),
-        "participation": tmp_path / data_files.participation_table(line, 1),
-        "start": tmp_path / global_model(line, 0, 0),
+        "data": tmp_path / data_files.data_file(recipe.data, "train"),
+        "info": tmp_path / data_files.data_file(recipe.data, "info"),
+        "clients": tmp_path / data_files.clients_table(recipe),
+        "participation": tmp_path / data_files.participation_table(recipe, 1),
+        "start": tmp_path / global_model(recipe, 0, 0),
     }
 
 
-def alone(line, tmp_path):
+def alone(recipe, tmp_path):
     """Return the updates of clients that train in a job each."""
     updates = []
-    for slot in group_slots(line, 0):
-        output = tmp_path / f"alone_{slot}.safetensors"
-        stages.local_training(**inputs(line, tmp_path), slots=[slot], outputs=[output])
+    for participant in group_participants(recipe, 0):
+        output = tmp_path / f"alone_{participant}.safetensors"
+        stages.local_training(
+            **inputs(recipe, tmp_path), participants=[participant], outputs=[output]
+        )
         updates.append(output.read_bytes())
     return updates
 
 
-def together(line, tmp_path, at_a_time, monkeypatch):
+def together(recipe, tmp_path, at_a_time, monkeypatch):
     """Return the updates of clients of one job, of which some train side by side."""
     monkeypatch.setattr(local_training, "at_a_time", lambda device: at_a_time)
-    slots = list(group_slots(line, 0))
-    outputs = [tmp_path / f"{at_a_time}_{slot}.safetensors" for slot in slots]
-    stages.local_training(**inputs(line, tmp_path), slots=slots, outputs=outputs)
+    participants = list(group_participants(recipe, 0))
+    outputs = [tmp_path / f"{at_a_time}_{participant}.safetensors" for participant in participants]
+    stages.local_training(**inputs(recipe, tmp_path), participants=participants, outputs=outputs)
     return [output.read_bytes() for output in outputs]
 
 
@@ -97,40 +103,48 @@ def together(line, tmp_path, at_a_time, monkeypatch):
     ids=["momentum", "scaffold", "scaffold I", "fedprox"],
 )
 def test_how_many_train_at_a_time_changes_no_byte(prepare, tmp_path, monkeypatch, changes):
-    line = prepare(**changes)
-    updates = alone(line, tmp_path)
+    recipe = prepare(**changes)
+    updates = alone(recipe, tmp_path)
     assert len(set(updates)) == CLIENTS
-    steps = {load_tensors(tmp_path / f"alone_{slot}.safetensors")[1]["steps"] for slot in range(5)}
+    steps = {
+        load_tensors(tmp_path / f"alone_{participant}.safetensors")[1]["steps"]
+        for participant in range(5)
+    }
     assert len(steps) > 1, "some clients have fewer steps than others"
     for at_a_time in (1, 2, 3):
-        assert together(line, tmp_path, at_a_time, monkeypatch) == updates
+        assert together(recipe, tmp_path, at_a_time, monkeypatch) == updates
 
 
 def test_a_client_that_diverges_leaves_the_others_alone(prepare, tmp_path, monkeypatch):
     """After one step at this rate weights are huge, after two they are no numbers."""
     client = {"epochs": 1, "batch_size": 30, "learning_rate": 1e38}
-    line = prepare(client=client, on_divergence="drop", model="logistic_regression")
-    updates = alone(line, tmp_path)
-    notes = [load_tensors(tmp_path / f"alone_{slot}.safetensors")[1] for slot in range(CLIENTS)]
+    recipe = prepare(client=client, on_divergence="drop", model="logistic_regression")
+    updates = alone(recipe, tmp_path)
+    notes = [
+        load_tensors(tmp_path / f"alone_{participant}.safetensors")[1]
+        for participant in range(CLIENTS)
+    ]
     assert 0 < sum("diverged_at" in each for each in notes) < CLIENTS
     for at_a_time in (2, 3):
-        assert together(line, tmp_path, at_a_time, monkeypatch) == updates
+        assert together(recipe, tmp_path, at_a_time, monkeypatch) == updates
 
 
 def test_a_divergence_stops_all_where_it_is_refused(prepare, tmp_path, monkeypatch):
     client = BASE["client"] | {"learning_rate": 1e38}
-    line = prepare(client=client)
+    recipe = prepare(client=client)
     with pytest.raises(FedstageError, match=r"client \d, round 1: the loss is not finite at step"):
-        together(line, tmp_path, 2, monkeypatch)
+        together(recipe, tmp_path, 2, monkeypatch)
 
 
 def test_segments_train_side_by_side_with_the_same_bytes(prepare, tmp_path, monkeypatch):
-    line = prepare(local="scaffold")
+    recipe = prepare(local="scaffold")
     made = []
     for at_a_time in (1, 3):
         monkeypatch.setattr(local_training, "at_a_time", lambda device, number=at_a_time: number)
-        call("segment", line=f"{training_folder(line)}/line.yaml", first=1, last=2, groups=[0])
-        found = sorted((tmp_path / training_folder(line)).rglob("round_000[12]/**/*.*"))
+        call(
+            "segment", recipe=f"{training_folder(recipe)}/recipe.yaml", first=1, last=2, groups=[0]
+        )
+        found = sorted((tmp_path / training_folder(recipe)).rglob("round_000[12]/**/*.*"))
         made.append({path.relative_to(tmp_path): path.read_bytes() for path in found})
     assert len(made[0]) > CLIENTS
     assert made[0] == made[1]
@@ -151,9 +165,11 @@ def test_clients_do_take_turns(prepare, tmp_path, monkeypatch):
 
     running = set()
     monkeypatch.setattr(streams, "_turn", counted)
-    line = prepare()
-    together(line, tmp_path, 3, monkeypatch)
-    outputs = (tmp_path / f"3_{slot}.safetensors" for slot in group_slots(line, 0))
+    recipe = prepare()
+    together(recipe, tmp_path, 3, monkeypatch)
+    outputs = (
+        tmp_path / f"3_{participant}.safetensors" for participant in group_participants(recipe, 0)
+    )
     steps = [load_tensors(output)[1]["steps"] for output in outputs]
     assert max(most) == 3
     assert len(most) == sum(steps) + CLIENTS  # a turn for each step, and one for the update
@@ -169,10 +185,10 @@ def test_the_setting_is_for_gpus(monkeypatch, named, number):
     assert local_training.at_a_time(torch.device("cpu")) == 1
 
 
-def test_the_last_models_are_judged_once_a_job_and_for_no_empty_slot(
+def test_the_last_models_are_judged_once_a_job_and_for_no_empty_participant(
     prepare, tmp_path, monkeypatch
 ):
-    line = prepare(
+    recipe = prepare(
         local={"fedgkd": {"teacher": "vote"}},
         data={"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
     )
@@ -180,13 +196,13 @@ def test_the_last_models_are_judged_once_a_job_and_for_no_empty_slot(
     monkeypatch.setattr(
         local_training, "losses_of", lambda models, *_: judged.append(list(models)) or [0.5]
     )
-    given = inputs(line, tmp_path)
+    given = inputs(recipe, tmp_path)
     given |= {"history": [given["start"]], "server_validation": given["data"]}
-    outputs = [tmp_path / f"{slot}.safetensors" for slot in range(3)]
-    stages.local_training(**given, slots=[0, 1, 2], outputs=outputs)
+    outputs = [tmp_path / f"{participant}.safetensors" for participant in range(3)]
+    stages.local_training(**given, participants=[0, 1, 2], outputs=outputs)
     assert [len(models) for models in judged] == [1]
-    monkeypatch.setattr(local_training, "_in_slot", lambda *_: (None, 0))
+    monkeypatch.setattr(local_training, "_client_of", lambda *_: (None, 0))
     gone = {"history": [tmp_path / "gone"], "server_validation": tmp_path / "gone"}
-    stages.local_training(**given | gone, slots=[0], outputs=outputs[:1])
+    stages.local_training(**given | gone, participants=[0], outputs=outputs[:1])
     assert len(judged) == 1
     assert load_tensors(outputs[0])[0] == {}

@@ -7,8 +7,8 @@ from tests.shared.stages import closed_form_model, feature_moments, initial_mode
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import as_json, canonical
-from fedstage.settings.one_shot import OneShotLine
-from fedstage.stages.line import line
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -37,8 +37,10 @@ def world(tmp_path):
     save_json(tmp_path / "info.json", info)
     columns = {"client": [0] * 8 + [1] * 4, "sample": list(range(12)), "role": ["train"] * 12}
     save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
-    write_line(tmp_path, SETTINGS)
-    settings = as_json({"model": canonical(OneShotLine.model_validate(SETTINGS).model), "seed": 1})
+    write_recipe(tmp_path, SETTINGS)
+    settings = as_json(
+        {"model": canonical(OneShotRecipe.model_validate(SETTINGS).model), "seed": 1}
+    )
     initial_model(
         settings=settings,
         group=0,
@@ -48,17 +50,17 @@ def world(tmp_path):
     return tmp_path
 
 
-def write_line(folder, settings):
-    line(
-        settings=as_json(canonical(OneShotLine.model_validate(settings))),
-        output=folder / "line.yaml",
+def write_recipe(folder, settings):
+    recipe(
+        settings=as_json(canonical(OneShotRecipe.model_validate(settings))),
+        output=folder / "recipe.yaml",
     )
 
 
 def measure(world, client):
     output = world / f"client_{client}.safetensors"
     feature_moments(
-        line=world / "line.yaml", client=client, data=world / "train.safetensors",
+        recipe=world / "recipe.yaml", client=client, data=world / "train.safetensors",
         clients=world / "clients.parquet", start=world / "start.safetensors",
         info=world / "info.json", output=output,
     )  # fmt: skip
@@ -68,7 +70,7 @@ def measure(world, client):
 def close(world, moments):
     outputs = {"output": world / "model.safetensors", "rounds": world / "rounds.parquet"}
     closed_form_model(
-        line=world / "line.yaml", moments=moments, start=world / "start.safetensors", **outputs
+        recipe=world / "recipe.yaml", moments=moments, start=world / "start.safetensors", **outputs
     )
     return load_tensors(outputs["output"]), load_table(outputs["rounds"]).to_pylist()
 
@@ -103,6 +105,6 @@ def test_without_a_client_its_class_is_never_said(world):
 
 
 def test_a_covariance_without_inverse_is_refused(world):
-    write_line(world, SETTINGS | {"distillation": {"closed_form": {"shrinkage": 0.0}}})
+    write_recipe(world, SETTINGS | {"distillation": {"closed_form": {"shrinkage": 0.0}}})
     with pytest.raises(FedstageError, match=r"distillation\.shrinkage = 0\.0: the covariance"):
         close(world, [measure(world, 0), measure(world, 1)])

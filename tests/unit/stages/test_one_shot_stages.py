@@ -27,12 +27,12 @@ from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.one_shot_sharing import local_line, members
+from fedstage.plan.one_shot_sharing import local_recipe, members
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.quantisation import Int8
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -95,17 +95,17 @@ class World:
 
 
 def settings_of(**changes):
-    return OneShotLine.model_validate(SETTINGS | changes)
+    return OneShotRecipe.model_validate(SETTINGS | changes)
 
 
 def written(path, settings):
-    line(settings=as_json(canonical(settings)), output=path)
+    recipe(settings=as_json(canonical(settings)), output=path)
     return path
 
 
 def speak(world, client, images, source, by_role=False):
     client_logits(
-        line=world.folder / "local.yaml", model=world.model(client), images=images,
+        recipe=world.folder / "local.yaml", model=world.model(client), images=images,
         data=world.data(source), info=world.info, clients=world.clients if by_role else None,
         output=world.logits(client, images),
     )  # fmt: skip
@@ -119,7 +119,7 @@ def world(tmp_path_factory):
     dataset(settings=json.dumps(SETTINGS["data"]), info=made.info, **files)
     tensors, _ = load_tensors(made.data("train"))
     save_tensors(made.data("train"), {name: value[:400] for name, value in tensors.items()})
-    local = local_line(settings_of())
+    local = local_recipe(settings_of())
     partition(
         settings=as_json(data_files.clients_table(local).job.settings), train=made.data("train"),
         output=made.clients, histogram=made.histogram,
@@ -131,7 +131,7 @@ def world(tmp_path_factory):
         chosen = json.dumps({"model": model, "seed": 3})
         initial_model(settings=chosen, group=0, info=made.info, output=start)
         local_model(
-            line=made.folder / "local.yaml", who=f"client_{client}", data=made.data("train"),
+            recipe=made.folder / "local.yaml", who=f"client_{client}", data=made.data("train"),
             info=made.info, clients=made.clients, start=start, output=made.model(client),
         )  # fmt: skip
         speak(made, client, "test", "test")
@@ -145,7 +145,7 @@ def world(tmp_path_factory):
 class Made:
     """What the stage `aggregator` has written."""
 
-    line: Path
+    recipe: Path
     parameters: dict
     notes: dict
     rounds: list
@@ -160,14 +160,14 @@ def aggregated(
     folder.mkdir(exist_ok=True)
     output, rounds = folder / "aggregator.safetensors", folder / "rounds.parquet"
     snapshots = folder / "snapshots.safetensors"
-    path = written(folder / "line.yaml", settings)
+    path = written(folder / "recipe.yaml", settings)
     read = {"logits": [world.logits(c, fitted) for c in clients], "data": world.data(data)}
     read = read if fitted else {}
     if stopped or judged:
         read["validation_logits"] = [world.logits(c, "validation") for c in clients]
         read["validation"] = world.data("train")
     aggregator(
-        line=path, models=[world.model(c) for c in clients], clients=world.clients,
+        recipe=path, models=[world.model(c) for c in clients], clients=world.clients,
         histogram=world.histogram, info=world.info, output=output, snapshots=snapshots,
         rounds=rounds, **read,
     )  # fmt: skip
@@ -183,10 +183,11 @@ def later_rows(metrics):
 
 
 def evaluated(world, made, role="test", clients=None):
-    settings_file, (parameters, rounds, snapshots) = made.line, made.files
+    settings_file, (parameters, rounds, snapshots) = made.recipe, made.files
     output = parameters.with_name(f"{role}.parquet")
     one_shot_evaluation(
-        line=settings_file, role=role, aggregator=parameters, snapshots=snapshots, info=world.info,
+        recipe=settings_file, role=role, aggregator=parameters, snapshots=snapshots,
+        info=world.info,
         logits=[world.logits(c, role) for c in clients or made.notes["members"]],
         data=world.data("test" if role == "test" else "train"), clients=world.clients,
         histogram=world.histogram, rounds=[rounds], output=output, over_rounds=later_rows(output),
@@ -284,7 +285,7 @@ def test_logits_of_a_role_that_nobody_has_are_refused(world, tmp_path):
     message = r"no sample of role 'aggregator' for any client; set aggregator_fraction above 0$"
     with pytest.raises(FedstageError, match=message):
         client_logits(
-            line=world.folder / "local.yaml", model=world.model(0), images="aggregator",
+            recipe=world.folder / "local.yaml", model=world.model(0), images="aggregator",
             data=world.data("train"), info=world.info, clients=tmp_path / "clients.parquet",
             output=tmp_path / "logits.safetensors",
         )  # fmt: skip
@@ -493,14 +494,14 @@ WHOLE = {"steps": 3, "batch_size": 1000, "learning_rate": 0.1}
 
 
 def taught(world, folder, part="held_out", **changes):
-    """Teach a linear student with all of the public images; return its file and its line."""
+    """Teach a linear student with all of the public images; return its file and its recipe."""
     settings = settings_of(**{"server": WHOLE, "student": LINEAR, **changes})
     for client in range(4):
         speak(world, client, part, part)
     made = aggregated(world, folder, fitted=None, aggregator=changes["aggregator"])
     path, output = written(folder / "student.yaml", settings), folder / "model.safetensors"
     distilled_model(
-        line=path, aggregator=made.files[0], start=world.folder / "start_0.safetensors",
+        recipe=path, aggregator=made.files[0], start=world.folder / "start_0.safetensors",
         logits=[world.logits(c, part) for c in range(4)], public=world.data(part),
         info=world.info, output=output,
     )  # fmt: skip
@@ -570,7 +571,7 @@ def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path)
     made, path, output = taught(world, tmp_path, aggregator="weighted", distillation="fedet")
     metrics = tmp_path / "metrics.parquet"
     one_shot_evaluation(
-        line=path, role="test", student=output, data=world.data("test"), info=world.info,
+        recipe=path, role="test", student=output, data=world.data("test"), info=world.info,
         clients=world.clients, histogram=world.histogram, rounds=[made.files[1]], output=metrics,
         over_rounds=later_rows(metrics),
     )  # fmt: skip
@@ -651,7 +652,7 @@ def json_of(**changes):
 
 def quantised(world, output, client, train=None, **changes):
     quantised_model(
-        line=world.folder / "local.yaml", quantisation=json_of(**changes),
+        recipe=world.folder / "local.yaml", quantisation=json_of(**changes),
         model=world.model(client), data=train or world.data("train"), info=world.info,
         clients=world.clients, output=output,
     )  # fmt: skip
@@ -667,7 +668,7 @@ def rough(world, tmp_path_factory):
 
 def rough_logits(world, model, output, images="test", quantisation=None):
     client_logits(
-        line=world.folder / "local.yaml", model=model, quantisation=quantisation or json_of(),
+        recipe=world.folder / "local.yaml", model=model, quantisation=quantisation or json_of(),
         images=images, data=world.data(images), info=world.info, output=output,
     )  # fmt: skip
     return load_tensors(output)
@@ -745,7 +746,8 @@ def test_the_ensemble_travels_in_int8_and_the_clients_own_models_do_not(world, r
     settings = settings_of(aggregator="voting", quantisation="int8")
     output, rounds = tmp_path / "aggregator.safetensors", tmp_path / "rounds.parquet"
     aggregator(
-        line=written(tmp_path / "line.yaml", settings), models=[world.model(c) for c in range(4)],
+        recipe=written(tmp_path / "recipe.yaml", settings),
+        models=[world.model(c) for c in range(4)],
         quantised=rough, logits=[world.logits(c, "aggregator") for c in range(4)],
         data=world.data("train"), clients=world.clients, histogram=world.histogram,
         info=world.info, output=output, snapshots=tmp_path / "snapshots.safetensors", rounds=rounds,
@@ -782,7 +784,7 @@ def test_single_quantised_models_are_scored_as_they_are(world, rough, tmp_path):
 def rough_scores(world, folder, who, models):
     output = folder / "metrics.parquet"
     local_evaluation(
-        line=world.folder / "local.yaml", rounds=1, role="test", who=who, models=models,
+        recipe=world.folder / "local.yaml", rounds=1, role="test", who=who, models=models,
         quantisation=json_of(), data=world.data("test"), info=world.info, clients=world.clients,
         histogram=world.histogram, output=output,
     )  # fmt: skip

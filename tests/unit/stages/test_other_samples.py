@@ -21,13 +21,13 @@ from tests.shared.stages import (
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.samples import read_labelled
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
 SAMPLES, FEATURES = 24, 3
-LINES = {
+RECIPES = {
     "features": {
         "data": {"name": "heart_disease"},
         "clients": 4,
@@ -58,7 +58,7 @@ def drawn(kind, seed, samples, shift=0.0):
     features = torch.randn(int(counts.sum()), FEATURES, generator=generator) + shift
     features[:, 0] += 3.0 * labels.repeat_interleave(counts) - 1.5
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
-    clients = (torch.arange(samples) // 2) % LINES[kind]["clients"]
+    clients = (torch.arange(samples) // 2) % RECIPES[kind]["clients"]
     return Images(features, labels, clients, starts if kind == "bags" else None)
 
 
@@ -68,10 +68,10 @@ def loaded(kind):
     return Dataset(train, test, train.none.images, train.none, ("no", "yes"), test_own=other)
 
 
-@pytest.fixture(params=LINES)
+@pytest.fixture(params=RECIPES)
 def world(request, tmp_path, monkeypatch):
-    """A folder with two rounds; return it, the kind of samples and the settings of the line."""
-    kind, settings = request.param, SETTINGS | LINES[request.param]
+    """A folder with two rounds; return it, the kind of samples and the settings of the recipe."""
+    kind, settings = request.param, SETTINGS | RECIPES[request.param]
     monkeypatch.setattr("fedstage.stages.dataset.load", lambda chosen, folder: loaded(kind))
     at = tmp_path.joinpath
     parts = ("train", "test", "held_out", "test_own", "server_validation")
@@ -79,7 +79,7 @@ def world(request, tmp_path, monkeypatch):
         settings=json.dumps(settings["data"]), info=at("info.json"),
         **{part: at(f"{part}.safetensors") for part in parts},
     )  # fmt: skip
-    line(settings=json.dumps(settings), output=at("line.yaml"))
+    recipe(settings=json.dumps(settings), output=at("recipe.yaml"))
     chosen = {name: settings[name] for name in ("clients", "partition", "seed")} | {
         "validation": 0.0
     }
@@ -93,17 +93,18 @@ def world(request, tmp_path, monkeypatch):
     )
     model = json.dumps({"model": settings["model"], "seed": 1})
     initial_model(settings=model, group=0, info=at("info.json"), output=at("w0.safetensors"))
-    for round in (1, 2):
-        start = at(f"w{round - 1}.safetensors")
-        updates = [at(f"update_{round}_{slot}.safetensors") for slot in range(count)]
+    for round_ in (1, 2):
+        start = at(f"w{round_ - 1}.safetensors")
+        updates = [at(f"update_{round_}_{participant}.safetensors") for participant in range(count)]
         local_training(
-            line=at("line.yaml"), round=round, group=0, slots=list(range(count)), start=start,
+            recipe=at("recipe.yaml"), round=round_, group=0, participants=list(range(count)),
+            start=start,
             data=at("train.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
             participation=at("plan.parquet"), outputs=updates,
         )  # fmt: skip
         aggregation(
-            line=at("line.yaml"), info=at("info.json"), start=start, updates=updates,
-            output=at(f"w{round}.safetensors"), participants=at(f"participants_{round}.parquet"),
+            recipe=at("recipe.yaml"), info=at("info.json"), start=start, updates=updates,
+            output=at(f"w{round_}.safetensors"), participants=at(f"participants_{round_}.parquet"),
         )  # fmt: skip
     return tmp_path, kind, settings
 
@@ -111,7 +112,7 @@ def world(request, tmp_path, monkeypatch):
 def evaluated(folder, role):
     at = folder.joinpath
     evaluation(
-        line=at("line.yaml"), evaluated="global_model", role=role, rounds=2, every=2,
+        recipe=at("recipe.yaml"), evaluated="global_model", role=role, rounds=2, every=2,
         models=[at("w2.safetensors")],
         data=at(f"{role}.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
         histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],
@@ -157,7 +158,7 @@ def test_logits_of_members_are_those_of_the_samples(world):
     folder, _, _ = world
     output = folder / "logits.safetensors"
     logits(
-        line=folder / "line.yaml", members="aggregated", models=[folder / "w2.safetensors"],
+        recipe=folder / "recipe.yaml", members="aggregated", models=[folder / "w2.safetensors"],
         data=folder / "test.safetensors", info=folder / "info.json", output=output,
     )  # fmt: skip
     said = load_tensors(output)[0]["logits"]

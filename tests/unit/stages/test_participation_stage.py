@@ -23,7 +23,7 @@ def test_file_holds_the_draw_of_every_round(tmp_path):
     assert table.schema.remove_metadata() == SCHEMA
     rows = table.to_pydict()
     assert rows["round"] == [t for t in range(1, 101) for _ in range(5)]
-    assert rows["slot"] == list(range(5)) * 100
+    assert rows["participant"] == list(range(5)) * 100
     assert rows["client"] == [int(c) for t in range(1, 101) for c in draw(20, 5, 3, t)]
 
 
@@ -63,7 +63,7 @@ def test_stragglers_start_from_an_older_round(tmp_path):
     assert rows["client"] == written(tmp_path, "other.parquet", last=5).to_pydict()["client"]
 
 
-def test_slots_of_those_who_would_be_late_stay_empty(tmp_path):
+def test_participants_of_those_who_would_be_late_stay_empty(tmp_path):
     away = STRAGGLERS | {"withdraw_stale": True}
     rows = written(tmp_path, last=4, delays=away).to_pydict()
     everyone = written(tmp_path, "other.parquet", last=4).to_pydict()["client"]
@@ -77,11 +77,11 @@ def test_drawn_groups_keep_the_delays_of_their_participants(tmp_path):
     single = written(tmp_path, delays=late).to_pydict()
     groups = written(tmp_path, "groups.parquet", groups=3, delays=late).to_pylist()
     found = [
-        (row["round"], row["slot"] % 5, row["client"], row["base_round"])
+        (row["round"], row["participant"] % 5, row["client"], row["base_round"])
         for row in groups
         if row["client"] is not None
     ]
-    names = ("round", "slot", "client", "base_round")
+    names = ("round", "participant", "client", "base_round")
     expected = zip(*(single[name] for name in names), strict=True)
     assert sorted(found) == sorted(expected)
 
@@ -100,8 +100,8 @@ def test_same_arguments_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"binding": {"slots": [0, 0]}}, "--settings: binding.clients: missing"),
-        ({"binding": {"slots": [0, 0], "clients": [0, 1]}}, "must be of participants = 5"),
+        ({"binding": {"participants": [0, 0]}}, "--settings: binding.clients: missing"),
+        ({"binding": {"participants": [0, 0], "clients": [0, 1]}}, "must be of participants = 5"),
         ({"delays": {"staleness": "late"}}, "--settings: delays.staleness = 'late'"),
         ({"participants": 21}, "participants = 21: from 1 to clients = 20"),
         ({"first": 0}, "round = 0: at least 1"),
@@ -114,12 +114,12 @@ def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path, changes, m
     assert not list(tmp_path.iterdir())
 
 
-def test_bound_clients_are_in_their_slots_only(tmp_path):
-    settings = {"slots": [0, 0, 0, 1, 1], "clients": [0] * 8 + [None] * 2 + [1] * 10}
+def test_bound_clients_are_in_their_participants_only(tmp_path):
+    settings = {"participants": [0, 0, 0, 1, 1], "clients": [0] * 8 + [None] * 2 + [1] * 10}
     rows = written(tmp_path, binding=settings).to_pydict()
     seen = {0: set(), 1: set()}
-    for slot, client in zip(rows["slot"], rows["client"], strict=True):
-        seen[int(slot > 2)].add(client)
+    for participant, client in zip(rows["participant"], rows["client"], strict=True):
+        seen[int(participant > 2)].add(client)
     assert seen == {0: set(range(10)), 1: set(range(8, 20))}
     assert written(tmp_path, binding=None).equals(written(tmp_path))
 

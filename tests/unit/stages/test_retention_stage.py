@@ -9,10 +9,10 @@ import torch
 from tests.shared.stages import initial_model, partition, retention
 
 from fedstage.results.retention.measures import RETENTION_SCHEMA
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line as write_line
+from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -44,22 +44,22 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     names = ("train", "test", "held_out", "server_validation")
     files = {name: folder / f"{name}.safetensors" for name in names}
-    files |= {"info": folder / "info.json", "line": folder / "line.yaml"}
-    dataset(settings=json.dumps(DATA), **{k: v for k, v in files.items() if k != "line"})
+    files |= {"info": folder / "info.json", "recipe": folder / "recipe.yaml"}
+    dataset(settings=json.dumps(DATA), **{k: v for k, v in files.items() if k != "recipe"})
     files |= {name: folder / f"{name}.parquet" for name in ("clients", "histogram")}
     chosen = {name: SETTINGS[name] for name in ("clients", "partition", "validation", "seed")}
     tables = {"output": files["clients"], "histogram": files["histogram"]}
     partition(settings=json.dumps(chosen), train=files["train"], **tables)
-    write_line(settings=json.dumps(SETTINGS), output=files["line"])
-    Line.model_validate(SETTINGS)
+    write_recipe(settings=json.dumps(SETTINGS), output=files["recipe"])
+    Recipe.model_validate(SETTINGS)
     return SimpleNamespace(folder=folder, **files)
 
 
 def model_files(world, folder, seeds):
     """Write a model for each seed: random weights of a linear model."""
     paths = []
-    for round, seed in enumerate(seeds):
-        path = folder / f"model_{round}.safetensors"
+    for round_, seed in enumerate(seeds):
+        path = folder / f"model_{round_}.safetensors"
         settings = json.dumps({"model": SETTINGS["model"], "seed": seed})
         initial_model(settings=settings, group=0, info=world.info, output=path)
         paths.append(path)
@@ -69,15 +69,15 @@ def model_files(world, folder, seeds):
 def participants_files(folder, rounds, groups=1):
     """Write the participants of all groups, client after client in one group and the next."""
     paths = []
-    for round, clients in rounds.items():
+    for round_, clients in rounds.items():
         for group in range(groups):
-            row = dict.fromkeys(PARTICIPANTS_SCHEMA.names, 0) | {"round": round, "group": group}
+            row = dict.fromkeys(PARTICIPANTS_SCHEMA.names, 0) | {"round": round_, "group": group}
             rows = [
                 row | {"client": client, "distance": distance, "dropped": distance is None}
                 for place, (client, distance) in enumerate(clients.items())
                 if place % groups == group
             ]
-            path = folder / f"participants_{round}_{group}.parquet"
+            path = folder / f"participants_{round_}_{group}.parquet"
             save_rows(path, rows, PARTICIPANTS_SCHEMA)
             paths.append(path)
     return paths
@@ -86,7 +86,7 @@ def participants_files(folder, rounds, groups=1):
 def measure(world, folder, seeds, rounds=ROUNDS, groups=1):
     output, right = folder / "measures.parquet", folder / "measures.safetensors"
     retention(
-        line=world.line, models=(models := model_files(world, folder, seeds)), data=world.train,
+        recipe=world.recipe, models=(models := model_files(world, folder, seeds)), data=world.train,
         test=world.test, info=world.info, clients=world.clients,
         participants=participants_files(folder, rounds, groups), output=output, right=right,
     )  # fmt: skip
@@ -125,21 +125,21 @@ def test_measures_are_those_of_a_loop_over_samples(world, tmp_path, groups):
     tested = [right_samples(world, path, world.test) for path in models]
     previous = set()
     for row in rows:
-        round = row["round"]
-        own = samples_of(world, ROUNDS[round])
+        round_ = row["round"]
+        own = samples_of(world, ROUNDS[round_])
         expected = dict.fromkeys(RETENTION_SCHEMA.names)
-        distances = [one for one in ROUNDS[round].values() if one is not None]
+        distances = [one for one in ROUNDS[round_].values() if one is not None]
         expected |= {
-            "round": round,
+            "round": round_,
             "samples": len(own),
             "distance": sum(distances) / len(distances) if distances else None,
-            "top1_accuracy": pytest.approx(100 * len(tested[round]) / DATA["test"]),
+            "top1_accuracy": pytest.approx(100 * len(tested[round_]) / DATA["test"]),
         }
         if own:
-            current = 100 * len(known[round] & own) / len(own)
+            current = 100 * len(known[round_] & own) / len(own)
             expected["current"] = pytest.approx(current)
         if own and previous:
-            before, after = known[round - 1] & previous, known[round] & previous
+            before, after = known[round_ - 1] & previous, known[round_] & previous
             there = 100 * len(after) / len(previous)
             expected |= {
                 "previous": pytest.approx(there),
@@ -156,7 +156,7 @@ def test_measures_are_those_of_a_loop_over_samples(world, tmp_path, groups):
 
 
 def test_a_model_that_does_not_change_forgets_nothing(world, tmp_path):
-    same = {round: {3: 0.0} for round in (1, 2, 3)}
+    same = {round_: {3: 0.0} for round_ in (1, 2, 3)}
     rows, right, _ = measure(world, tmp_path, [7, 7, 7, 7], same)
     for row in rows[1:]:
         assert (row["forget_score"], row["lost"], row["gained"]) == (0.0, 0, 0)
@@ -185,7 +185,7 @@ def test_a_model_of_another_kind_is_told(world, tmp_path):
     save_tensors(path, {"other": torch.zeros(2)})
     with pytest.raises(Exception, match="does not fit the model"):
         retention(
-            line=world.line, models=[path, path], data=world.train, test=world.test,
+            recipe=world.recipe, models=[path, path], data=world.train, test=world.test,
             info=world.info, clients=world.clients,
             participants=participants_files(tmp_path, {1: {0: 0.0}}),
             output=tmp_path / "o.parquet", right=tmp_path / "r.safetensors",

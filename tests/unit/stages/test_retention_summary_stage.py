@@ -55,11 +55,11 @@ def write(path, shift, rounds=3):
         "round": 1, "samples": 20, "current": 70.0, "distance": 0.5, "top1_accuracy": 10.0 + shift,
     }  # fmt: skip
     rows = [first]
-    for round in range(2, rounds + 1):
-        score = shift + round - 2
+    for round_ in range(2, rounds + 1):
+        score = shift + round_ - 2
         previous = {"previous": 60.0, "current": 60.0 + score, "forget_score": score}
         counts = {"lost": 4, "gained": 2, "retained": 10}
-        rows.append(first | {"round": round, "samples": 20} | previous | counts)
+        rows.append(first | {"round": round_, "samples": 20} | previous | counts)
     save_rows(path, rows, RETENTION_SCHEMA)
     end = torch.arange(10) < 5 + shift
     save_tensors(
@@ -74,7 +74,7 @@ def made(tmp_path, monkeypatch):
     catalogue = load(tmp_path)
     numbers = count()
     for run in catalogue.runs["e", "default"]:
-        write(RETENTION(run.line, 3), float(next(numbers) % 2 + 2 * (run.line.seed)))
+        write(RETENTION(run.recipe, 3), float(next(numbers) % 2 + 2 * (run.recipe.seed)))
     return make(catalogue)
 
 
@@ -141,7 +141,7 @@ def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch,
     base = EXPERIMENT["base"] | {"rounds": rounds}
     catalogue = load(tmp_path, grid=grid, table={}, base=base)
     (run,) = catalogue.runs["e", "default"]
-    write(RETENTION(run.line, rounds), 0.0, rounds)
+    write(RETENTION(run.recipe, rounds), 0.0, rounds)
     outputs = make(catalogue)
     assert outputs["overlap"].read_text() == "method,other_method,overlap,overlap_std,seeds\n"
     assert "Overlap" not in outputs["markdown"].read_text()
@@ -154,16 +154,16 @@ def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch,
 def test_measures_and_all_main_models_are_read(tmp_path):
     catalogue = load(tmp_path)
     runs = catalogue.runs["e", "default"]
-    measures = [RETENTION(run.line, 3) for run in runs]
+    measures = [RETENTION(run.recipe, 3) for run in runs]
     assert retention_of(catalogue, "e", "default") == [
         path for file in measures for path in (file, str(Path(file).with_suffix(".safetensors")))
     ]
     read = set(files_of_rounds(catalogue))
     for run in runs:
-        for round in (0, 1, 2, 3):
-            assert global_model(run.line, round, 0) in read
-        for round in (1, 2, 3):
-            assert participants_table(run.line, round, 0) in read
+        for round_ in (0, 1, 2, 3):
+            assert global_model(run.recipe, round_, 0) in read
+        for round_ in (1, 2, 3):
+            assert participants_table(run.recipe, round_, 0) in read
     assert not set(files_of_rounds(load(tmp_path, results=["table"])))
 
 

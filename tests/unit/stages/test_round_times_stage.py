@@ -20,7 +20,7 @@ SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillat
 
 def write_records(run, slower):
     """Records of a run; trainings of round t take t - 1 seconds longer than those of round 1."""
-    for job in jobs_of(run.line, run.length.rounds):
+    for job in jobs_of(run.recipe, run.length.rounds):
         path = Path("results/logs", job.stage, *Path(job.file).parts[2:])
         path = path.with_suffix(".record.json")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def runs(tmp_path, monkeypatch):
     shutil.copy(METHODS, tmp_path)
     catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, tmp_path)
     for run in catalogue.runs["e", "default"]:
-        write_records(run, slower=10.0 * run.line.seed)
+        write_records(run, slower=10.0 * run.recipe.seed)
     path = tmp_path / "runs.json"
     save_json(path, describe_runs(catalogue, "e", "default"))
     return path

@@ -17,7 +17,7 @@ from fedstage.plan.training import (
 )
 from fedstage.plan.training_folder import owners, training_folder
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -84,16 +84,16 @@ def prepare(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def make(**changes):
-        line = Line.model_validate(BASE | changes)
-        make_data(line)
-        return line
+        recipe = Recipe.model_validate(BASE | changes)
+        make_data(recipe)
+        return recipe
 
     return make
 
 
-def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False, every=1):
-    """Run all segments of a line in an order that their inputs allow; return what they declare."""
-    run = Run({}, line, RunLength(rounds=rounds, evaluate_every=every))
+def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: False, every=1):
+    """Run all segments of a recipe in an order that inputs allow; return what they declare."""
+    run = Run({}, recipe, RunLength(rounds=rounds, evaluate_every=every))
     trained, logits = segments.plan([run], length)
     if read is None:
         read = segment_files.files_read(
@@ -101,14 +101,17 @@ def run_all(line, rounds, length, keep="all", read=None, skip=lambda part: False
         )
     kept = {part: segment_files.rounds_kept(part, part.jobs(), keep, read) for part in trained}
     for part in trained:
-        settings = as_json(canonical(simplest(part.line)))
-        call("line", settings=settings, output=f"{training_folder(part.line)}/line.yaml")
+        settings = as_json(canonical(simplest(part.recipe)))
+        call("recipe", settings=settings, output=f"{training_folder(part.recipe)}/recipe.yaml")
     waiting = [part for part in (*trained, *logits) if not skip(part)]
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
         words = segment_rules.options(part, kept.get(part)).split()
-        assert main([part.stage, "--line", f"{training_folder(part.line)}/line.yaml", *words]) == 0
+        assert (
+            main([part.stage, "--recipe", f"{training_folder(part.recipe)}/recipe.yaml", *words])
+            == 0
+        )
     parts = (*trained, *logits)
     return [path for part in parts for path in segment_files.outputs(part.jobs(), kept.get(part))]
 
@@ -136,11 +139,11 @@ def ready(part):
     ids=["fedavg", "scaffold", "feddf", "fedsdd", "fedbe", "original"],
 )
 def test_every_declared_output_is_written(prepare, tmp_path, changes):
-    line = prepare(**changes)
-    outputs = run_all(line, 3, 2)
+    recipe = prepare(**changes)
+    outputs = run_all(recipe, 3, 2)
     assert len(outputs) > 8
     assert [path for path in outputs if not (tmp_path / path).exists()] == []
-    model, notes = load_tensors(global_model(line, 3, 0))
+    model, notes = load_tensors(global_model(recipe, 3, 0))
     assert (notes["round"], notes["group"]) == (3, 0)
     assert all(torch.isfinite(value).all() for value in model.values())
 
@@ -149,29 +152,29 @@ def test_every_declared_output_is_written(prepare, tmp_path, changes):
     "changes", [{"local": "scaffold"}, FEDBE, ORIGINAL, *ASKING.values()], ids=str
 )
 def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, changes):
-    line = prepare(**changes)
-    run_all(line, 3, 3)
-    long = (tmp_path / global_model(line, 3, 0)).read_bytes()
+    recipe = prepare(**changes)
+    run_all(recipe, 3, 3)
+    long = (tmp_path / global_model(recipe, 3, 0)).read_bytes()
     for path in (tmp_path / "results/training").rglob("*.safetensors"):
         path.unlink()
-    run_all(line, 3, 1)
-    assert (tmp_path / global_model(line, 3, 0)).read_bytes() == long
+    run_all(recipe, 3, 1)
+    assert (tmp_path / global_model(recipe, 3, 0)).read_bytes() == long
 
 
 @pytest.mark.parametrize("checkpoints", [1, 2, 3])
 def test_what_no_job_reads_is_dropped_without_changing_a_byte(prepare, tmp_path, checkpoints):
     ensemble = {"aggregated": {"checkpoints": checkpoints}}
-    line = prepare(**{"global": {"basic": {"warm_up": 1}}, "ensemble": ensemble})
+    recipe = prepare(**{"global": {"basic": {"warm_up": 1}}, "ensemble": ensemble})
 
     def files():
         found = (tmp_path / "results/training").rglob("round_*/**/*.*")
         return {str(path.relative_to(tmp_path)): path.read_bytes() for path in found}
 
-    run_all(line, 5, 2)
+    run_all(recipe, 5, 2)
     everything = files()
     for path in everything:
         (tmp_path / path).unlink()
-    outputs = run_all(line, 5, 2, "needed")
+    outputs = run_all(recipe, 5, 2, "needed")
     assert files() == {path: everything[path] for path in outputs}
     assert len(outputs) < len(everything)
 
@@ -186,16 +189,16 @@ EXCHANGING = {
 
 @pytest.mark.parametrize("length", [2, 25])
 def test_kept_labels_pass_between_segments(exchanging, tmp_path, length):
-    line = exchanging(cache={"duration": 3})
-    run_all(line, 5, 1)
-    place = tmp_path / global_model(line, 5, 0)
+    recipe = exchanging(cache={"duration": 3})
+    run_all(recipe, 5, 1)
+    place = tmp_path / global_model(recipe, 5, 0)
     expected = place.read_bytes()
-    labels = [load_tensors(cached_labels(line, t)[0]) for t in range(1, 6)]
+    labels = [load_tensors(cached_labels(recipe, t)[0]) for t in range(1, 6)]
     assert labels[0][1]["asked"] == 40 > labels[1][1]["asked"] > 0
     assert labels[0][0]["labels"].any(1).sum() == 40 < labels[4][0]["labels"].any(1).sum()
     for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
         path.unlink()
-    outputs = run_all(line, 5, length, "needed", every=5)
+    outputs = run_all(recipe, 5, length, "needed", every=5)
     assert place.read_bytes() == expected
     found = (tmp_path / "results/training").rglob("round_*/**/*.*")
     assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
@@ -205,10 +208,10 @@ def test_kept_labels_pass_between_segments(exchanging, tmp_path, length):
 def test_labels_that_serve_one_round_are_those_of_dsfl(exchanging, duration, same):
     ends, sent = [], []
     for cache in (None, {"duration": duration}):
-        line = exchanging(cache=cache)
-        run_all(line, 4, 4)
-        ends.append(load_tensors(global_model(line, 4, 0))[0])
-        tables = [load_table(participants_table(line, 4, group)) for group in (1, 2)]
+        recipe = exchanging(cache=cache)
+        run_all(recipe, 4, 4)
+        ends.append(load_tensors(global_model(recipe, 4, 0))[0])
+        tables = [load_table(participants_table(recipe, 4, group)) for group in (1, 2)]
         rows = [row for table in tables for row in table.to_pylist()]
         sent.append([(row["client"], row["bytes_up"]) for row in rows])
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
@@ -219,7 +222,7 @@ def test_labels_that_serve_one_round_are_those_of_dsfl(exchanging, duration, sam
 
 @pytest.fixture
 def exchanging(prepare):
-    """Return a function that prepares a line of such clients, with their groups drawn."""
+    """Return a function that prepares a recipe of such clients, with their groups drawn."""
 
     def make(cache):
         return prepare(**EXCHANGING, local={"digest": {"cache": cache}})
@@ -242,14 +245,14 @@ REMEMBERING = {
 }  # fmt: skip
 
 
-def check_that_needed_files_stay(line, tmp_path, length):
+def check_that_needed_files_stay(recipe, tmp_path, length):
     """Run with all files, and again with those that are needed: the same end, and no others."""
-    run_all(line, 6, 1)
-    place = tmp_path / global_model(line, 6, 0)
+    run_all(recipe, 6, 1)
+    place = tmp_path / global_model(recipe, 6, 0)
     expected = place.read_bytes()
     for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
         path.unlink()
-    outputs = run_all(line, 6, length, "needed", every=6)
+    outputs = run_all(recipe, 6, length, "needed", every=6)
     assert place.read_bytes() == expected
     found = (tmp_path / "results/training").rglob("round_*/**/*.*")
     assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
@@ -258,32 +261,32 @@ def check_that_needed_files_stay(line, tmp_path, length):
 @pytest.mark.parametrize("name", REMEMBERING)
 @pytest.mark.parametrize("length", [2, 25])
 def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, name, length):
-    line = prepare(**REMEMBERING[name])
-    check_that_needed_files_stay(line, tmp_path, length)
+    recipe = prepare(**REMEMBERING[name])
+    check_that_needed_files_stay(recipe, tmp_path, length)
 
 
 @pytest.mark.parametrize(
     ("gamma", "rounds", "same"), [(0.0, 3, True), (2.0, 1, True), (2.0, 3, False)]
 )
 def test_without_its_weight_and_in_the_first_round_fedgkd_is_fedavg(prepare, gamma, rounds, same):
-    lines = [prepare(), prepare(local={"fedgkd": {"gamma": gamma, "teacher": "vote"}})]
+    recipes = [prepare(), prepare(local={"fedgkd": {"gamma": gamma, "teacher": "vote"}})]
     ends = []
-    for line in lines:
-        run_all(line, rounds, 3)
-        ends.append(load_tensors(global_model(line, rounds, 0))[0])
+    for recipe in recipes:
+        run_all(recipe, rounds, 3)
+        ends.append(load_tensors(global_model(recipe, rounds, 0))[0])
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
 
 
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize("length", [2, 25])
 def test_models_stay_for_as_long_as_students_ask_them(prepare, tmp_path, name, length):
-    line = prepare(**ASKING[name])
-    check_that_needed_files_stay(line, tmp_path, length)
+    recipe = prepare(**ASKING[name])
+    check_that_needed_files_stay(recipe, tmp_path, length)
     logits = list(tmp_path.rglob("logits/*"))
     assert bool(logits) == (name in ("factors", "previous"))
 
 
-def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tmp_path):
+def test_state_that_distilled_recipes_go_on_from_outlives_each_of_them(prepare, tmp_path):
     """Lines that differ in their teacher share the first round, with its state."""
     taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
     first = prepare(**taught)
@@ -291,17 +294,17 @@ def test_state_that_distilled_lines_go_on_from_outlives_each_of_them(prepare, tm
     state = tmp_path / AGGREGATION(owners(first)[1], 1, 0, output="new_state")
     before = state.read_bytes()
     server = BASE["server"] | {"temperature": 2.0}
-    second = Line.model_validate(BASE | taught | {"server": server})
-    run_all(second, 3, 3, skip=lambda part: part.line == owners(second)[1])
+    second = Recipe.model_validate(BASE | taught | {"server": server})
+    run_all(second, 3, 3, skip=lambda part: part.recipe == owners(second)[1])
     assert (tmp_path / global_model(second, 3, 0)).exists()
     assert state.read_bytes() == before
 
 
 def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
-    line = prepare(local="scaffold")
-    kept = set(updates(line, 2, 0))
-    run_all(line, 3, 3, "models", kept)
-    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("slot_*")}
+    recipe = prepare(local="scaffold")
+    kept = set(updates(recipe, 2, 0))
+    run_all(recipe, 3, 3, "models", kept)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("participant_*")}
     assert found == kept
     states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]
-    assert states == [AGGREGATION(line, 3, 0, output="new_state")]
+    assert states == [AGGREGATION(recipe, 3, 0, output="new_state")]

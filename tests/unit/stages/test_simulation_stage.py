@@ -68,7 +68,7 @@ def make(runs, name="s"):
 def measures(runs, method, participants):
     experiment = read_runs_file(runs)
     place = experiment.places()[method, participants]
-    return [schedule(run.line, 4, experiment.simulation).measures for run in place]
+    return [schedule(run.recipe, 4, experiment.simulation).measures for run in place]
 
 
 def test_the_table_has_mean_and_deviation_over_seeds_of_each_place(runs):
@@ -127,13 +127,13 @@ def test_every_job_has_a_row_with_its_start_and_end(runs):
 
 def test_the_figure_shows_the_methods_of_the_first_seed_and_column(runs):
     experiment = read_runs_file(runs)
-    scheduled = [(run, schedule(run.line, 4, experiment.simulation)) for run in experiment.runs]
+    scheduled = [(run, schedule(run.recipe, 4, experiment.simulation)) for run in experiment.runs]
     until, panels = choose_panels(experiment, scheduled)
     slowest = scheduled[0][1]
     assert [panel.label for panel in panels] == [
         f"{LABELS[run.settings['method']]}: {made.measures.round_seconds:.1f} s a round"
         for run, made in scheduled
-        if (run.settings["participants"], run.line.seed) == (4, 0)
+        if (run.settings["participants"], run.recipe.seed) == (4, 0)
     ]
     assert until == max(span.end for job, span in slowest.spans.items() if job.round <= 2)
     for panel in panels:
@@ -155,7 +155,7 @@ def test_runs_of_the_same_schedule_share_a_panel(runs):
     again = feddf.model_copy(update={"settings": feddf.settings | {"method": "feddf_again"}})
     changes = {"labels": labels, "runs": [feddf, fedsdd, again]}
     three = experiment.model_copy(update=changes)
-    scheduled = [(run, schedule(run.line, 4, three.simulation)) for run in three.runs]
+    scheduled = [(run, schedule(run.recipe, 4, three.simulation)) for run in three.runs]
     _, panels = choose_panels(three, scheduled)
     assert [panel.label.split(":")[0] for panel in panels] == [
         f"{LABELS['feddf']}; FedDF again",

@@ -27,10 +27,10 @@ def calls():
                 yield f"{path.stem}: {ast.unparse(node)}"
 
 
-def test_no_stage_forgets_the_numerics_of_its_line():
+def test_no_stage_forgets_the_numerics_of_its_recipe():
     """They have a default, which would be taken in silence."""
     found = list(calls())
     assert {call.split(": ")[1].split("(")[0] for call in found} == COMPUTING
     without = [call for call in found if "numerics" not in call and "'meta'" not in call]
-    # INT8 is made of the weights as they are, whatever the precision of the line.
+    # INT8 is made of the weights as they are, whatever the precision of the recipe.
     assert {call.split(": ")[0] for call in without} == {"quantised_model"}

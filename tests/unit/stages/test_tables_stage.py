@@ -63,13 +63,13 @@ def make(runs, name="table"):
 
 def test_csv_and_parquet_hold_the_same_exact_numbers(runs):
     paths = make(runs)
-    lines = paths["csv"].read_bytes().decode().split("\n")
+    recipes = paths["csv"].read_bytes().decode().split("\n")
     rows = pq.read_table(paths["parquet"]).to_pylist()
-    head = lines[0].split(",")
+    head = recipes[0].split(",")
     assert head[:5] == ["method", "partition.alpha", "top1_accuracy", "std", "seeds"]
-    assert lines[-1] == ""
-    for line, row, accuracies in zip(lines[1:-1], rows, ACCURACIES.values(), strict=True):
-        cells = dict(zip(head, line.split(","), strict=True))
+    assert recipes[-1] == ""
+    for recipe, row, accuracies in zip(recipes[1:-1], rows, ACCURACIES.values(), strict=True):
+        cells = dict(zip(head, recipe.split(","), strict=True))
         assert row["top1_accuracy"] == pytest.approx(statistics.mean(accuracies), abs=1e-12)
         assert float(cells["top1_accuracy"]) == row["top1_accuracy"]
         assert (cells["bytes_up"], row["bytes_up"]) == ("37512", 37512)

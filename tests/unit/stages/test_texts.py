@@ -21,7 +21,7 @@ from tests.shared.stages import (
 )
 
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -70,7 +70,7 @@ def prepare(at, settings, folder):
         settings=json.dumps(settings["data"]), folder=folder, info=at("info.json"),
         **{part: at(f"{part}.safetensors") for part in parts},
     )  # fmt: skip
-    line(settings=json.dumps(settings), output=at("line.yaml"))
+    recipe(settings=json.dumps(settings), output=at("recipe.yaml"))
     chosen = {name: settings[name] for name in ("clients", "partition", "seed")}
     partition(
         settings=json.dumps(chosen | {"validation": 0.0}), train=at("train.safetensors"),
@@ -86,23 +86,26 @@ def prepare(at, settings, folder):
 def federate(at, settings, folder):
     """Train for two rounds of FedAvg."""
     prepare(at, settings, folder)
-    for round in (1, 2):
-        start = at(f"w{round - 1}.safetensors")
-        updates = [at(f"update_{round}_{slot}.safetensors") for slot in range(CLIENTS)]
+    for round_ in (1, 2):
+        start = at(f"w{round_ - 1}.safetensors")
+        updates = [
+            at(f"update_{round_}_{participant}.safetensors") for participant in range(CLIENTS)
+        ]
         local_training(
-            line=at("line.yaml"), round=round, group=0, slots=list(range(CLIENTS)), start=start,
+            recipe=at("recipe.yaml"), round=round_, group=0, participants=list(range(CLIENTS)),
+            start=start,
             data=at("train.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
             participation=at("plan.parquet"), outputs=updates,
         )  # fmt: skip
         aggregation(
-            line=at("line.yaml"), info=at("info.json"), start=start, updates=updates,
-            output=at(f"w{round}.safetensors"), participants=at(f"participants_{round}.parquet"),
+            recipe=at("recipe.yaml"), info=at("info.json"), start=start, updates=updates,
+            output=at(f"w{round_}.safetensors"), participants=at(f"participants_{round_}.parquet"),
         )  # fmt: skip
 
 
 def accuracy(at):
     evaluation(
-        line=at("line.yaml"), evaluated="global_model", role="test", rounds=2, every=2,
+        recipe=at("recipe.yaml"), evaluated="global_model", role="test", rounds=2, every=2,
         models=[at("w2.safetensors")],
         data=at("test.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
         histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],
@@ -114,14 +117,14 @@ def accuracy(at):
 
 def losses(at):
     return [
-        max(row["loss"] for row in load_table(at(f"participants_{round}.parquet")).to_pylist())
-        for round in (1, 2)
+        max(row["loss"] for row in load_table(at(f"participants_{round_}.parquet")).to_pylist())
+        for round_ in (1, 2)
     ]
 
 
 @pytest.fixture(params=MODELS)
 def world(request, tmp_path):
-    """A folder with two rounds on tweets, and the settings of the line."""
+    """A folder with two rounds on tweets, and the settings of the recipe."""
     if request.param == "bert" and importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers, of the extra `text`, is not installed")
     folder = tmp_path / "raw" / "sent140"
@@ -154,12 +157,13 @@ def test_a_student_learns_from_tweets_that_are_set_aside(world):
     at = folder.joinpath
     held_out, said = at("held_out.safetensors"), at("logits.safetensors")
     logits(
-        line=at("line.yaml"), members="aggregated", models=[at("w2.safetensors")], data=held_out,
+        recipe=at("recipe.yaml"), members="aggregated", models=[at("w2.safetensors")],
+        data=held_out,
         info=at("info.json"), output=said,
     )  # fmt: skip
     assert load_tensors(said)[0]["logits"].shape == (1, 10, 2)
     distillation(
-        line=at("line.yaml"), round=1, group=0, start=at("w1.safetensors"), logits=[said],
+        recipe=at("recipe.yaml"), round=1, group=0, start=at("w1.safetensors"), logits=[said],
         public=held_out, info=at("info.json"), output=at("student.safetensors"),
     )  # fmt: skip
     start, student = (load_tensors(at(f"{name}.safetensors"))[0] for name in ("w1", "student"))

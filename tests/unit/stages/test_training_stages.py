@@ -35,15 +35,15 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.ensembles import Aggregated
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line
+from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.seals import sealed
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.storage.yaml_files import read_line
+from fedstage.storage.yaml_files import read_recipe
 
 CLIENTS, PARTICIPANTS, SEED, TRAIN = 5, 4, 3, 100
 DATA = {"name": "digits", "test": 80, "held_out": 30, "server_validation": 40}
@@ -125,16 +125,17 @@ def world(tmp_path_factory):
 # --- calling the stages -------------------------------------------------------------------------
 
 
-def written_line(folder, **changes):
-    path = folder / "line.yaml"
-    line(settings=json.dumps(SETTINGS | changes), output=path)
+def written_recipe(folder, **changes):
+    path = folder / "recipe.yaml"
+    recipe(settings=json.dumps(SETTINGS | changes), output=path)
     return path
 
 
-def trained(world, folder, line_file, slot, round=1, group=0, start=None, state=None):
-    output = folder / f"round_{round}_slot_{slot}.safetensors"
+def trained(world, folder, recipe_file, participant, round_=1, group=0, start=None, state=None):
+    output = folder / f"round_{round_}_participant_{participant}.safetensors"
     local_training(
-        line=line_file, round=round, group=group, slots=[slot], data=world.train, info=world.info,
+        recipe=recipe_file, round=round_, group=group, participants=[participant],
+        data=world.train, info=world.info,
         clients=world.clients, participation=world.participation,
         start=start or world.initial(LINEAR), state=[state] if state else None, outputs=[output],
     )  # fmt: skip
@@ -151,7 +152,9 @@ class Aggregate:
     updates: list[Path]
 
 
-def averaged(world, folder, line_file, updates, name="group_0", start=None, state=None, keep=False):
+def averaged(
+    world, folder, recipe_file, updates, name="group_0", start=None, state=None, keep=False
+):
     made = Aggregate(
         folder / f"{name}.safetensors",
         folder / f"{name}.parquet",
@@ -159,7 +162,7 @@ def averaged(world, folder, line_file, updates, name="group_0", start=None, stat
         updates,
     )
     aggregation(
-        line=line_file, info=world.info, start=start or world.initial(LINEAR), updates=updates,
+        recipe=recipe_file, info=world.info, start=start or world.initial(LINEAR), updates=updates,
         state=state, output=made.model, participants=made.participants, new_state=made.state,
     )  # fmt: skip
     return made
@@ -168,32 +171,41 @@ def averaged(world, folder, line_file, updates, name="group_0", start=None, stat
 def federated(world, folder, rounds, model=LINEAR, **changes):
     """Run rounds of one group; return what each wrote."""
     stateful = changes.get("local") == "scaffold"
-    line_file = written_line(folder, model=model, **changes)
+    recipe_file = written_recipe(folder, model=model, **changes)
     start, state, made = world.initial(model), None, []
-    for round in range(1, rounds + 1):
+    for round_ in range(1, rounds + 1):
         options = {"start": start, "state": state}
         updates = [
-            trained(world, folder, line_file, slot, round, **options)
-            for slot in range(PARTICIPANTS)
+            trained(world, folder, recipe_file, participant, round_, **options)
+            for participant in range(PARTICIPANTS)
         ]
-        name = f"round_{round}"
-        made.append(averaged(world, folder, line_file, updates, name, keep=stateful, **options))
+        name = f"round_{round_}"
+        made.append(averaged(world, folder, recipe_file, updates, name, keep=stateful, **options))
         start, state = made[-1].model, made[-1].state
     return made
 
 
 def logits_of(
-    world, folder, line_file, members, models, data=None, clients=None, name="logits", **drawn_from
+    world,
+    folder,
+    recipe_file,
+    members,
+    models,
+    data=None,
+    clients=None,
+    name="logits",
+    **drawn_from,
 ):
     output = folder / f"{name}.safetensors"
     logits(
-        line=line_file, members=members, models=models, data=data or world.test, info=world.info,
+        recipe=recipe_file, members=members, models=models, data=data or world.test,
+        info=world.info,
         clients=clients, output=output, **drawn_from,
     )  # fmt: skip
     return output
 
 
-def evaluated(world, folder, line_file, what, models, tables, role="test", **changes):
+def evaluated(world, folder, recipe_file, what, models, tables, role="test", **changes):
     output = folder / f"{what}-{role}.parquet"
     inputs = {
         "data": world.test if role == "test" else world.train,
@@ -204,7 +216,7 @@ def evaluated(world, folder, line_file, what, models, tables, role="test", **cha
     rounds = {row["round"] for path in tables for row in load_table(path).to_pylist()}
     inputs |= {"rounds": max(rounds), "every": min(rounds)}
     evaluation(
-        line=line_file, evaluated=what, role=role, models=models, participants=tables,
+        recipe=recipe_file, evaluated=what, role=role, models=models, participants=tables,
         output=output, **(inputs | changes),
     )  # fmt: skip
     table = load_table(output)
@@ -232,9 +244,11 @@ def samples_of(world, role, client=None):
     ]
 
 
-def client_of(world, round, slot):
+def client_of(world, round_, participant):
     rows = load_table(world.participation).to_pylist()
-    (client,) = [r["client"] for r in rows if (r["round"], r["slot"]) == (round, slot)]
+    (client,) = [
+        r["client"] for r in rows if (r["round"], r["participant"]) == (round_, participant)
+    ]
     return client
 
 
@@ -300,60 +314,62 @@ def tensor_bytes(path, prefix=""):
     )
 
 
-# --- line ---------------------------------------------------------------------------------------
+# --- recipe ---------------------------------------------------------------------------------------
 
 
-def test_line_is_read_back_as_it_was(tmp_path):
-    path = written_line(tmp_path, **DISTILLED)
-    assert read_line(path, Line) == Line.model_validate(SETTINGS | DISTILLED)
+def test_recipe_is_read_back_as_it_was(tmp_path):
+    path = written_recipe(tmp_path, **DISTILLED)
+    assert read_recipe(path, Recipe) == Recipe.model_validate(SETTINGS | DISTILLED)
 
 
-def test_line_of_another_schema_is_refused(tmp_path):
-    path = written_line(tmp_path)
+def test_recipe_of_another_schema_is_refused(tmp_path):
+    path = written_recipe(tmp_path)
     other = sealed(yaml.safe_load(path.read_text()) | {"schema": 99}, path)
     path.write_text(yaml.safe_dump(other))
-    with pytest.raises(FedstageError, match=r"line\.yaml: schema = 99: this version reads 1"):
-        read_line(path, Line)
+    with pytest.raises(FedstageError, match=r"recipe\.yaml: schema = 99: this version reads 2"):
+        read_recipe(path, Recipe)
 
 
-def test_line_that_is_missing_is_named(tmp_path):
-    with pytest.raises(FedstageError, match=r"line\.yaml: No such file"):
-        read_line(tmp_path / "line.yaml", Line)
+def test_recipe_that_is_missing_is_named(tmp_path):
+    with pytest.raises(FedstageError, match=r"recipe\.yaml: No such file"):
+        read_recipe(tmp_path / "recipe.yaml", Recipe)
 
 
 # --- local training -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slot", range(PARTICIPANTS))
-def test_update_says_whose_it_is_and_what_it_did(world, tmp_path, slot):
+@pytest.mark.parametrize("participant", range(PARTICIPANTS))
+def test_update_says_whose_it_is_and_what_it_did(world, tmp_path, participant):
     client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 2}
-    output = trained(world, tmp_path, written_line(tmp_path, client=client), slot, round=2, group=1)
+    output = trained(
+        world, tmp_path, written_recipe(tmp_path, client=client), participant, round_=2, group=1
+    )
     tensors, notes = load_tensors(output)
-    who = client_of(world, 2, slot)
+    who = client_of(world, 2, participant)
     n = len(samples_of(world, "train", who))
     loss = notes.pop("loss")
     steps = 2 * ((n + 3) // 4 - (n % 4 == 1 and n > 1))  # a last sample joins the batch before
-    place = {"round": 2, "group": 1, "slot": slot, "client": who, "base_round": 1}
+    place = {"round": 2, "group": 1, "participant": participant, "client": who, "base_round": 1}
     assert notes == place | {"samples": n, "steps": steps}
     assert 0 < loss < 10
     assert set(tensors) == {"model/linear.weight", "model/linear.bias"}
 
 
 def test_update_is_that_of_the_clients_training_samples(world, tmp_path):
-    line_file = written_line(tmp_path)
-    for slot in range(PARTICIPANTS):
-        x, y = own_data(world, client_of(world, 1, slot))
+    recipe_file = written_recipe(tmp_path)
+    for participant in range(PARTICIPANTS):
+        x, y = own_data(world, client_of(world, 1, participant))
         expected = slow_training(weights_in(world.initial(LINEAR)), x, y)
-        output = trained(world, tmp_path, line_file, slot)
+        output = trained(world, tmp_path, recipe_file, participant)
         assert close(weights_in(output, "model/"), expected)
 
 
 def test_steps_are_those_of_the_focal_loss(world, tmp_path):
-    line_file = written_line(tmp_path, **FOCUSED)
+    recipe_file = written_recipe(tmp_path, **FOCUSED)
     start = weights_in(world.initial(LINEAR))
-    for slot in range(PARTICIPANTS):
-        own = own_data(world, client_of(world, 1, slot))
-        update = trained(world, tmp_path, line_file, slot)
+    for participant in range(PARTICIPANTS):
+        own = own_data(world, client_of(world, 1, participant))
+        update = trained(world, tmp_path, recipe_file, participant)
         expected = slow_training(start, *own, gradient_of=slow_focal_gradient)
         assert close(weights_in(update, "model/"), expected)
         assert not close(weights_in(update, "model/"), slow_training(start, *own), 1e-3)
@@ -363,51 +379,58 @@ def test_variates_of_option_1_are_gradients_of_the_focal_loss(world, tmp_path):
     """In batches, whose gradients add up to that of all samples: the mean has no other divisor."""
     small = {"client": FOCUSED["client"] | {"batch_size": 5}}
     scaffold = {"name": "scaffold", "option": "I"}
-    line_file = written_line(tmp_path, local=scaffold, **small)
+    recipe_file = written_recipe(tmp_path, local=scaffold, **small)
     start = weights_in(world.initial(LINEAR))
-    for slot in range(PARTICIPANTS):
-        update = trained(world, tmp_path, line_file, slot)
-        own = own_data(world, client_of(world, 1, slot))
+    for participant in range(PARTICIPANTS):
+        update = trained(world, tmp_path, recipe_file, participant)
+        own = own_data(world, client_of(world, 1, participant))
         # Of the first round's variates, which are zero, it sends the change.
         assert close(weights_in(update, "payload/"), slow_focal_gradient(start, *own))
 
 
 def test_round_decay_multiplies_once_a_round(world, tmp_path):
-    line_file = written_line(tmp_path, client=WHOLE | {"round_decay": 0.5})
-    for round in (1, 3):
-        x, y = own_data(world, client_of(world, round, 0))
-        rate = 0.02 * 0.5 ** (round - 1)
+    recipe_file = written_recipe(tmp_path, client=WHOLE | {"round_decay": 0.5})
+    for round_ in (1, 3):
+        x, y = own_data(world, client_of(world, round_, 0))
+        rate = 0.02 * 0.5 ** (round_ - 1)
         expected = slow_training(weights_in(world.initial(LINEAR)), x, y, rate=rate)
-        output = trained(world, tmp_path, line_file, slot=0, round=round)
+        output = trained(world, tmp_path, recipe_file, participant=0, round_=round_)
         assert close(weights_in(output, "model/"), expected)
 
 
 def test_batches_depend_on_the_round_but_not_on_the_group(world, tmp_path):
     client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 1}
-    line_file = written_line(tmp_path, client=client)
+    recipe_file = written_recipe(tmp_path, client=client)
     who = client_of(world, 1, 0)
-    slot = next(slot for slot in range(PARTICIPANTS) if client_of(world, 2, slot) == who)
-    first = load_tensors(trained(world, tmp_path, line_file, 0, round=1))[0]
-    other_group = load_tensors(trained(world, tmp_path, line_file, 0, round=1, group=1))[0]
-    other_round = load_tensors(trained(world, tmp_path, line_file, slot, round=2))[0]
+    participant = next(
+        participant
+        for participant in range(PARTICIPANTS)
+        if client_of(world, 2, participant) == who
+    )
+    first = load_tensors(trained(world, tmp_path, recipe_file, 0, round_=1))[0]
+    other_group = load_tensors(trained(world, tmp_path, recipe_file, 0, round_=1, group=1))[0]
+    other_round = load_tensors(trained(world, tmp_path, recipe_file, participant, round_=2))[0]
     assert torch.equal(first["model/linear.weight"], other_group["model/linear.weight"])
     assert not torch.equal(first["model/linear.weight"], other_round["model/linear.weight"])
 
 
 def test_batches_that_go_on_make_of_three_rounds_one(world, tmp_path):
     client = {"learning_rate": 0.1, "batch_size": 4, "steps": 3, "batches": "continued"}
-    options = {"participants": CLIENTS}  # of whom four have a slot here
-    line_file = written_line(tmp_path / "short", client=client, **options)
-    slots = range(PARTICIPANTS)
-    taking_part = [{client_of(world, round, slot): slot for slot in slots} for round in (1, 2, 3)]
+    options = {"participants": CLIENTS}  # of whom four have a participant here
+    recipe_file = written_recipe(tmp_path / "short", client=client, **options)
+    participants = range(PARTICIPANTS)
+    taking_part = [
+        {client_of(world, round_, participant): participant for participant in participants}
+        for round_ in (1, 2, 3)
+    ]
     who = next(iter(set.intersection(*map(set, taking_part))))
     start = world.initial(LINEAR)
-    for round, slot_of in enumerate(taking_part, start=1):
-        update = trained(world, tmp_path, line_file, slot_of[who], round, start=start)
-        start = tmp_path / f"after_{round}.safetensors"
+    for round_, index_of in enumerate(taking_part, start=1):
+        update = trained(world, tmp_path, recipe_file, index_of[who], round_, start=start)
+        start = tmp_path / f"after_{round_}.safetensors"
         tensors = load_tensors(update)[0].items()
         save_tensors(start, {name.removeprefix("model/"): value for name, value in tensors})
-    long = written_line(tmp_path / "long", client=client | {"steps": 9}, **options)
+    long = written_recipe(tmp_path / "long", client=client | {"steps": 9}, **options)
     once = load_tensors(trained(world, tmp_path, long, taking_part[0][who]))[0]
     weight = load_tensors(start)[0]["linear.weight"]
     assert torch.equal(weight, once["model/linear.weight"])
@@ -418,46 +441,49 @@ def test_fedprox_without_mu_writes_the_bytes_of_fedavg(world, tmp_path, model):
     client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 1, "momentum": 0.9}
     files = {}
     for name, local in [("a", "fedavg"), ("0", {"fedprox": {"mu": 0}}), ("1", {"fedprox": {}})]:
-        line_file = written_line(tmp_path / name, client=client, model=model, local=local)
+        recipe_file = written_recipe(tmp_path / name, client=client, model=model, local=local)
         start = world.initial(model)
-        files[name] = trained(world, tmp_path / name, line_file, 0, start=start).read_bytes()
+        files[name] = trained(world, tmp_path / name, recipe_file, 0, start=start).read_bytes()
     assert files["0"] == files["a"]
     assert files["1"] != files["a"]
 
 
 def test_fedprox_pulls_towards_the_model_of_the_round(world, tmp_path):
-    line_file = written_line(tmp_path, local={"fedprox": {"mu": 2.0}})
+    recipe_file = written_recipe(tmp_path, local={"fedprox": {"mu": 2.0}})
     start = weights_in(world.initial(LINEAR))
     x, y = own_data(world, client_of(world, 1, 0))
     expected = start
     for _ in range(3):
         pull = [2.0 * (w - s) for w, s in zip(expected, start, strict=True)]
         expected = slow_training(expected, x, y, steps=1, correction=pull)
-    output = trained(world, tmp_path, line_file, 0)
+    output = trained(world, tmp_path, recipe_file, 0)
     assert close(weights_in(output, "model/"), expected)
 
 
 def test_data_that_has_changed_is_read_again_in_the_same_process(world, tmp_path):
-    data, line_file = tmp_path / "train.safetensors", written_line(tmp_path)
+    data, recipe_file = tmp_path / "train.safetensors", written_recipe(tmp_path)
     tensors, _ = load_tensors(world.train)
     updates = []
     for second, images in enumerate([tensors["images"], tensors["images"].flip(-1)]):
         save_tensors(data, tensors | {"images": images})
         os.utime(data, (second, second))
         changed = replace(world, train=data)
-        updates.append(trained(changed, tmp_path, line_file, slot=0).read_bytes())
+        updates.append(trained(changed, tmp_path, recipe_file, participant=0).read_bytes())
     assert updates[0] != updates[1]
-    assert updates[0] == trained(world, tmp_path, line_file, slot=0).read_bytes()
+    assert updates[0] == trained(world, tmp_path, recipe_file, participant=0).read_bytes()
 
 
 def test_training_does_not_write_to_the_images_that_the_process_shares(world, tmp_path):
     client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 1, "augmentation": "crop_flip"}
-    line_file = written_line(tmp_path, client=client)
-    trained(world, tmp_path, line_file, slot=0)
-    first = trained(world, tmp_path, line_file, slot=0).read_bytes()
+    recipe_file = written_recipe(tmp_path, client=client)
+    trained(world, tmp_path, recipe_file, participant=0)
+    first = trained(world, tmp_path, recipe_file, participant=0).read_bytes()
     copy = tmp_path / "copy.safetensors"
     copy.write_bytes(world.train.read_bytes())
-    assert trained(replace(world, train=copy), tmp_path, line_file, slot=0).read_bytes() == first
+    assert (
+        trained(replace(world, train=copy), tmp_path, recipe_file, participant=0).read_bytes()
+        == first
+    )
 
 
 def test_client_without_training_samples_is_named(world, tmp_path):
@@ -468,21 +494,25 @@ def test_client_without_training_samples_is_named(world, tmp_path):
     save_table(changed.clients, columns, CLIENTS_SCHEMA)
     message = rf"clients\.parquet: no sample of role 'train' for client {client}$"
     with pytest.raises(FedstageError, match=message):
-        trained(changed, tmp_path, written_line(tmp_path), slot=0)
+        trained(changed, tmp_path, written_recipe(tmp_path), participant=0)
 
 
-def test_slot_that_the_plan_lacks_is_named(world, tmp_path):
-    line_file = written_line(tmp_path)
-    with pytest.raises(FedstageError, match=r"participation\.parquet: has no slot 4 in round 1"):
-        trained(world, tmp_path, line_file, slot=4)
-    with pytest.raises(FedstageError, match=r"participation\.parquet: has no slot 0 in round 5"):
-        trained(world, tmp_path, line_file, slot=0, round=5)
+def test_participant_that_the_plan_lacks_is_named(world, tmp_path):
+    recipe_file = written_recipe(tmp_path)
+    with pytest.raises(
+        FedstageError, match=r"participation\.parquet: has no participant 4 in round 1"
+    ):
+        trained(world, tmp_path, recipe_file, participant=4)
+    with pytest.raises(
+        FedstageError, match=r"participation\.parquet: has no participant 0 in round 5"
+    ):
+        trained(world, tmp_path, recipe_file, participant=0, round_=5)
 
 
 def test_model_of_another_architecture_is_named(world, tmp_path):
-    line_file, start = written_line(tmp_path), world.initial(CNN)
+    recipe_file, start = written_recipe(tmp_path), world.initial(CNN)
     with pytest.raises(FedstageError, match=rf"{start.name}: does not fit the model: "):
-        trained(world, tmp_path, line_file, 0, start=start)
+        trained(world, tmp_path, recipe_file, 0, start=start)
 
 
 # --- aggregation --------------------------------------------------------------------------------
@@ -492,10 +522,10 @@ def test_model_of_another_architecture_is_named(world, tmp_path):
 def test_two_rounds_of_fedavg_are_those_by_hand(world, tmp_path, kind):
     expected = weights_in(world.initial(LINEAR))
     rounds = federated(world, tmp_path, 2, aggregation={"weights": kind})
-    for round, made in enumerate(rounds, start=1):
+    for round_, made in enumerate(rounds, start=1):
         total, mass = [0.0, 0.0], 0
-        for slot in range(PARTICIPANTS):
-            x, y = own_data(world, client_of(world, round, slot))
+        for participant in range(PARTICIPANTS):
+            x, y = own_data(world, client_of(world, round_, participant))
             share = len(x) if kind == "samples" else 1
             after = slow_training(expected, x, y)
             total = [t + share * w for t, w in zip(total, after, strict=True)]
@@ -507,7 +537,8 @@ def test_two_rounds_of_fedavg_are_those_by_hand(world, tmp_path, kind):
 def test_aggregate_says_what_it_is_made_of(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
     samples = sum(
-        len(samples_of(world, "train", client_of(world, 1, slot))) for slot in range(PARTICIPANTS)
+        len(samples_of(world, "train", client_of(world, 1, participant)))
+        for participant in range(PARTICIPANTS)
     )
     assert load_tensors(made.model)[1] == {"round": 1, "group": 0, "samples": samples}
 
@@ -525,13 +556,13 @@ def test_participants_table_lists_who_took_part_and_what_travelled(world, tmp_pa
     table = load_table(made.participants)
     assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
     before = parameters(load_tensors(world.initial(model))[0])
-    for slot, row in enumerate(table.to_pylist()):
-        tensors, notes = load_tensors(made.updates[slot])
+    for participant, row in enumerate(table.to_pylist()):
+        tensors, notes = load_tensors(made.updates[participant])
         change = parameters(tensors, "model/") - before
         assert row == notes | {
             "dropped": False,
             "distance": pytest.approx(100 * float(change.norm() / before.norm())),
-            "bytes_up": tensor_bytes(made.updates[slot]),
+            "bytes_up": tensor_bytes(made.updates[participant]),
             "bytes_down": tensor_bytes(world.initial(model)),
         }
     assert table.num_rows == PARTICIPANTS
@@ -539,7 +570,7 @@ def test_participants_table_lists_who_took_part_and_what_travelled(world, tmp_pa
 
 def test_order_of_the_update_files_does_not_matter(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
-    again = averaged(world, tmp_path, tmp_path / "line.yaml", made.updates[::-1], name="again")
+    again = averaged(world, tmp_path, tmp_path / "recipe.yaml", made.updates[::-1], name="again")
     assert again.model.read_bytes() == made.model.read_bytes()
     assert again.participants.read_bytes() == made.participants.read_bytes()
 
@@ -549,7 +580,7 @@ def test_order_of_the_update_files_does_not_matter(world, tmp_path):
 
 @pytest.mark.parametrize("model", [LINEAR, CNN], ids=lambda model: model["name"])
 def test_scaffold_sends_parameters_twice_in_both_directions(world, tmp_path, model):
-    for round, made in enumerate(federated(world, tmp_path, 2, model=model, local="scaffold")):
+    for round_, made in enumerate(federated(world, tmp_path, 2, model=model, local="scaffold")):
         buffers = sum(
             value.numel() * value.element_size()
             for name, value in load_tensors(made.model)[0].items()
@@ -557,10 +588,10 @@ def test_scaffold_sends_parameters_twice_in_both_directions(world, tmp_path, mod
         )
         whole = tensor_bytes(made.model)
         assert (buffers > 0) == (model is CNN)
-        for slot, row in enumerate(load_table(made.participants).to_pylist()):
+        for participant, row in enumerate(load_table(made.participants).to_pylist()):
             assert row["bytes_up"] == row["bytes_down"] == 2 * (whole - buffers) + buffers
-            assert row["bytes_up"] == tensor_bytes(made.updates[slot])
-            assert tensor_bytes(made.updates[slot], "payload/") == whole - buffers, round
+            assert row["bytes_up"] == tensor_bytes(made.updates[participant])
+            assert tensor_bytes(made.updates[participant], "payload/") == whole - buffers, round_
 
 
 def test_two_rounds_of_scaffold_are_those_by_hand(world, tmp_path):
@@ -568,10 +599,10 @@ def test_two_rounds_of_scaffold_are_those_by_hand(world, tmp_path):
     zero = [np.zeros_like(w) for w in x_t]
     c, own = zero, dict.fromkeys(range(CLIENTS), zero)
     rounds = federated(world, tmp_path, 2, local="scaffold", aggregation={"weights": "uniform"})
-    for round, made in enumerate(rounds, start=1):
+    for round_, made in enumerate(rounds, start=1):
         ends, changes = [], []
-        for slot in range(PARTICIPANTS):
-            client = client_of(world, round, slot)
+        for participant in range(PARTICIPANTS):
+            client = client_of(world, round_, participant)
             correction = [a - b for a, b in zip(c, own[client], strict=True)]
             end = slow_training(x_t, *own_data(world, client), correction=correction)
             pairs = zip(x_t, end, c, strict=True)
@@ -583,7 +614,9 @@ def test_two_rounds_of_scaffold_are_those_by_hand(world, tmp_path):
         c = [a + b for a, b in zip(c, moved, strict=True)]
         assert close(weights_in(made.model), x_t, 1e-4)
         assert close(weights_in(made.state, "server/"), c, 1e-4)
-        for client in {client_of(world, round, slot) for slot in range(PARTICIPANTS)}:
+        for client in {
+            client_of(world, round_, participant) for participant in range(PARTICIPANTS)
+        }:
             assert close(weights_in(made.state, f"client/{client}/"), own[client], 1e-4)
 
 
@@ -591,28 +624,35 @@ def test_two_rounds_of_scaffold_are_those_by_hand(world, tmp_path):
 
 
 def test_divergence_stops_and_names_client_round_and_step(world, tmp_path):
-    line_file = written_line(tmp_path, **TOO_FAST)
+    recipe_file = written_recipe(tmp_path, **TOO_FAST)
     with pytest.raises(FedstageError) as raised:
-        trained(world, tmp_path, line_file, slot=1, round=3)
+        trained(world, tmp_path, recipe_file, participant=1, round_=3)
     client = client_of(world, 3, 1)
     message = f"client {client}, round 3: the loss is not finite at step 2; lower "
     assert str(raised.value).startswith(message)
     assert "client.learning_rate = 1e+38" in str(raised.value)
     assert "\n" not in str(raised.value)
-    assert list(tmp_path.iterdir()) == [line_file]
+    assert list(tmp_path.iterdir()) == [recipe_file]
 
 
-def with_dropped(world, folder, dropped, state=None, round=1, **changes):
-    """Train round 1, with a learning rate that diverges in the slots `dropped`; aggregate it."""
-    line_file = written_line(folder, on_divergence="drop", **changes)
-    fast = written_line(folder / "fast", on_divergence="drop", **(changes | TOO_FAST))
+def with_dropped(world, folder, dropped, state=None, round_=1, **changes):
+    """Train round 1, with a learning rate that diverges for the `dropped`; aggregate it."""
+    recipe_file = written_recipe(folder, on_divergence="drop", **changes)
+    fast = written_recipe(folder / "fast", on_divergence="drop", **(changes | TOO_FAST))
     updates = [
-        trained(world, folder, fast if slot in dropped else line_file, slot, round, state=state)
-        for slot in range(PARTICIPANTS)
+        trained(
+            world,
+            folder,
+            fast if participant in dropped else recipe_file,
+            participant,
+            round_,
+            state=state,
+        )
+        for participant in range(PARTICIPANTS)
     ]
     keep = changes.get("local") == "scaffold"
-    name = f"group_0_round_{round}"
-    return line_file, averaged(world, folder, line_file, updates, name, state=state, keep=keep)
+    name = f"group_0_round_{round_}"
+    return recipe_file, averaged(world, folder, recipe_file, updates, name, state=state, keep=keep)
 
 
 def test_dropped_update_is_empty_and_says_so(world, tmp_path):
@@ -622,18 +662,25 @@ def test_dropped_update_is_empty_and_says_so(world, tmp_path):
     samples = len(samples_of(world, "train", client))
     assert tensors == {}
     assert notes == {
-        "round": 1, "group": 0, "slot": 2, "client": client, "base_round": 0, "samples": samples,
+        "round": 1, "group": 0, "participant": 2, "client": client, "base_round": 0,
+        "samples": samples,
         "diverged_at": 2,
     }  # fmt: skip
 
 
 def test_dropped_participants_do_not_weigh(world, tmp_path):
     _, made = with_dropped(world, tmp_path, dropped=(0, 2))
-    read = {slot: load_tensors(made.updates[slot]) for slot in (1, 3)}
-    samples = {slot: notes["samples"] for slot, (_, notes) in read.items()}
+    read = {participant: load_tensors(made.updates[participant]) for participant in (1, 3)}
+    samples = {participant: notes["samples"] for participant, (_, notes) in read.items()}
     for name in ("linear.weight", "linear.bias"):
-        parts = {slot: tensors[f"model/{name}"].double() for slot, (tensors, _) in read.items()}
-        expected = sum(samples[slot] / sum(samples.values()) * parts[slot] for slot in (1, 3))
+        parts = {
+            participant: tensors[f"model/{name}"].double()
+            for participant, (tensors, _) in read.items()
+        }
+        expected = sum(
+            samples[participant] / sum(samples.values()) * parts[participant]
+            for participant in (1, 3)
+        )
         assert torch.equal(load_tensors(made.model)[0][name], expected.float())
     assert load_tensors(made.model)[1]["samples"] == sum(samples.values())
     rows = load_table(made.participants).to_pylist()
@@ -647,7 +694,7 @@ def test_all_dropped_keeps_the_start_model_and_the_state(world, tmp_path):
     _, first = with_dropped(world, tmp_path, (), local="scaffold")
     everyone = range(PARTICIPANTS)
     _, second = with_dropped(
-        world, tmp_path, everyone, local="scaffold", state=first.state, round=2
+        world, tmp_path, everyone, local="scaffold", state=first.state, round_=2
     )
     start, after = load_tensors(world.initial(LINEAR))[0], load_tensors(second.model)
     assert after[1] == {"round": 2, "group": 0, "samples": 0}
@@ -666,15 +713,15 @@ def test_all_dropped_in_the_first_round_leaves_an_empty_state(world, tmp_path):
 
 def test_dropped_client_leaves_its_variate_and_its_share_of_c(world, tmp_path):
     _, first = with_dropped(world, tmp_path, (), local="scaffold")
-    _, second = with_dropped(world, tmp_path, (1,), local="scaffold", state=first.state, round=2)
+    _, second = with_dropped(world, tmp_path, (1,), local="scaffold", state=first.state, round_=2)
     before, after = load_tensors(first.state)[0], load_tensors(second.state)[0]
     gone = client_of(world, 2, 1)
     own = f"client/{gone}/linear.weight"
     assert (own in before) == (own in after)
     assert own not in before or torch.equal(before[own], after[own])
     expected = before["server/linear.weight"].double()
-    for slot in (0, 2, 3):
-        expected += load_tensors(second.updates[slot])[0]["payload/linear.weight"] / CLIENTS
+    for participant in (0, 2, 3):
+        expected += load_tensors(second.updates[participant])[0]["payload/linear.weight"] / CLIENTS
     assert torch.allclose(after["server/linear.weight"].double(), expected, atol=1e-6)
 
 
@@ -683,8 +730,8 @@ def test_dropped_client_leaves_its_variate_and_its_share_of_c(world, tmp_path):
 
 def test_logits_of_client_models_by_hand(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
-    line_file = tmp_path / "line.yaml"
-    output = logits_of(world, tmp_path, line_file, "clients", made.updates[::-1])
+    recipe_file = tmp_path / "recipe.yaml"
+    output = logits_of(world, tmp_path, recipe_file, "clients", made.updates[::-1])
     tensors, notes = load_tensors(output)
     read = [load_tensors(path)[1] for path in made.updates]
     whose = {
@@ -700,8 +747,8 @@ def test_logits_of_client_models_by_hand(world, tmp_path):
 
 def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
-    line_file = tmp_path / "line.yaml"
-    output = logits_of(world, tmp_path, line_file, "aggregated", [made.model], world.held_out)
+    recipe_file = tmp_path / "recipe.yaml"
+    output = logits_of(world, tmp_path, recipe_file, "aggregated", [made.model], world.held_out)
     tensors, notes = load_tensors(output)
     samples = load_tensors(made.model)[1]["samples"]
     assert notes == {"round": 1, "group": 0, "samples": [samples], "members": "aggregated"}
@@ -711,10 +758,10 @@ def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
 
 def test_logits_are_stored_as_fp16_where_numerics_say_so(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
-    line_file, ask = tmp_path / "line.yaml", ("aggregated", [made.model], world.held_out)
-    whole = load_tensors(logits_of(world, tmp_path, line_file, *ask))[0]["logits"]
-    line_file = written_line(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
-    output = logits_of(world, tmp_path, line_file, *ask)
+    recipe_file, ask = tmp_path / "recipe.yaml", ("aggregated", [made.model], world.held_out)
+    whole = load_tensors(logits_of(world, tmp_path, recipe_file, *ask))[0]["logits"]
+    recipe_file = written_recipe(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
+    output = logits_of(world, tmp_path, recipe_file, *ask)
     assert load_tensors(output)[0]["logits"].dtype == torch.float16
     assert torch.equal(load_tensors(output)[0]["logits"], whole.half())
     (members,) = read_members([output])
@@ -726,15 +773,15 @@ def test_logits_that_fp16_cannot_hold_are_refused(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
     weights, notes = load_tensors(made.model)
     save_tensors(made.model, {name: 1e5 * value for name, value in weights.items()}, notes)
-    line_file = written_line(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
+    recipe_file = written_recipe(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
     with pytest.raises(FedstageError, match=r"numerics.logits = 'fp16': logits up to .* use fp32"):
-        logits_of(world, tmp_path, line_file, "aggregated", [made.model], world.held_out)
+        logits_of(world, tmp_path, recipe_file, "aggregated", [made.model], world.held_out)
 
 
 def test_logits_of_the_validation_role_are_those_of_its_samples(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
     output = logits_of(
-        world, tmp_path, tmp_path / "line.yaml", "aggregated", [made.model], world.train,
+        world, tmp_path, tmp_path / "recipe.yaml", "aggregated", [made.model], world.train,
         clients=world.clients,
     )  # fmt: skip
     chosen = samples_of(world, "validation")
@@ -744,9 +791,9 @@ def test_logits_of_the_validation_role_are_those_of_its_samples(world, tmp_path)
 
 
 def test_logits_leave_out_who_was_dropped(world, tmp_path):
-    line_file, made = with_dropped(world, tmp_path, dropped=(0, 2))
+    recipe_file, made = with_dropped(world, tmp_path, dropped=(0, 2))
     tensors, notes = load_tensors(
-        logits_of(world, tmp_path, line_file, "clients", made.updates, world.held_out)
+        logits_of(world, tmp_path, recipe_file, "clients", made.updates, world.held_out)
     )
     rows = load_table(made.participants).to_pylist()
     assert tensors["logits"].shape == (2, DATA["held_out"], 10)
@@ -754,8 +801,8 @@ def test_logits_leave_out_who_was_dropped(world, tmp_path):
 
 
 def test_logits_of_nobody_are_empty(world, tmp_path):
-    line_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS))
-    tensors, notes = load_tensors(logits_of(world, tmp_path, line_file, "clients", made.updates))
+    recipe_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS))
+    tensors, notes = load_tensors(logits_of(world, tmp_path, recipe_file, "clients", made.updates))
     assert tensors["logits"].shape == (0, DATA["test"], 10)
     assert notes["samples"] == []
 
@@ -763,9 +810,9 @@ def test_logits_of_nobody_are_empty(world, tmp_path):
 @pytest.mark.parametrize("kind", ["gaussian_3", "dirichlet_3_0.5", "gaussian_3_as_released"])
 def test_logits_of_models_that_are_drawn(world, tmp_path, kind):
     (made,) = federated(world, tmp_path, 1, model=CNN)
-    line_file, start = tmp_path / "line.yaml", world.initial(CNN)
+    recipe_file, start = tmp_path / "recipe.yaml", world.initial(CNN)
     drawn_from = {"aggregated": made.model, "start": start}
-    ask = (world, tmp_path, line_file, kind, made.updates[::-1], world.held_out)
+    ask = (world, tmp_path, recipe_file, kind, made.updates[::-1], world.held_out)
     tensors, notes = load_tensors(logits_of(*ask, **drawn_from))
     samples = load_tensors(made.model)[1]["samples"]
     assert notes == {"round": 1, "group": 0, "samples": [samples] * 3, "members": kind}
@@ -773,22 +820,22 @@ def test_logits_of_models_that_are_drawn(world, tmp_path, kind):
     assert first.shape == (DATA["held_out"], 10)
     assert not torch.equal(first, second)
     assert not torch.equal(second, third)
-    in_order = logits_of(world, tmp_path, line_file, kind, made.updates, world.held_out,
+    in_order = logits_of(world, tmp_path, recipe_file, kind, made.updates, world.held_out,
                          name="in_order", **drawn_from)  # fmt: skip
     assert torch.equal(load_tensors(in_order)[0]["logits"], tensors["logits"])
 
 
 def test_nothing_is_drawn_where_nobody_answered(world, tmp_path):
-    line_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS))
-    ask = (world, tmp_path, line_file, "gaussian_3", made.updates)
+    recipe_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS))
+    ask = (world, tmp_path, recipe_file, "gaussian_3", made.updates)
     tensors, notes = load_tensors(logits_of(*ask, aggregated=made.model))
     assert tensors["logits"].shape == (0, DATA["test"], 10)
     assert notes["samples"] == []
 
 
 def test_who_was_dropped_is_not_drawn_from(world, tmp_path):
-    line_file, made = with_dropped(world, tmp_path, (0, 1, 3))
-    ask = (world, tmp_path, line_file, "gaussian_2", made.updates)
+    recipe_file, made = with_dropped(world, tmp_path, (0, 1, 3))
+    ask = (world, tmp_path, recipe_file, "gaussian_2", made.updates)
     tensors, _ = load_tensors(logits_of(*ask, aggregated=made.model))
     expected = slow_logits(weights_in(made.model), pixels(world, "test"))
     assert np.allclose(tensors["logits"].numpy(), expected, atol=1e-4)
@@ -797,7 +844,7 @@ def test_who_was_dropped_is_not_drawn_from(world, tmp_path):
 def test_members_that_nobody_knows_are_named(world, tmp_path):
     (made,) = federated(world, tmp_path, 1)
     with pytest.raises(FedstageError, match="members = 'laplace_3': use aggregated, clients"):
-        logits_of(world, tmp_path, tmp_path / "line.yaml", "laplace_3", made.updates)
+        logits_of(world, tmp_path, tmp_path / "recipe.yaml", "laplace_3", made.updates)
 
 
 def test_member_that_does_not_fit_is_named(world, tmp_path):
@@ -805,7 +852,7 @@ def test_member_that_does_not_fit_is_named(world, tmp_path):
     tensors, notes = load_tensors(made.updates[2])
     save_tensors(made.updates[2], tensors | {"model/linear.bias": torch.zeros(3)}, notes)
     with pytest.raises(FedstageError, match=rf"{made.updates[2].name}: does not fit the model"):
-        logits_of(world, tmp_path, tmp_path / "line.yaml", "clients", made.updates)
+        logits_of(world, tmp_path, tmp_path / "recipe.yaml", "clients", made.updates)
 
 
 # --- distillation -------------------------------------------------------------------------------
@@ -815,31 +862,33 @@ def test_member_that_does_not_fit_is_named(world, tmp_path):
 class TwoGroups:
     """Round 1 of two groups, and what their models say about the public images."""
 
-    line: Path
+    recipe: Path
     models: list[Path]
     public: list[Path]
 
 
 def two_groups(world, folder, **changes):
-    line_file = written_line(folder, **(DISTILLED | changes))
+    recipe_file = written_recipe(folder, **(DISTILLED | changes))
     models, public = [], []
-    for group, slots in enumerate([(0, 1), (2, 3)]):
+    for group, participants in enumerate([(0, 1), (2, 3)]):
         start = world.initial(LINEAR, group)
-        updates = [trained(world, folder, line_file, s, group=group, start=start) for s in slots]
-        made = averaged(world, folder, line_file, updates, f"group_{group}", start)
+        updates = [
+            trained(world, folder, recipe_file, s, group=group, start=start) for s in participants
+        ]
+        made = averaged(world, folder, recipe_file, updates, f"group_{group}", start)
         models.append(made.model)
         name = f"public_{group}"
         public.append(
             logits_of(
-                world, folder, line_file, "aggregated", [made.model], world.held_out, name=name
+                world, folder, recipe_file, "aggregated", [made.model], world.held_out, name=name
             )
         )
-    return TwoGroups(line_file, models, public)
+    return TwoGroups(recipe_file, models, public)
 
 
 def distilled(world, folder, made, **changes):
     output = folder / "distilled.safetensors"
-    inputs = {"line": made.line, "start": made.models[0], "logits": made.public}
+    inputs = {"recipe": made.recipe, "start": made.models[0], "logits": made.public}
     inputs |= {"public": world.held_out, "info": world.info, "round": 1, "group": 0}
     stage = live_distillation if "members" in changes else distillation
     stage = judged_distillation if "judged" in changes else stage
@@ -871,7 +920,7 @@ def test_a_student_learns_labels_and_what_it_was_by_hand(world, tmp_path):
     core, settings = tmp_path / "core.safetensors", load_tensors(world.test)[0]
     save_tensors(core, settings)
     public = [
-        logits_of(world, tmp_path, made.line, "aggregated", [model], core, name=f"core_{number}")
+        logits_of(world, tmp_path, made.recipe, "aggregated", [model], core, name=f"core_{number}")
         for number, model in enumerate(made.models)
     ]
     x, y = pixels(world, "test"), np.eye(10)[labels(world, "test")]
@@ -927,7 +976,7 @@ def test_public_images_of_another_shape_are_named(world, tmp_path):
     with pytest.raises(FedstageError, match=message):
         distilled(world, tmp_path, made, public=public)
     with pytest.raises(FedstageError, match=message):
-        logits_of(world, tmp_path, made.line, "aggregated", made.models[:1], public, name="other")
+        logits_of(world, tmp_path, made.recipe, "aggregated", made.models[:1], public, name="other")
 
 
 def test_diverging_student_is_named(world, tmp_path):
@@ -941,10 +990,10 @@ def test_diverging_student_is_named(world, tmp_path):
 def test_clients_that_were_dropped_do_not_teach(world, tmp_path):
     clients = {"name": "clients"}
     teaching = {"ensemble": clients, "global": "basic", "server": DISTILLED["server"]}
-    line_file, made = with_dropped(world, tmp_path, (1, 2, 3), **teaching)
+    recipe_file, made = with_dropped(world, tmp_path, (1, 2, 3), **teaching)
     held_out = world.held_out
-    public = logits_of(world, tmp_path, line_file, "clients", made.updates, held_out)
-    groups = TwoGroups(line_file, [made.model], [public])
+    public = logits_of(world, tmp_path, recipe_file, "clients", made.updates, held_out)
+    groups = TwoGroups(recipe_file, [made.model], [public])
     alone = load_tensors(distilled(world, tmp_path, groups))[0]
     student = load_tensors(made.model)[0]  # the only one left is its own teacher
     assert torch.allclose(alone["linear.weight"], student["linear.weight"], atol=1e-5)
@@ -952,11 +1001,11 @@ def test_clients_that_were_dropped_do_not_teach(world, tmp_path):
 
 def test_ensemble_without_members_is_named(world, tmp_path):
     teaching = {"ensemble": "clients", "global": "basic", "server": DISTILLED["server"]}
-    line_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS), **teaching)
+    recipe_file, made = with_dropped(world, tmp_path, range(PARTICIPANTS), **teaching)
     held_out = world.held_out
-    public = logits_of(world, tmp_path, line_file, "clients", made.updates, held_out)
+    public = logits_of(world, tmp_path, recipe_file, "clients", made.updates, held_out)
     with pytest.raises(FedstageError, match=r"logits\.safetensors: no member of the ensemble"):
-        distilled(world, tmp_path, TwoGroups(line_file, [made.model], [public]))
+        distilled(world, tmp_path, TwoGroups(recipe_file, [made.model], [public]))
 
 
 @pytest.mark.parametrize("images", ["original", "augmented"])
@@ -1014,22 +1063,24 @@ def test_averaged_students_are_the_mean_of_shorter_ones(world, tmp_path):
 
 
 def judged_world(world, folder, **changes):
-    """Round 1 of one group whose slots 1 and 2 answer class 0 whatever they see."""
+    """Round 1 of one group whose participants 1 and 2 answer class 0 whatever they see."""
     server = SERVER | {"drop_worst": "as_published"}
     settings = {"data": DATA, "ensemble": "clients", "global": "basic", "server": server}
     settings["client"] = WHOLE | {"learning_rate": 0.2, "epochs": 10}
-    line_file = written_line(folder, **(settings | changes))
-    updates = [trained(world, folder, line_file, slot) for slot in range(PARTICIPANTS)]
+    recipe_file = written_recipe(folder, **(settings | changes))
+    updates = [
+        trained(world, folder, recipe_file, participant) for participant in range(PARTICIPANTS)
+    ]
     for path in updates[1:3]:
         tensors, notes = load_tensors(path)
         fixed = {name: torch.zeros_like(value) for name, value in tensors.items()}
         save_tensors(path, fixed, notes)
-    made = averaged(world, folder, line_file, updates)
+    made = averaged(world, folder, recipe_file, updates)
     public, judged = (
-        logits_of(world, folder, line_file, "clients", updates, data, name=f"{name}_logits")
+        logits_of(world, folder, recipe_file, "clients", updates, data, name=f"{name}_logits")
         for name, data in (("public", world.held_out), ("judged", world.server_validation))
     )
-    return TwoGroups(line_file, [made.model], [public]), {
+    return TwoGroups(recipe_file, [made.model], [public]), {
         "judged": [judged], "updates": updates, "server_validation": world.server_validation,
     }  # fmt: skip
 
@@ -1049,12 +1100,12 @@ def test_the_worst_neither_teach_nor_are_averaged(world, tmp_path):
         for name in names
     }  # fmt: skip
     save_tensors(start, average, load_tensors(made.models[0])[1])
-    line_file = written_line(folder, ensemble="clients", server=SERVER, **{"global": "basic"})
+    recipe_file = written_recipe(folder, ensemble="clients", server=SERVER, **{"global": "basic"})
     two = [judging["updates"][0], judging["updates"][3]]
-    public = logits_of(world, folder, line_file, "clients", two, world.held_out)
-    plain = distilled(world, folder, TwoGroups(line_file, [start], [public]))
+    public = logits_of(world, folder, recipe_file, "clients", two, world.held_out)
+    plain = distilled(world, folder, TwoGroups(recipe_file, [start], [public]))
     assert close(weights_in(output), weights_in(plain), 1e-5)
-    everybody = TwoGroups(line_file, made.models, made.public)
+    everybody = TwoGroups(recipe_file, made.models, made.public)
     assert not close(weights_in(output), weights_in(distilled(world, folder, everybody)), 1e-2)
 
 
@@ -1096,7 +1147,7 @@ def three_rounds(world, tmp_path_factory):
 def test_evaluation_of_the_global_models_by_hand(world, three_rounds, tmp_path):
     folder, made = three_rounds
     models, tables = [one.model for one in made], [one.participants for one in made]
-    rows = evaluated(world, tmp_path, folder / "line.yaml", "global_model", models, tables)
+    rows = evaluated(world, tmp_path, folder / "recipe.yaml", "global_model", models, tables)
     assert [row["round"] for row in rows] == [1, 2, 3]
     for row, model in zip(rows, models, strict=True):
         answers = slow_logits(weights_in(model), pixels(world, "test"))
@@ -1109,9 +1160,9 @@ def test_evaluation_of_the_global_models_by_hand(world, three_rounds, tmp_path):
 
 def test_evaluation_of_some_rounds_books_their_participants(world, three_rounds, tmp_path):
     folder, made = three_rounds
-    line_file = folder / "line.yaml"
+    recipe_file = folder / "recipe.yaml"
     (row,) = evaluated(
-        world, tmp_path, line_file, "global_model", [made[1].model], [made[1].participants]
+        world, tmp_path, recipe_file, "global_model", [made[1].model], [made[1].participants]
     )
     assert row["round"] == 2
 
@@ -1122,7 +1173,7 @@ def test_a_round_to_which_nobody_came_is_scored_without_participants(world, thre
     save_table(empty, {name: [] for name in PARTICIPANTS_SCHEMA.names}, PARTICIPANTS_SCHEMA)
     models, tables = [made[0].model, made[0].model], [made[0].participants, empty]
     rows = evaluated(
-        world, tmp_path, folder / "line.yaml", "global_model", models, tables, rounds=2, every=1
+        world, tmp_path, folder / "recipe.yaml", "global_model", models, tables, rounds=2, every=1
     )
     assert [row["round"] for row in rows] == [1, 2]
     traffic = ("participants", "bytes_up", "bytes_down")
@@ -1134,24 +1185,26 @@ def test_a_round_to_which_nobody_came_is_scored_without_participants(world, thre
 
 
 def test_participants_of_all_groups_are_added_up(world, tmp_path):
-    line_file = written_line(tmp_path, **DISTILLED)
+    recipe_file = written_recipe(tmp_path, **DISTILLED)
     tables, models = [], []
-    for group, slots in enumerate([(0, 1, 2), (3,)]):
+    for group, participants in enumerate([(0, 1, 2), (3,)]):
         start = world.initial(LINEAR, group)
-        updates = [trained(world, tmp_path, line_file, s, group=group, start=start) for s in slots]
-        made = averaged(world, tmp_path, line_file, updates, f"group_{group}", start)
+        updates = [
+            trained(world, tmp_path, recipe_file, s, group=group, start=start) for s in participants
+        ]
+        made = averaged(world, tmp_path, recipe_file, updates, f"group_{group}", start)
         tables.append(made.participants)
         models.append(made.model)
     columns = load_table(tables[1]).to_pydict() | {"bytes_up": [5000], "bytes_down": [7]}
     save_table(tables[1], columns, PARTICIPANTS_SCHEMA)
-    (row,) = evaluated(world, tmp_path, line_file, "global_model", models[:1], tables)
+    (row,) = evaluated(world, tmp_path, recipe_file, "global_model", models[:1], tables)
     assert (row["participants"], row["bytes_up"], row["bytes_down"]) == (4, 5000, 2600)
 
 
 def test_validation_reads_its_samples_only(world, three_rounds, tmp_path):
     folder, made = three_rounds
-    line_file, models, tables = folder / "line.yaml", [made[2].model], [made[2].participants]
-    ask = (world, tmp_path, line_file, "global_model", models, tables, "validation")
+    recipe_file, models, tables = folder / "recipe.yaml", [made[2].model], [made[2].participants]
+    ask = (world, tmp_path, recipe_file, "global_model", models, tables, "validation")
     (row,) = evaluated(*ask)
     chosen = samples_of(world, "validation")
     answers = slow_logits(weights_in(models[0]), pixels(world)[chosen])
@@ -1169,13 +1222,13 @@ def test_validation_reads_its_samples_only(world, three_rounds, tmp_path):
 
 
 def logits_of_rounds(world, folder, made, members):
-    line_file = folder / "line.yaml"
+    recipe_file = folder / "recipe.yaml"
     return [
         logits_of(
-            world, folder, line_file, members, [one.model] if members == "aggregated" else
-            one.updates, name=f"{members}_{round}",
+            world, folder, recipe_file, members, [one.model] if members == "aggregated" else
+            one.updates, name=f"{members}_{round_}",
         )
-        for round, one in enumerate(made, start=1)
+        for round_, one in enumerate(made, start=1)
     ]  # fmt: skip
 
 
@@ -1184,13 +1237,13 @@ def test_temporal_ensemble_averages_the_last_rounds(world, three_rounds, tmp_pat
     folder, made = three_rounds
     paths = logits_of_rounds(world, folder, made, "aggregated")
     tables, name = [one.participants for one in made], f"aggregated_{checkpoints}"
-    rows = evaluated(world, tmp_path, folder / "line.yaml", name, paths[::-1], tables)
+    rows = evaluated(world, tmp_path, folder / "recipe.yaml", name, paths[::-1], tables)
     x, y = pixels(world, "test"), labels(world, "test")
-    for round, row in enumerate(rows, start=1):
-        window = [made[r - 1] for r in range(round - checkpoints + 1, round + 1) if r >= 1]
+    for round_, row in enumerate(rows, start=1):
+        window = [made[r - 1] for r in range(round_ - checkpoints + 1, round_ + 1) if r >= 1]
         answers = sum(slow_logits(weights_in(one.model), x) for one in window) / len(window)
         assert_scores(row, world, answers, y)
-        assert (row["round"], row["evaluated"]) == (round, name)
+        assert (row["round"], row["evaluated"]) == (round_, name)
 
 
 def test_temporal_ensemble_reaches_back_to_rounds_that_are_not_evaluated(
@@ -1199,7 +1252,7 @@ def test_temporal_ensemble_reaches_back_to_rounds_that_are_not_evaluated(
     folder, made = three_rounds
     paths = logits_of_rounds(world, folder, made, "aggregated")
     tables = [made[2].participants]
-    (row,) = evaluated(world, tmp_path, folder / "line.yaml", "aggregated_2", paths[1:], tables)
+    (row,) = evaluated(world, tmp_path, folder / "recipe.yaml", "aggregated_2", paths[1:], tables)
     x, y = pixels(world, "test"), labels(world, "test")
     answers = sum(slow_logits(weights_in(one.model), x) for one in made[1:]) / 2
     assert_scores(row, world, answers, y)
@@ -1211,7 +1264,7 @@ def test_ensemble_of_clients_by_hand(world, three_rounds, tmp_path, name):
     folder, made = three_rounds
     paths = logits_of_rounds(world, folder, made, "clients")
     tables = [one.participants for one in made]
-    rows = evaluated(world, tmp_path, folder / "line.yaml", name, paths, tables)
+    rows = evaluated(world, tmp_path, folder / "recipe.yaml", name, paths, tables)
     x, y = pixels(world, "test"), labels(world, "test")
     for row, one in zip(rows, made, strict=True):
         total, mass = 0.0, 0
@@ -1225,24 +1278,24 @@ def test_ensemble_of_clients_by_hand(world, three_rounds, tmp_path, name):
 @pytest.mark.parametrize("average", ["logits", "probabilities"])
 def test_bayesian_ensemble_by_hand(world, three_rounds, tmp_path, average):
     folder, made = three_rounds
-    line_file = folder / "line.yaml"
+    recipe_file = folder / "recipe.yaml"
     kinds = ("aggregated", "clients", "gaussian_2")
     tables, answers = [one.participants for one in made], []
     paths = []
-    for round, one in enumerate(made, start=1):
+    for round_, one in enumerate(made, start=1):
         said = []
         for kind in kinds:
             models = [one.model] if kind == "aggregated" else one.updates
             more = {"aggregated": one.model} if kind == "gaussian_2" else {}
-            name = f"{average}_{kind}_{round}"
-            paths.append(logits_of(world, tmp_path, line_file, kind, models, name=name, **more))
+            name = f"{average}_{kind}_{round_}"
+            paths.append(logits_of(world, tmp_path, recipe_file, kind, models, name=name, **more))
             said.append(load_tensors(paths[-1])[0]["logits"].double().numpy())
         said = np.concatenate(said)
         assert len(said) == 1 + PARTICIPANTS + 2
         every = np.stack([softmax(member) for member in said])
         answers.append(said.mean(0) if average == "logits" else np.log(every.mean(0)))
     name = "bayesian_gaussian_2" + ("_probabilities" if average == "probabilities" else "")
-    rows = evaluated(world, tmp_path, line_file, name, paths[::-1], tables)
+    rows = evaluated(world, tmp_path, recipe_file, name, paths[::-1], tables)
     for row, expected in zip(rows, answers, strict=True):
         assert_scores(row, world, expected, labels(world, "test"))
         assert row["evaluated"] == name
@@ -1250,25 +1303,25 @@ def test_bayesian_ensemble_by_hand(world, three_rounds, tmp_path, average):
 
 def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):
     _, one = with_dropped(world, tmp_path, ())
-    line_file, two = with_dropped(world, tmp_path, range(PARTICIPANTS), round=2)
+    recipe_file, two = with_dropped(world, tmp_path, range(PARTICIPANTS), round_=2)
     paths = [
-        logits_of(world, tmp_path, line_file, "clients", made.updates, name=f"logits_{round}")
-        for round, made in enumerate([one, two], start=1)
+        logits_of(world, tmp_path, recipe_file, "clients", made.updates, name=f"logits_{round_}")
+        for round_, made in enumerate([one, two], start=1)
     ]
     tables = [one.participants, two.participants]
     with pytest.raises(FedstageError, match="clients, round 2: no member of the ensemble"):
-        evaluated(world, tmp_path, line_file, "clients", paths, tables)
+        evaluated(world, tmp_path, recipe_file, "clients", paths, tables)
 
 
 def test_evaluation_without_samples_is_refused(world, three_rounds, tmp_path):
     folder, made = three_rounds
     columns = load_table(world.clients).to_pydict()
-    columns["role"] = ["train"] * TRAIN  # as a line with validation = 0 has it
+    columns["role"] = ["train"] * TRAIN  # as a recipe with validation = 0 has it
     save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
     message = r"clients\.parquet: no sample of role 'validation' for any client; set validation"
     with pytest.raises(FedstageError, match=message):
         evaluated(
-            world, tmp_path, folder / "line.yaml", "global_model", [made[0].model],
+            world, tmp_path, folder / "recipe.yaml", "global_model", [made[0].model],
             [made[0].participants], "validation", clients=tmp_path / "clients.parquet",
         )  # fmt: skip
 
@@ -1278,7 +1331,7 @@ def test_evaluation_needs_labels(world, three_rounds, tmp_path):
     models, tables = [made[0].model], [made[0].participants]
     with pytest.raises(FedstageError, match=r"held_out\.safetensors: has no labels"):
         evaluated(
-            world, tmp_path, folder / "line.yaml", "global_model", models, tables,
+            world, tmp_path, folder / "recipe.yaml", "global_model", models, tables,
             data=world.held_out,
         )  # fmt: skip
 
@@ -1286,33 +1339,33 @@ def test_evaluation_needs_labels(world, three_rounds, tmp_path):
 # --- without federation -------------------------------------------------------------------------
 
 
-def local_line(folder, **changes):
+def local_recipe(folder, **changes):
     shared = {k: v for k, v in SETTINGS.items() if k != "participants"}
     folder.mkdir(exist_ok=True)
     return written_local(folder / "local.yaml", shared | changes)
 
 
 def written_local(path, settings):
-    line(settings=json.dumps(settings), output=path)
+    recipe(settings=json.dumps(settings), output=path)
     return path
 
 
-def trained_alone(world, folder, line_file, client):
+def trained_alone(world, folder, recipe_file, client):
     output, who = folder / f"model_{client}.safetensors", "pooled"
     if client is not None:
         who = f"client_{client}"
     local_model(
-        line=line_file, who=who, data=world.train, info=world.info,
+        recipe=recipe_file, who=who, data=world.train, info=world.info,
         clients=world.clients, start=world.initial(LINEAR), output=output,
     )  # fmt: skip
     return output
 
 
 def test_client_alone_trains_on_its_samples_only(world, tmp_path):
-    line_file = local_line(tmp_path)
+    recipe_file = local_recipe(tmp_path)
     for client in range(CLIENTS):
         x, y = own_data(world, client)
-        output = trained_alone(world, tmp_path, line_file, client)
+        output = trained_alone(world, tmp_path, recipe_file, client)
         assert close(weights_in(output), slow_training(weights_in(world.initial(LINEAR)), x, y))
         notes = load_tensors(output)[1]
         assert notes.pop("loss") > 0
@@ -1322,7 +1375,7 @@ def test_client_alone_trains_on_its_samples_only(world, tmp_path):
 @pytest.mark.parametrize("client", [1, None])
 def test_models_without_federation_train_on_the_focal_loss(world, tmp_path, client):
     output = trained_alone(
-        world, tmp_path, local_line(tmp_path, pooled=client is None, **FOCUSED), client
+        world, tmp_path, local_recipe(tmp_path, pooled=client is None, **FOCUSED), client
     )
     start = weights_in(world.initial(LINEAR))
     expected = slow_training(start, *own_data(world, client), gradient_of=slow_focal_gradient)
@@ -1332,13 +1385,13 @@ def test_models_without_federation_train_on_the_focal_loss(world, tmp_path, clie
 @pytest.mark.parametrize("client", [1, None])
 def test_class_weights_without_federation_are_of_the_datas_classes(world, tmp_path, client):
     few = {"client": WHOLE | {"loss": {"name": "focal", "class_weights": [1.0] * 9}}}
-    line_file = local_line(tmp_path, pooled=client is None, **few)
+    recipe_file = local_recipe(tmp_path, pooled=client is None, **few)
     with pytest.raises(FedstageError, match=r"focal: 9 class_weights: .* the data has 10"):
-        trained_alone(world, tmp_path, line_file, client)
+        trained_alone(world, tmp_path, recipe_file, client)
 
 
 def test_pooled_model_trains_on_all_training_samples(world, tmp_path):
-    output = trained_alone(world, tmp_path, local_line(tmp_path, pooled=True), None)
+    output = trained_alone(world, tmp_path, local_recipe(tmp_path, pooled=True), None)
     chosen = samples_of(world, "train")
     start = weights_in(world.initial(LINEAR))
     expected = slow_training(start, pixels(world)[chosen], labels(world)[chosen])
@@ -1349,16 +1402,16 @@ def test_pooled_model_trains_on_all_training_samples(world, tmp_path):
 
 @pytest.mark.parametrize("client", [2, None])
 def test_local_divergence_is_named(world, tmp_path, client):
-    line_file = local_line(tmp_path, **TOO_FAST, pooled=client is None)
+    recipe_file = local_recipe(tmp_path, **TOO_FAST, pooled=client is None)
     who = "pooled" if client is None else f"client {client}"
     with pytest.raises(FedstageError, match=f"local model, {who}: .* finite at step 2; low"):
-        trained_alone(world, tmp_path, line_file, client)
+        trained_alone(world, tmp_path, recipe_file, client)
 
 
-def locally_evaluated(world, folder, line_file, models, role="test", who="each_client"):
+def locally_evaluated(world, folder, recipe_file, models, role="test", who="each_client"):
     output = folder / f"local-{role}.parquet"
     local_evaluation(
-        line=line_file, rounds=20, role=role, who=who, models=models, info=world.info,
+        recipe=recipe_file, rounds=20, role=role, who=who, models=models, info=world.info,
         data=world.test if role == "test" else world.train, clients=world.clients,
         histogram=world.histogram, output=output,
     )  # fmt: skip
@@ -1370,9 +1423,9 @@ def locally_evaluated(world, folder, line_file, models, role="test", who="each_c
 
 @pytest.mark.parametrize("role", ["test", "validation"])
 def test_evaluation_of_each_client_by_hand(world, tmp_path, role):
-    line_file = local_line(tmp_path, client=WHOLE | {"learning_rate": 0.2})
-    models = [trained_alone(world, tmp_path, line_file, client) for client in range(CLIENTS)]
-    row = locally_evaluated(world, tmp_path, line_file, models, role)
+    recipe_file = local_recipe(tmp_path, client=WHOLE | {"learning_rate": 0.2})
+    models = [trained_alone(world, tmp_path, recipe_file, client) for client in range(CLIENTS)]
+    row = locally_evaluated(world, tmp_path, recipe_file, models, role)
     part = "test" if role == "test" else "train"
     chosen = slice(None) if role == "test" else samples_of(world, role)
     x, y = pixels(world, part)[chosen], labels(world, part)[chosen]
@@ -1400,10 +1453,10 @@ def test_evaluation_of_each_client_by_hand(world, tmp_path, role):
 
 
 def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
-    line_file = local_line(tmp_path, pooled=True)
-    assert read_line(line_file, LocalLine).pooled
-    model = trained_alone(world, tmp_path, line_file, None)
-    row = locally_evaluated(world, tmp_path, line_file, [model], who="pooled")
+    recipe_file = local_recipe(tmp_path, pooled=True)
+    assert read_recipe(recipe_file, LocalRecipe).pooled
+    model = trained_alone(world, tmp_path, recipe_file, None)
+    row = locally_evaluated(world, tmp_path, recipe_file, [model], who="pooled")
     answers = slow_logits(weights_in(model), pixels(world, "test"))
     assert_scores(row, world, answers, labels(world, "test"))
     assert (row["evaluated"], row["client_std"], row["participants"]) == ("pooled", None, CLIENTS)
@@ -1411,9 +1464,9 @@ def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
 
 def test_evaluation_of_one_client_by_hand(world, tmp_path):
     """The client has an architecture of its own, and is not the first."""
-    line_file = local_line(tmp_path, architectures=[CNN, LINEAR])
-    model = trained_alone(world, tmp_path, line_file, 1)
-    row = locally_evaluated(world, tmp_path, line_file, [model], who="client_1")
+    recipe_file = local_recipe(tmp_path, architectures=[CNN, LINEAR])
+    model = trained_alone(world, tmp_path, recipe_file, 1)
+    row = locally_evaluated(world, tmp_path, recipe_file, [model], who="client_1")
     answers = slow_logits(weights_in(model), pixels(world, "test"))
     assert_scores(row, world, answers, labels(world, "test"))
     assert (row["evaluated"], row["client_std"], row["participants"]) == ("client_1", None, CLIENTS)
@@ -1428,35 +1481,36 @@ def chain(world, folder):
     client = {"learning_rate": 0.05, "batch_size": 5, "epochs": 1, "augmentation": "crop_flip"}
     server = {"learning_rate": 0.05, "batch_size": 8, "steps": 3, "momentum": 0.9}
     settings = DISTILLED | {"client": client, "server": server, "model": CNN, "local": "scaffold"}
-    line_file = written_line(folder, **settings)
+    recipe_file = written_recipe(folder, **settings)
     starts, states = [world.initial(CNN, group) for group in (0, 1)], [None, None]
     public, scored, tables, distilled_models = [], [], [], []
-    for round in (1, 2):
+    for round_ in (1, 2):
         models = []
-        for group, slots in enumerate([(0, 1), (2, 3)]):
+        for group, participants in enumerate([(0, 1), (2, 3)]):
             options = {"start": starts[group], "state": states[group]}
             updates = [
-                trained(world, folder, line_file, slot, round, group, **options) for slot in slots
+                trained(world, folder, recipe_file, participant, round_, group, **options)
+                for participant in participants
             ]
-            name = f"round_{round}_group_{group}"
-            made = averaged(world, folder, line_file, updates, name, keep=True, **options)
+            name = f"round_{round_}_group_{group}"
+            made = averaged(world, folder, recipe_file, updates, name, keep=True, **options)
             models.append(made.model)
             tables.append(made.participants)
             starts[group], states[group] = made.model, made.state
-            ask = (world, folder, line_file, "clients", updates)
+            ask = (world, folder, recipe_file, "clients", updates)
             scored.append(logits_of(*ask, name=f"{name}_clients"))
-            ask = (world, folder, line_file, "aggregated", [made.model], world.held_out)
+            ask = (world, folder, recipe_file, "aggregated", [made.model], world.held_out)
             public.append(logits_of(*ask, name=f"{name}_public"))
-        output = folder / f"round_{round}_distilled.safetensors"
+        output = folder / f"round_{round_}_distilled.safetensors"
         distillation(
-            line=line_file, round=round, group=0, start=models[0], logits=public[-4:],
+            recipe=recipe_file, round=round_, group=0, start=models[0], logits=public[-4:],
             public=world.held_out, info=world.info, output=output,
         )  # fmt: skip
         starts[0] = output
         distilled_models.append(output)
-    evaluated(world, folder, line_file, "global_model", distilled_models, tables)
-    evaluated(world, folder, line_file, "clients", scored, tables)
-    alone = local_line(folder, client=client)
+    evaluated(world, folder, recipe_file, "global_model", distilled_models, tables)
+    evaluated(world, folder, recipe_file, "clients", scored, tables)
+    alone = local_recipe(folder, client=client)
     local_models = [trained_alone(world, folder, alone, client) for client in range(CLIENTS)]
     locally_evaluated(world, folder, alone, local_models)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -1483,19 +1537,19 @@ def calls(world, tmp_path_factory):
     """Return a valid call of every stage: the function, and its inputs."""
     folder = tmp_path_factory.mktemp("calls")
     made = two_groups(world, folder)
-    scored = logits_of(world, folder, made.line, "aggregated", [made.models[0]], name="scored")
+    scored = logits_of(world, folder, made.recipe, "aggregated", [made.models[0]], name="scored")
     (scaffold,) = federated(world, folder / "scaffold", 1, local="scaffold")
-    alone = local_line(folder)
+    alone = local_recipe(folder)
     local_models = [trained_alone(world, folder, alone, client) for client in range(CLIENTS)]
     judged, judging = judged_world(world, folder / "judged")
     common = {"info": world.info, "clients": world.clients}
     labelled = common | {"data": world.test, "histogram": world.histogram}
-    stateful = {"line": folder / "scaffold" / "line.yaml", "state": scaffold.state}
+    stateful = {"recipe": folder / "scaffold" / "recipe.yaml", "state": scaffold.state}
     models = {"models": [made.models[0]], "participants": [folder / "group_0.parquet"]}
     return {
         "local_training": (
             local_training,
-            {"round": 1, "group": 0, "slots": [0], "participation": world.participation}
+            {"round": 1, "group": 0, "participants": [0], "participation": world.participation}
             | common | stateful | {"state": [scaffold.state]}
             | {"data": world.train, "start": world.initial(LINEAR)},
         ),
@@ -1507,60 +1561,61 @@ def calls(world, tmp_path_factory):
         "logits": (
             logits,
             {"members": "clients", "models": scaffold.updates, "data": world.train}
-            | common | {"line": made.line},
+            | common | {"recipe": made.recipe},
         ),
         "distillation": (
             distillation,
-            {"line": made.line, "round": 1, "group": 0, "start": made.models[0]}
+            {"recipe": made.recipe, "round": 1, "group": 0, "start": made.models[0]}
             | {"logits": made.public, "public": world.held_out, "info": world.info},
         ),
         "judged": (
             judged_distillation,
-            {"line": judged.line, "round": 1, "group": 0, "start": judged.models[0]}
+            {"recipe": judged.recipe, "round": 1, "group": 0, "start": judged.models[0]}
             | {"logits": judged.public, "public": world.held_out, "info": world.info} | judging,
         ),
         "drawn": (
             logits,
             {"members": "gaussian_2_as_released", "models": scaffold.updates, "data": world.train}
             | {"aggregated": scaffold.model, "start": world.initial(LINEAR), "info": world.info}
-            | {"line": made.line},
+            | {"recipe": made.recipe},
         ),
         "evaluation": (
             evaluation,
-            {"line": made.line, "evaluated": "global_model", "role": "validation", "rounds": 1}
+            {"recipe": made.recipe, "evaluated": "global_model", "role": "validation", "rounds": 1}
             | {"every": 1}
             | labelled | models | {"data": world.train},
         ),
         "ensemble": (
             evaluation,
-            {"line": made.line, "evaluated": "aggregated_1", "role": "test", "rounds": 1}
+            {"recipe": made.recipe, "evaluated": "aggregated_1", "role": "test", "rounds": 1}
             | {"every": 1}
             | labelled | models | {"models": [scored]},
         ),
         "local_model": (
             local_model,
-            {"line": alone, "who": "client_0", "data": world.train, "start": world.initial(LINEAR)}
+            {"recipe": alone, "who": "client_0", "data": world.train,
+            "start": world.initial(LINEAR)}
             | common,
         ),
         "local_evaluation": (
             local_evaluation,
-            {"line": alone, "rounds": 1, "role": "validation", "who": "each_client"}
+            {"recipe": alone, "rounds": 1, "role": "validation", "who": "each_client"}
             | {"models": local_models} | labelled | {"data": world.train},
         ),
     }  # fmt: skip
 
 
 INPUTS = {
-    "local_training": "line data info clients participation start state",
-    "aggregation": "line info start state updates",
-    "logits": "line models data info clients",
-    "distillation": "line start logits public info",
+    "local_training": "recipe data info clients participation start state",
+    "aggregation": "recipe info start state updates",
+    "logits": "recipe models data info clients",
+    "distillation": "recipe start logits public info",
     "judged": "judged updates server_validation",
     "drawn": "models aggregated start",
-    "evaluation": "line models data info clients histogram participants",
+    "evaluation": "recipe models data info clients histogram participants",
     "ensemble": "models",
-    "local_model": "line data info clients start",
-    "local_evaluation": "line models data info clients histogram",
+    "local_model": "recipe data info clients start",
+    "local_evaluation": "recipe models data info clients histogram",
 }
 PAIRS = [(stage, option) for stage, options in INPUTS.items() for option in options.split()]
 

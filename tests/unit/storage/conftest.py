@@ -20,10 +20,10 @@ from fedstage.plan.training import (
     updates,
 )
 from fedstage.plan.training_folder import training_folder
-from fedstage.settings.groups import group_slots
-from fedstage.settings.lines import Line
+from fedstage.settings.groups import group_participants
+from fedstage.settings.recipes import Recipe
 
-SMALL = Line.model_validate(
+SMALL = Recipe.model_validate(
     {
         "data": {"digits": {"test": 80, "held_out": 30}},
         "clients": 4,
@@ -53,37 +53,39 @@ def stage(name, log, **options):
     assert main(arguments) == 0, arguments
 
 
-def make(line):
-    data, info = line.data, data_files.data_file(line.data, "info")
+def make(recipe):
+    data, info = recipe.data, data_files.data_file(recipe.data, "info")
     parts = {part: data_files.data_file(data, part) for part in ("train", "test", "held_out")}
     stage("dataset", "dataset/d", settings=as_json(canonical(data)), **parts, info=info)
-    clients, histogram = data_files.clients_table(line), data_files.label_histogram(line)
-    settings = as_json(data_files.clients_table(line).job.settings)
+    clients, histogram = data_files.clients_table(recipe), data_files.label_histogram(recipe)
+    settings = as_json(data_files.clients_table(recipe).job.settings)
     train = parts["train"]
     stage("partition", "partition/p", settings=settings, train=train, output=clients,
           histogram=histogram)  # fmt: skip
-    plan = data_files.participation_table(line, 1)
+    plan = data_files.participation_table(recipe, 1)
     stage("participation", "participation/p", settings=as_json(plan.job.settings), first=1,
           last=100, output=plan)  # fmt: skip
     for group in (0, 1):
-        output = data_files.initial_model(data, line.model, line.seed, group)
-        settings = as_json({"model": canonical(line)["model"], "seed": line.seed})
+        output = data_files.initial_model(data, recipe.model, recipe.seed, group)
+        settings = as_json({"model": canonical(recipe)["model"], "seed": recipe.seed})
         stage("initial_model", f"initial_model/{group}", settings=settings, group=group, info=info,
               output=output)  # fmt: skip
-    rounds(line)
+    rounds(recipe)
 
 
-def rounds(line):
-    owner = AGGREGATION.job(line, 1, 0).config
-    for one in dict.fromkeys([line, owner]):
-        settings, output = as_json(canonical(one)), f"{training_folder(one)}/line.yaml"
-        stage("line", f"line/{Path(output).parent.name}", settings=settings, output=output)
+def rounds(recipe):
+    owner = AGGREGATION.job(recipe, 1, 0).config
+    for one in dict.fromkeys([recipe, owner]):
+        settings, output = as_json(canonical(one)), f"{training_folder(one)}/recipe.yaml"
+        stage("recipe", f"recipe/{Path(output).parent.name}", settings=settings, output=output)
     for group in (0, 1):
-        for slot in group_slots(owner, group):
-            update = updates(owner, 1, group)[list(group_slots(owner, group)).index(slot)]
-            stage("local_training", f"local_training/{group}-{slot}",
-                  **LOCAL_TRAINING.job(owner, 1, group, slot).inputs, round=1, group=group,
-                  slots=[slot], outputs=[update])  # fmt: skip
+        for participant in group_participants(owner, group):
+            update = updates(owner, 1, group)[
+                list(group_participants(owner, group)).index(participant)
+            ]
+            stage("local_training", f"local_training/{group}-{participant}",
+                  **LOCAL_TRAINING.job(owner, 1, group, participant).inputs, round=1, group=group,
+                  participants=[participant], outputs=[update])  # fmt: skip
         stage("aggregation", f"aggregation/{group}", **AGGREGATION.job(owner, 1, group).inputs,
               output=aggregated_model(owner, 1, group),
               participants=participants_table(owner, 1, group),
@@ -91,8 +93,9 @@ def rounds(line):
         stage("logits", f"logits/{group}",
               **LOGITS.job(owner, 1, group, "aggregated", "held_out").inputs, members="aggregated",
               output=LOGITS(owner, 1, group, "aggregated", "held_out"))  # fmt: skip
-    stage("distillation", "distillation/0", **DISTILLATION.job(line, 1, 0).inputs, round=1, group=0,
-          output=global_model(line, 1, 0))  # fmt: skip
+    stage("distillation", "distillation/0", **DISTILLATION.job(recipe, 1, 0).inputs, round=1,
+    group=0,
+          output=global_model(recipe, 1, 0))  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -115,6 +118,6 @@ def small(small_folder, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def small_line():
-    """The line of the small folder."""
+def small_recipe():
+    """The recipe of the small folder."""
     return SMALL

@@ -15,28 +15,28 @@ import torch
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.errors import FedstageError
 from fedstage.plan.training import updates
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, map_tensors
-from fedstage.storage.yaml_files import read_line
+from fedstage.storage.yaml_files import read_recipe
 
 READERS = {
     ".safetensors": [load_tensors, map_tensors],
     ".parquet": [load_table, lambda path: load_table(path, where={"round": 1})],
     ".json": [load_json],
-    ".yaml": [lambda path: read_line(path, Line)],
+    ".yaml": [lambda path: read_recipe(path, Recipe)],
 }
 
 #: Files of a kind: copies of some over others.
 KINDS = [
     "initial_models/*/group_*.safetensors",
-    "training/*/round_*/group_0/slot_*.safetensors",
+    "training/*/round_*/group_0/participant_*.safetensors",
     "training/*/round_*/group_*/aggregated.safetensors",
     "training/*/round_*/group_*/state.safetensors",
     "training/*/round_*/group_*/logits/*.safetensors",
     "training/*/round_*/group_*/participants.parquet",
-    "training/*/line.yaml",
+    "training/*/recipe.yaml",
     "data/*/t*.safetensors",
     "partitions/*/*.parquet",
     "logs/local_training/*.record.json",
@@ -62,9 +62,11 @@ def test_a_copy_in_the_place_of_another_is_refused(small, kind):
         read(other)
 
 
-def test_a_copy_from_another_round_line_or_data_set_is_refused(small):
+def test_a_copy_from_another_round_recipe_or_data_set_is_refused(small):
     for pattern in ("round_0001", "-seed5-", "group_0"):
-        (path, *_) = sorted(Path("results/training").glob("*/round_*/group_0/slot_*.safetensors"))
+        (path, *_) = sorted(
+            Path("results/training").glob("*/round_*/group_0/participant_*.safetensors")
+        )
         elsewhere = Path(str(path).replace(pattern, pattern.translate({48: "7", 53: "6"})))
         assert elsewhere != path
         elsewhere.parent.mkdir(parents=True)
@@ -73,8 +75,8 @@ def test_a_copy_from_another_round_line_or_data_set_is_refused(small):
             load_tensors(elsewhere)
 
 
-def test_an_average_does_not_take_one_update_twice(small, small_line):
-    one, other = map(Path, updates(small_line, 1, 0)[:2])
+def test_an_average_does_not_take_one_update_twice(small, small_recipe):
+    one, other = map(Path, updates(small_recipe, 1, 0)[:2])
     shutil.copy(one, other)
     with pytest.raises(FedstageError, match=re.escape(f"{other}: is ")):
         read_updates([one, other])

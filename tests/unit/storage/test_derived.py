@@ -51,7 +51,7 @@ def test_scores_are_made_from_label_counts_and_rounds_from_who_has_what():
     assert derived({CLIENTS}, *jobs) == {"update"}
 
 
-LINE = {
+RECIPE = {
     "data": {"name": "digits", "held_out": 10},
     "clients": 4,
     "partition": {"name": "dirichlet", "alpha": 1.0},
@@ -65,10 +65,10 @@ LINE = {
 
 @pytest.mark.parametrize(("forget", "found"), [([2], set()), ([0], {"made"}), ([], {"made"})])
 def test_an_aggregator_that_has_forgotten_is_made_from_other_clients(tmp_path, forget, found):
-    path = tmp_path / "line.yaml"
-    path.write_text(yaml.safe_dump({"settings": LINE | {"forget": forget}}))
+    path = tmp_path / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"settings": RECIPE | {"forget": forget}}))
     read = {
-        "line": str(path),
+        "recipe": str(path),
         "models": ["client_0"],
         "logits": ["logits/fp32/client_0-aggregator.safetensors"],
         "clients": CLIENTS,

@@ -11,7 +11,7 @@ from fedstage.storage.identity import check_identity, identity_of
 @pytest.mark.parametrize(
     ("path", "identity"),
     [
-        ("results/training/a/line.yaml", "training/a/line.yaml"),
+        ("results/training/a/recipe.yaml", "training/a/recipe.yaml"),
         (Path("/home/me/results/data/d/info.json"), "data/d/info.json"),
         ("/home/results/project/results/data/d/info.json", "data/d/info.json"),
         ("results/results", "results"),
@@ -38,16 +38,19 @@ def test_the_same_file_wherever_it_is(path, stated):
     check_identity(path, stated)
 
 
-@pytest.mark.parametrize("stated", ["a/slot_2", "slot_0/", "lot_0", "", 7, ["a/slot_0"]])
+@pytest.mark.parametrize(
+    "stated", ["a/participant_2", "participant_0/", "lot_0", "", 7, ["a/participant_0"]]
+)
 def test_another_file_is_named_with_what_was_expected(stated):
     with pytest.raises(FedstageError) as caught:
-        check_identity("results/a/slot_0", stated)
+        check_identity("results/a/participant_0", stated)
     assert str(caught.value) == (
-        f"results/a/slot_0: is {stated}, not a/slot_0: a copy in its place; delete it to make it "
+        f"results/a/participant_0: is {stated}, not a/participant_0: a copy in its place; delete "
+        f"it to make it "
         "again"
     )
 
 
 def test_a_file_of_before_says_what_to_do():
     with pytest.raises(FedstageError, match=r"older version wrote it.*; delete it"):
-        check_identity("results/a/slot_0", None)
+        check_identity("results/a/participant_0", None)

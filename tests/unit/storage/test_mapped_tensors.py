@@ -31,8 +31,8 @@ def file_behind(tensor):
     """Return the file that the memory of a tensor is mapped from, or what the system says."""
     place = tensor.data_ptr()
     with open("/proc/self/maps") as maps:
-        for line in maps:
-            span, *_, name = line.split(maxsplit=5)
+        for recipe in maps:
+            span, *_, name = recipe.split(maxsplit=5)
             begin, end = (int(edge, 16) for edge in span.split("-"))
             if begin <= place < end:
                 return name.strip()

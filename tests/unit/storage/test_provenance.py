@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedstage.plan.stages import LINES, STAGES
+from fedstage.plan.stages import RECIPES, STAGES
 from fedstage.stages import options_of
 from fedstage.storage.provenance import content_digest, machine, versions, write_record
 from fedstage.storage.records import records_of
@@ -38,10 +38,10 @@ def files(tmp_path):
 
 def test_files_are_inputs_and_outputs_with_digests_by_option(tmp_path, files):
     a, b, c, d = files
-    options = {"line": a, "start": a, "updates": [b, c], "state": None, "output": d}
+    options = {"recipe": a, "start": a, "updates": [b, c], "state": None, "output": d}
     record = recorded(tmp_path, "aggregation", options)
     assert record["inputs"] == {
-        "line": {str(a): files[a]},
+        "recipe": {str(a): files[a]},
         "start": {str(a): files[a]},
         "updates": {str(b): files[b], str(c): files[c]},
     }
@@ -175,15 +175,15 @@ def test_outputs_are_options_of_the_stage(stage):
 
 
 def logs_of_rules():
-    """Return the logs of rules, with the name of a line, data set, ... as `{identity}`."""
-    names = r"\{+(line|data|partition|plan|initial|choice|experiment|AT|PART\.name)\}+"
+    """Return the logs of rules, with the name of a recipe, data set, ... as `{identity}`."""
+    names = r"\{+(recipe|data|partition|plan|initial|choice|experiment|AT|PART\.name)\}+"
     for path in sorted(RULES.glob("*.smk")):
         for log in re.findall(r'\blog:\s+f?"(results/logs/[^"]+)"', path.read_text()):
             yield re.sub(names, "{identity}", log)
 
 
 @pytest.mark.parametrize("log", dict.fromkeys(logs_of_rules()))
-@pytest.mark.parametrize("folder", LINES)
+@pytest.mark.parametrize("folder", RECIPES)
 def test_records_beside_the_logs_of_rules_are_found(tmp_path, log, folder):
     assert "{identity}" in log
     place = log.replace("{identity}", "some-name-0123456789").replace("{folder}", folder)

@@ -300,7 +300,9 @@ def test_frame_is_the_table(table_file):
 
 
 def test_missing_column_is_named(table_file):
-    assert "has no column 'slot'" in refusal(lambda path: load_table(path, ["slot"]), table_file)
+    assert "has no column 'participant'" in refusal(
+        lambda path: load_table(path, ["participant"]), table_file
+    )
 
 
 def test_missing_table_is_named(tmp_path):

@@ -50,23 +50,23 @@ def test_a_flipped_bit_of_every_kind_of_file(files):
     assert set(some.values()) <= set(found(files))
 
 
-def test_a_copy_and_what_was_made_from_the_file_in_its_place(files, small_line):
-    one, other = updates(small_line, 1, 0)[:2]
+def test_a_copy_and_what_was_made_from_the_file_in_its_place(files, small_recipe):
+    one, other = updates(small_recipe, 1, 0)[:2]
     shutil.copy(one, other)
     wrong = found(files)
     assert wrong[other].endswith("a copy in its place")
-    average = aggregated_model(small_line, 1, 0)
+    average = aggregated_model(small_recipe, 1, 0)
     assert wrong[average].startswith(f"was made from another {other}: ")
     assert set(wrong) == {
         other,
         average,
-        participants_table(small_line, 1, 0),
-        AGGREGATION(small_line, 1, 0, output="new_state"),
+        participants_table(small_recipe, 1, 0),
+        AGGREGATION(small_recipe, 1, 0, output="new_state"),
     }
 
 
-def test_another_content_under_the_same_name(files, small_line):
-    path = global_model(small_line, 1, 0)
+def test_another_content_under_the_same_name(files, small_recipe):
+    path = global_model(small_recipe, 1, 0)
     weights, metadata = load_tensors(path)
     save_tensors(path, {name: torch.zeros_like(one) for name, one in weights.items()}, metadata)
     wrong = found(files)
@@ -75,24 +75,24 @@ def test_another_content_under_the_same_name(files, small_line):
     assert dict(faults(Path(), files, set(files) - {path})) == {}  # it is made anew
 
 
-def test_files_that_are_gone_are_no_other_files(files, small_line):
-    gone = updates(small_line, 1, 0)[0]
+def test_files_that_are_gone_are_no_other_files(files, small_recipe):
+    gone = updates(small_recipe, 1, 0)[0]
     Path(gone).unlink()
     assert found([name for name in files if name != gone]) == {}
 
 
-def test_a_damaged_record_is_told_and_the_others_count(files, small_line):
+def test_a_damaged_record_is_told_and_the_others_count(files, small_recipe):
     record = Path("results/logs/aggregation/1.record.json")
     record.write_text(record.read_text().replace("aggregation", "aggregatioN", 1))
-    average = aggregated_model(small_line, 1, 0)
+    average = aggregated_model(small_recipe, 1, 0)
     Path(average).write_bytes(b"")
     wrong = found(files)
     assert "altered" in wrong[str(record)]
     assert "truncated" in wrong[average]
 
 
-def test_a_later_segment_may_have_made_it_anew(files, small_line):
-    path = updates(AGGREGATION.job(small_line, 1, 1).config, 1, 1)[0]
+def test_a_later_segment_may_have_made_it_anew(files, small_recipe):
+    path = updates(AGGREGATION.job(small_recipe, 1, 1).config, 1, 1)[0]
     tensors, metadata = load_tensors(path)
     save_tensors(path, tensors, metadata | {"loss": 0.0})
     assert path in found(files)
@@ -103,8 +103,8 @@ def test_a_later_segment_may_have_made_it_anew(files, small_line):
     assert path not in found([path])
 
 
-def test_the_participants_are_plain_parquet(small, small_line):
+def test_the_participants_are_plain_parquet(small, small_recipe):
     import pandas as pd
 
-    frame = pd.read_parquet(data_files.participation_table(small_line, 1))
-    assert set(frame["slot"]) == {0, 1, 2, 3}
+    frame = pd.read_parquet(data_files.participation_table(small_recipe, 1))
+    assert set(frame["participant"]) == {0, 1, 2, 3}

@@ -1,4 +1,4 @@
-"""`fedstage why` on real files: two rounds of a distilled line, by single jobs and by segments."""
+"""`fedstage why` on real files: two distilled rounds, by single jobs and by segments."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from fedstage.plan.scores import EVALUATION
 from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
 from fedstage.plan.training import (
     AGGREGATION,
-    HEAD_TRANSFER,
+    HEAD_SHARING,
     LOGITS,
     aggregated_model,
     global_model,
@@ -34,9 +34,9 @@ from fedstage.plan.training import (
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder, training_id
 from fedstage.results.retention.measures import RETENTION_SCHEMA
-from fedstage.settings.groups import group_slots
-from fedstage.settings.lines import Line, LocalLine
+from fedstage.settings.groups import group_participants
 from fedstage.settings.models import InitialModel
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.records import find_round_job
@@ -44,7 +44,7 @@ from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
 from fedstage.storage.why import why
 
-LINE = Line.model_validate(
+RECIPE = Recipe.model_validate(
     {
         "data": {"digits": {"test": 80, "held_out": 30}},
         "clients": 3,
@@ -62,15 +62,19 @@ LINE = Line.model_validate(
         "seed": 5,
     }
 )
-BASE = owners(LINE)[1]
-ALONE = LocalLine(
-    **{name: getattr(LINE, name) for name in LocalLine.model_fields if name in Line.model_fields}
+BASE = owners(RECIPE)[1]
+ALONE = LocalRecipe(
+    **{
+        name: getattr(RECIPE, name)
+        for name in LocalRecipe.model_fields
+        if name in Recipe.model_fields
+    }
 )
-INFO = data_files.data_file(LINE.data, "info")
+INFO = data_files.data_file(RECIPE.data, "info")
 
 
-def public_logits(round, group):
-    return LOGITS(LINE, round, group, "aggregated", "held_out")
+def public_logits(round_, group):
+    return LOGITS(RECIPE, round_, group, "aggregated", "held_out")
 
 
 def call(stage, log, source, **options):
@@ -85,154 +89,164 @@ def call(stage, log, source, **options):
 def prepare():
     """Make what rounds start from."""
     data, scheme, plan = (
-        data_files.data_id(LINE.data),
-        name_of(data_files.clients_table(LINE)),
-        name_of(data_files.participation_table(LINE, 1)),
+        data_files.data_id(RECIPE.data),
+        name_of(data_files.clients_table(RECIPE)),
+        name_of(data_files.participation_table(RECIPE, 1)),
     )
-    parts = {part: data_files.data_file(LINE.data, part) for part in ("train", "test", "held_out")}
-    source = source_of(LINE.data, "dataset")
-    settings = as_json(canonical(LINE.data))
+    parts = {
+        part: data_files.data_file(RECIPE.data, part) for part in ("train", "test", "held_out")
+    }
+    source = source_of(RECIPE.data, "dataset")
+    settings = as_json(canonical(RECIPE.data))
     call("dataset", f"dataset/{data}", source, settings=settings, **parts, info=INFO)
     call(
-        "partition", f"partition/{scheme}", fingerprint_of(data_files.clients_table(LINE).job),
-        settings=as_json(data_files.clients_table(LINE).job.settings), train=parts["train"],
-        output=data_files.clients_table(LINE), histogram=data_files.label_histogram(LINE),
+        "partition", f"partition/{scheme}", fingerprint_of(data_files.clients_table(RECIPE).job),
+        settings=as_json(data_files.clients_table(RECIPE).job.settings), train=parts["train"],
+        output=data_files.clients_table(RECIPE), histogram=data_files.label_histogram(RECIPE),
     )  # fmt: skip
     call(
         "participation", f"participation/{plan}/rounds_0001-0100",
-        fingerprint_of(data_files.participation_table(LINE, 1).job),
-        settings=as_json(data_files.participation_table(LINE, 1).job.settings), first=1, last=100,
-        output=data_files.participation_table(LINE, 1),
+        fingerprint_of(data_files.participation_table(RECIPE, 1).job),
+        settings=as_json(data_files.participation_table(RECIPE, 1).job.settings), first=1, last=100,
+        output=data_files.participation_table(RECIPE, 1),
     )  # fmt: skip
-    initial = name_of(data_files.initial_model(LINE.data, LINE.model, LINE.seed, 0))
-    drawn = InitialModel(model=LINE.model, seed=LINE.seed)
+    initial = name_of(data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, 0))
+    drawn = InitialModel(model=RECIPE.model, seed=RECIPE.seed)
     settings = as_json(canonical(drawn))
     for group in (0, 1):
         call(
             "initial_model", f"initial_model/{initial}/group_{group}",
             source_of(drawn, "initial_model"), settings=settings, group=group, info=INFO,
-            output=data_files.initial_model(LINE.data, LINE.model, LINE.seed, group),
+            output=data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, group),
         )  # fmt: skip
-    source = stage_fingerprint("line")
-    for line in (LINE, BASE):
-        settings, output = as_json(canonical(line)), f"{training_folder(line)}/line.yaml"
-        call("line", f"line/training/{training_id(line)}", source, settings=settings, output=output)
-
-
-def line_file(line):
-    return f"{training_folder(line)}/line.yaml"
-
-
-def train(line, round, group):
-    """A group's round, a job for each participant and one for the aggregation."""
-    about = {"line": f"{training_folder(line)}/line.yaml", "info": INFO}
-    begun = {"start": global_model(line, round - 1, group)}
-    if round > 1:
-        begun["state"] = AGGREGATION(line, round - 1, group, output="new_state")
-    place = f"{training_id(line)}/round_{round:04d}/group_{group}"
-    sent = updates(line, round, group)
-    for slot, update in zip(group_slots(line, group), sent, strict=True):
+    source = stage_fingerprint("recipe")
+    for recipe in (RECIPE, BASE):
+        settings, output = as_json(canonical(recipe)), f"{training_folder(recipe)}/recipe.yaml"
         call(
-            "local_training", f"local_training/{place}/slot_{slot}",
-            source_of(line, "local_training"), **about, **begun, round=round, group=group,
-            slots=[slot], data=data_files.data_file(line.data, "train"),
-            clients=data_files.clients_table(line),
-            participation=data_files.participation_table(line, round), outputs=[update],
+            "recipe",
+            f"recipe/training/{training_id(recipe)}",
+            source,
+            settings=settings,
+            output=output,
+        )
+
+
+def recipe_file(recipe):
+    return f"{training_folder(recipe)}/recipe.yaml"
+
+
+def train(recipe, round_, group):
+    """A group's round, a job for each participant and one for the aggregation."""
+    about = {"recipe": f"{training_folder(recipe)}/recipe.yaml", "info": INFO}
+    begun = {"start": global_model(recipe, round_ - 1, group)}
+    if round_ > 1:
+        begun["state"] = AGGREGATION(recipe, round_ - 1, group, output="new_state")
+    place = f"{training_id(recipe)}/round_{round_:04d}/group_{group}"
+    sent = updates(recipe, round_, group)
+    for participant, update in zip(group_participants(recipe, group), sent, strict=True):
+        call(
+            "local_training", f"local_training/{place}/participant_{participant}",
+            source_of(recipe, "local_training"), **about, **begun, round=round_, group=group,
+            participants=[participant], data=data_files.data_file(recipe.data, "train"),
+            clients=data_files.clients_table(recipe),
+            participation=data_files.participation_table(recipe, round_), outputs=[update],
         )  # fmt: skip
     call(
-        "aggregation", f"aggregation/{place}", source_of(line, "aggregation"), **about, **begun,
-        updates=sent, output=aggregated_model(line, round, group),
-        participants=participants_table(line, round, group),
-        new_state=AGGREGATION(line, round, group, output="new_state"),
+        "aggregation", f"aggregation/{place}", source_of(recipe, "aggregation"), **about, **begun,
+        updates=sent, output=aggregated_model(recipe, round_, group),
+        participants=participants_table(recipe, round_, group),
+        new_state=AGGREGATION(recipe, round_, group, output="new_state"),
     )  # fmt: skip
 
 
-def speak(line, round, group):
+def speak(recipe, round_, group):
     call(
-        "logits", f"logits/{training_id(line)}/round_{round:04d}/group_{group}/aggregated-held_out",
-        source_of(line, "logits", members="aggregated"), line=f"{training_folder(line)}/line.yaml",
+        "logits",
+        f"logits/{training_id(recipe)}/round_{round_:04d}/group_{group}/aggregated-held_out",
+        source_of(recipe, "logits", members="aggregated"),
+        recipe=f"{training_folder(recipe)}/recipe.yaml",
         info=INFO, members="aggregated",
-        models=aggregated_model(line, round, group), data=public_file(LINE),
-        output=public_logits(round, group),
+        models=aggregated_model(recipe, round_, group), data=public_file(RECIPE),
+        output=public_logits(round_, group),
     )  # fmt: skip
 
 
-def teach(round):
+def teach(round_):
     call(
-        "distillation", f"distillation/{training_id(LINE)}/round_{round:04d}/group_0",
-        source_of(LINE, "distillation"), line=line_file(LINE), info=INFO,
-        round=round, group=0, start=aggregated_model(LINE, round, 0),
-        logits=teacher_logits(LINE, round),
-        public=public_file(LINE), output=global_model(LINE, round, 0),
+        "distillation", f"distillation/{training_id(RECIPE)}/round_{round_:04d}/group_0",
+        source_of(RECIPE, "distillation"), recipe=recipe_file(RECIPE), info=INFO,
+        round=round_, group=0, start=aggregated_model(RECIPE, round_, 0),
+        logits=teacher_logits(RECIPE, round_),
+        public=public_file(RECIPE), output=global_model(RECIPE, round_, 0),
     )  # fmt: skip
 
 
-METRICS = EVALUATION(LINE, "aggregated_2", "test", 1, 1)
+METRICS = EVALUATION(RECIPE, "aggregated_2", "test", 1, 1)
 
 
 def evaluate():
     """Score the ensemble that taught in round 1, here on the public images' logits of its own."""
-    members = member_logits(LINE, 1, LINE.ensemble, "test")
+    members = member_logits(RECIPE, 1, RECIPE.ensemble, "test")
     for group, output in enumerate(members):
         call(
             "logits", f"logits/{training_id(BASE)}/round_0001/group_{group}/aggregated-test",
-            source_of(BASE, "logits", members="aggregated"), line=line_file(BASE),
+            source_of(BASE, "logits", members="aggregated"), recipe=recipe_file(BASE),
             info=INFO, members="aggregated",
             models=aggregated_model(BASE, 1, group),
-            data=data_files.data_file(LINE.data, "test"), output=output,
+            data=data_files.data_file(RECIPE.data, "test"), output=output,
         )  # fmt: skip
     call(
-        "evaluation", f"evaluation/{training_id(LINE)}/aggregated_2-test/rounds_0001_every_1",
-        source_of(LINE, "evaluation", "aggregated_2"), line=line_file(LINE), info=INFO,
+        "evaluation", f"evaluation/{training_id(RECIPE)}/aggregated_2-test/rounds_0001_every_1",
+        source_of(RECIPE, "evaluation", "aggregated_2"), recipe=recipe_file(RECIPE), info=INFO,
         evaluated="aggregated_2", role="test", rounds=1, every=1, models=members,
-        data=data_files.data_file(LINE.data, "test"), clients=data_files.clients_table(LINE),
-        histogram=data_files.label_histogram(LINE),
-        participants=[participants_table(LINE, 1, group) for group in (0, 1)],
+        data=data_files.data_file(RECIPE.data, "test"), clients=data_files.clients_table(RECIPE),
+        histogram=data_files.label_histogram(RECIPE),
+        participants=[participants_table(RECIPE, 1, group) for group in (0, 1)],
         output=METRICS,
     )  # fmt: skip
 
 
 def train_alone():
     folder = unfederated.local_id(ALONE)
-    line = f"results/local_models/{folder}/line.yaml"
+    recipe = f"results/local_models/{folder}/recipe.yaml"
     settings = as_json(canonical(ALONE))
     call(
-        "line", f"line/local_models/{folder}", stage_fingerprint("line"), settings=settings,
-        output=line,
+        "recipe", f"recipe/local_models/{folder}", stage_fingerprint("recipe"), settings=settings,
+        output=recipe,
     )  # fmt: skip
     call(
         "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
-        line=line, who="client_1", data=data_files.data_file(LINE.data, "train"), info=INFO,
-        clients=data_files.clients_table(LINE),
-        start=data_files.initial_model(LINE.data, LINE.model, LINE.seed, 0),
+        recipe=recipe, who="client_1", data=data_files.data_file(RECIPE.data, "train"), info=INFO,
+        clients=data_files.clients_table(RECIPE),
+        start=data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, 0),
         output=unfederated.local_models(ALONE)[1],
     )  # fmt: skip
 
 
 def by_single_jobs():
-    for round in (1, 2):
+    for round_ in (1, 2):
         for group in (0, 1):
-            line = LINE if (round, group) == (2, 0) else BASE
-            train(line, round, group)
-            speak(line, round, group)
-        teach(round)
+            recipe = RECIPE if (round_, group) == (2, 0) else BASE
+            train(recipe, round_, group)
+            speak(recipe, round_, group)
+        teach(round_)
     evaluate()
     train_alone()
 
 
 def by_segments():
-    def segment(line, first, last, groups):
-        name = f"segment_{first:04d}_{last:04d}_groups_{groups[0]}_{training_id(line)}"
-        source, settings = source_of(line, "segment"), f"{training_folder(line)}/line.yaml"
+    def segment(recipe, first, last, groups):
+        name = f"segment_{first:04d}_{last:04d}_groups_{groups[0]}_{training_id(recipe)}"
+        source, settings = source_of(recipe, "segment"), f"{training_folder(recipe)}/recipe.yaml"
         place = {"first": first, "last": last, "groups": groups}
-        call("segment", f"segment/{name}", source, line=settings, **place)
+        call("segment", f"segment/{name}", source, recipe=settings, **place)
 
     def logits(group, rounds):
         name = f"logits_{rounds[0]:04d}_group_{group}_aggregated_held_out_{training_id(BASE)}"
         call(
             "logits_segment", f"logits_segment/{name}",
             source_of(BASE, "logits_segment", members="aggregated"),
-            line=line_file(BASE), rounds=rounds, group=group, members="aggregated",
+            recipe=recipe_file(BASE), rounds=rounds, group=group, members="aggregated",
             images="held_out",
         )  # fmt: skip
 
@@ -240,7 +254,7 @@ def by_segments():
     segment(BASE, 1, 2, [1])
     logits(0, [1])
     logits(1, [1, 2])
-    segment(LINE, 1, 2, [0])
+    segment(RECIPE, 1, 2, [0])
 
 
 @pytest.fixture(scope="module")
@@ -314,8 +328,8 @@ def shown(path):
     return Shown(why(Path(path)))
 
 
-DISTILLED = global_model(LINE, 2, 0)
-AGGREGATED = aggregated_model(LINE, 2, 0)
+DISTILLED = global_model(RECIPE, 2, 0)
+AGGREGATED = aggregated_model(RECIPE, 2, 0)
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -334,17 +348,17 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     assert told.text.startswith(f"{DISTILLED}\n")
     assert re.fullmatch(r"\S+\+00:00 by stage distillation", told.facts["made"])
     assert re.fullmatch(r"[\d.]+ s, [\d.]+ s start-up, \d+ MB", told.facts["took"])
-    assert told.facts["line"] == training_folder(LINE)
-    assert told.facts["source"] == f"{source_of(LINE, 'segment')}, the same now"
+    assert told.facts["recipe"] == training_folder(RECIPE)
+    assert told.facts["source"] == f"{source_of(RECIPE, 'segment')}, the same now"
     assert told.facts["content"] == f"{content_digest(Path(DISTILLED))}, unchanged"
     assert told.facts["versions"].startswith("fedstage ")
-    assert told.settings == canonical(LINE)
+    assert told.settings == canonical(RECIPE)
     assert told.options == {"round": 2, "group": 0}
     assert {option: set(files) for option, files in told.inputs.items()} == {
-        "line": {f"{training_folder(LINE)}/line.yaml"},
+        "recipe": {f"{training_folder(RECIPE)}/recipe.yaml"},
         "start": {AGGREGATED},
-        "logits": set(teacher_logits(LINE, 2)),
-        "public": {public_file(LINE)},
+        "logits": set(teacher_logits(RECIPE, 2)),
+        "public": {public_file(RECIPE)},
         "info": {INFO},
     }
     said = {text for files in told.inputs.values() for text in files.values()}
@@ -354,31 +368,31 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
 @pytest.mark.parametrize(
     ("path", "stage", "settings", "options"),
     [
-        (data_files.data_file(LINE.data, "held_out"), "dataset", canonical(LINE.data), None),
+        (data_files.data_file(RECIPE.data, "held_out"), "dataset", canonical(RECIPE.data), None),
         (
-            data_files.label_histogram(LINE), "partition",
-            data_files.clients_table(LINE).job.settings, None,
+            data_files.label_histogram(RECIPE), "partition",
+            data_files.clients_table(RECIPE).job.settings, None,
         ),
         (
-            data_files.participation_table(LINE, 1), "participation",
-            data_files.participation_table(LINE, 1).job.settings, {"first": 1, "last": 100},
+            data_files.participation_table(RECIPE, 1), "participation",
+            data_files.participation_table(RECIPE, 1).job.settings, {"first": 1, "last": 100},
         ),
         (
-            data_files.initial_model(LINE.data, LINE.model, LINE.seed, 1), "initial_model",
-            {"model": canonical(LINE.model), "seed": 5}, {"group": 1},
+            data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, 1), "initial_model",
+            {"model": canonical(RECIPE.model), "seed": 5}, {"group": 1},
         ),
-        (f"{training_folder(LINE)}/line.yaml", "line", canonical(LINE), None),
+        (f"{training_folder(RECIPE)}/recipe.yaml", "recipe", canonical(RECIPE), None),
         (
             updates(BASE, 1, 1)[0], "local_training", canonical(BASE),
-            {"round": 1, "group": 1, "slots": [1]},
+            {"round": 1, "group": 1, "participants": [1]},
         ),
         (participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
-        (AGGREGATION(LINE, 2, 0, output="new_state"), "aggregation", canonical(LINE), None),
+        (AGGREGATION(RECIPE, 2, 0, output="new_state"), "aggregation", canonical(RECIPE), None),
         (
-            public_logits(2, 0), "logits", canonical(LINE), {"members": "aggregated"},
+            public_logits(2, 0), "logits", canonical(RECIPE), {"members": "aggregated"},
         ),
         (
-            METRICS, "evaluation", canonical(LINE),
+            METRICS, "evaluation", canonical(RECIPE),
             {"evaluated": "aggregated_2", "role": "test", "rounds": 1, "every": 1},
         ),
         (unfederated.local_models(ALONE)[1], "local_model", canonical(ALONE), {"who": "client_1"}),
@@ -398,7 +412,7 @@ def test_every_kind_of_file_tells_its_stage_settings_and_source(
 
 def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     runs, table = Path("results/descriptions/x/default.runs.json"), "results/tables/x/default.md"
-    part = {"length": {"rounds": 1}, "federated": canonical(LINE)}
+    part = {"length": {"rounds": 1}, "federated": canonical(RECIPE)}
     run = {"settings": {"method": "a", "seed": 0}, "metrics": METRICS, "partition": "p"}
     run["candidates"] = [{"parts": [part]}]
     about = {"experiment": "x", "scale": "default", "title": "X", "rows": ["method"]}
@@ -426,7 +440,7 @@ def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
     save_rows(measures, [row], RETENTION_SCHEMA)
     none = torch.zeros(2, dtype=torch.bool)
     save_tensors(str(Path(measures).with_suffix(".safetensors")), {"start": none, "end": ~none})
-    part = {"length": {"rounds": 1}, "federated": canonical(LINE)}
+    part = {"length": {"rounds": 1}, "federated": canonical(RECIPE)}
     run = {"settings": {"method": "a", "seed": 0}, "metrics": METRICS, "partition": "p"}
     run |= {"candidates": [{"parts": [part]}], "retention": [measures]}
     about = {"experiment": "x", "scale": "r", "title": "X", "rows": ["method"]}
@@ -458,11 +472,11 @@ def test_it_needs_no_torch(jobs):
 
 def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
     expected = why(Path(DISTILLED))
-    monkeypatch.chdir(jobs / training_folder(LINE))
-    relative = Path(DISTILLED).relative_to(training_folder(LINE))
+    monkeypatch.chdir(jobs / training_folder(RECIPE))
+    relative = Path(DISTILLED).relative_to(training_folder(RECIPE))
     monkeypatch.chdir(jobs.parent)
     assert why(jobs / DISTILLED) == expected
-    monkeypatch.chdir(jobs / training_folder(LINE))
+    monkeypatch.chdir(jobs / training_folder(RECIPE))
     assert why(relative) == expected
 
 
@@ -470,10 +484,10 @@ def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
 
 
 def test_inputs_that_have_changed_or_gone_are_told(jobs):
-    gone, other = teacher_logits(LINE, 2)[:2]
+    gone, other = teacher_logits(RECIPE, 2)[:2]
     then = {path: content_digest(Path(path)) for path in (gone, other)}
     Path(gone).unlink()
-    shutil.copyfile(teacher_logits(LINE, 2)[-1], other)
+    shutil.copyfile(teacher_logits(RECIPE, 2)[-1], other)
     logits = shown(DISTILLED).inputs["logits"]
     assert logits[gone] == f"gone, was {then[gone]}"
     assert logits[other] == f"{content_digest(Path(other))}, was {then[other]}"
@@ -488,7 +502,7 @@ def test_a_file_that_is_another_than_was_made_is_told(jobs):
 
 def test_source_that_has_changed_is_told(jobs, monkeypatch):
     monkeypatch.setattr("fedstage.storage.why.source_of", lambda *which: "0" * 12)
-    then = source_of(LINE, "segment")
+    then = source_of(RECIPE, "segment")
     assert shown(DISTILLED).facts["source"] == f"{then} then, 000000000000 now: changed"
 
 
@@ -499,7 +513,7 @@ def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
 
 
 def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
-    path = Path(f"{training_folder(LINE)}/line.yaml")
+    path = Path(f"{training_folder(RECIPE)}/recipe.yaml")
     content = yaml.safe_load(path.read_text())
     content["settings"]["clients"] = 0
     path.write_text(yaml.safe_dump(content))
@@ -507,15 +521,15 @@ def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
     assert "then; now unknown" in told.facts["source"]
     assert "clients = 0" in told.facts["source"]
     assert told.settings["clients"] == 0
-    assert ", was " in told.inputs["line"][f"{training_folder(LINE)}/line.yaml"]
+    assert ", was " in told.inputs["recipe"][f"{training_folder(RECIPE)}/recipe.yaml"]
 
 
 def test_settings_that_are_gone_are_told(jobs):
-    Path(f"{training_folder(LINE)}/line.yaml").unlink()
+    Path(f"{training_folder(RECIPE)}/recipe.yaml").unlink()
     told = shown(DISTILLED)
     assert "now unknown" in told.facts["source"]
     assert told.settings is None
-    assert told.inputs["line"][f"{training_folder(LINE)}/line.yaml"].startswith("gone, was ")
+    assert told.inputs["recipe"][f"{training_folder(RECIPE)}/recipe.yaml"].startswith("gone, was ")
 
 
 def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
@@ -548,18 +562,18 @@ def test_files_of_segments_have_a_record(segments):
     assert len(files) >= 15
     for path in files:
         told = shown(path)
-        line = LINE if Path(path).parts[2] == training_id(LINE) else BASE
+        recipe = RECIPE if Path(path).parts[2] == training_id(RECIPE) else BASE
         equation = find_round_job(Path(), path).stage.name
         assert re.search(rf" by stage (logits_)?segment, for {equation}$", told.facts["made"])
         assert told.facts["source"].endswith(", the same now")
-        assert told.facts["line"] == training_folder(line)
+        assert told.facts["recipe"] == training_folder(recipe)
 
 
 def test_a_segment_is_told_with_its_rounds(segments):
     told = shown(DISTILLED)
     assert told.facts["made"].endswith(" by stage segment, for distillation")
     assert told.options == {"first": 1, "last": 2, "groups": [0]}
-    assert training_id(LINE) in told.facts["record"]
+    assert training_id(RECIPE) in told.facts["record"]
 
 
 def test_a_segment_of_logits_is_told_with_its_rounds(segments):
@@ -593,8 +607,8 @@ def test_a_record_of_another_segment_is_not_taken(segments):
 
 def test_a_record_of_other_rounds_is_not_taken(segments):
     model, logits = aggregated_model(BASE, 1, 0), public_logits(1, 1)
-    for earlier, round in ((model, 2), (logits, 3)):
-        later = Path(earlier.replace("round_0001", f"round_{round:04d}"))
+    for earlier, round_ in ((model, 2), (logits, 3)):
+        later = Path(earlier.replace("round_0001", f"round_{round_:04d}"))
         later.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(earlier, later)
         with pytest.raises(FedstageError, match="no record"):
@@ -615,10 +629,10 @@ def test_a_segment_with_students_makes_logits_of_public_images_only(segments):
 
 
 def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
-    name = f"results/logs/segment/segment_0001_0002_groups_0_{training_id(LINE)}"
-    source, line = source_of(LINE, "segment"), f"{training_folder(LINE)}/line.yaml"
+    name = f"results/logs/segment/segment_0001_0002_groups_0_{training_id(RECIPE)}"
+    source, recipe = source_of(RECIPE, "segment"), f"{training_folder(RECIPE)}/recipe.yaml"
     kept = content_digest(Path(DISTILLED))
-    call("segment", name[13:], source, line=line, first=1, last=2, groups=[0])
+    call("segment", name[13:], source, recipe=recipe, first=1, last=2, groups=[0])
     assert content_digest(Path(DISTILLED)) == kept
     assert shown(DISTILLED).facts["made"].endswith(" by stage distillation")
 
@@ -659,7 +673,7 @@ def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
     ids=str,
 )
 def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys):
-    table = participants_table(LINE, 1, 1)
+    table = participants_table(RECIPE, 1, 1)
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0.record.json")
     told = why(jobs / table)
     record = json.loads(other.read_text())
@@ -670,7 +684,7 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys
     assert head.rstrip("\n") == told
     assert damaged.startswith(f"  {other}: ")
     assert len(damaged.splitlines()) == 1
-    assert main(["why", str(jobs / participants_table(LINE, 1, 0))]) == 1
+    assert main(["why", str(jobs / participants_table(RECIPE, 1, 0))]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert str(other) in line
 
@@ -678,15 +692,15 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys
 def test_a_stage_that_there_is_not_any_more_leaves_the_rest_told(jobs):
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_1.record.json")
     save_json(other, load_json(other) | {"stage": "cohort"})
-    told = why(jobs / participants_table(LINE, 1, 1))
+    told = why(jobs / participants_table(RECIPE, 1, 1))
     assert "now unknown: stage = 'cohort': this version has none" in told
 
 
 def test_a_damaged_record_of_a_data_set_is_named(jobs):
     (record,) = (jobs / "results/logs/dataset").glob("*.record.json")
     record.write_text("{")
-    told = why(jobs / participants_table(LINE, 1, 1))
-    clients = why(jobs / data_files.clients_table(LINE))
+    told = why(jobs / participants_table(RECIPE, 1, 1))
+    clients = why(jobs / data_files.clients_table(RECIPE))
     assert "made" in told
     assert f"its record is damaged, left out  {record}: " in clients
 
@@ -694,9 +708,16 @@ def test_a_damaged_record_of_a_data_set_is_named(jobs):
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()
-    arguments = ["--line", f"{training_folder(LINE)}/line.yaml", "--round", "2", "--group", "0"]
+    arguments = [
+        "--recipe",
+        f"{training_folder(RECIPE)}/recipe.yaml",
+        "--round",
+        "2",
+        "--group",
+        "0",
+    ]
     arguments += ["--start", AGGREGATED, "--logits", "none"]
-    arguments += ["--public", public_file(LINE), "--info", INFO, "--output", DISTILLED]
+    arguments += ["--public", public_file(RECIPE), "--info", INFO, "--output", DISTILLED]
     log = str(record).replace(".record.json", ".log")
     assert main(["distillation", "--log", log, *arguments]) == 1
     assert not record.exists()
@@ -704,14 +725,14 @@ def test_a_job_that_failed_leaves_no_record(jobs, capsys):
 
 # --- heads ----------------------------------------------------------------------------------------
 
-HEADED = Line.model_validate(
+HEADED = Recipe.model_validate(
     {
-        **LINE.model_dump(mode="json", by_alias=True),
+        **RECIPE.model_dump(mode="json", by_alias=True),
         "local": "fedavg",
         "model": {"cnn_small": {"head": {}}},
         "global_models": 3,
         "server_model": True,
-        "head_transfer": True,
+        "head_sharing": True,
         "ensemble": "clients",
     }
 )
@@ -720,12 +741,12 @@ HEADED = Line.model_validate(
 def transferred(group, output, model, heads):
     """Transfer heads by the command, from models that have nothing but a head."""
     for number, path in enumerate([model, *heads]):
-        prefix = "model/" if "/slot_" in path else ""
+        prefix = "model/" if "/participant_" in path else ""
         tensors = {f"{prefix}head.classifier.bias": torch.full((2,), float(number))}
         save_tensors(Path(path), tensors, {"round": 2, "group": group})
     call(
-        "head_transfer", f"head_transfer/{training_id(HEADED)}/round_0002/group_{group}",
-        source_of(HEADED, "head_transfer"), line=line_file(HEADED), round=2, group=group,
+        "head_sharing", f"head_sharing/{training_id(HEADED)}/round_0002/group_{group}",
+        source_of(HEADED, "head_sharing"), recipe=recipe_file(HEADED), round=2, group=group,
         model=model, heads=heads, output=output,
     )  # fmt: skip
 
@@ -733,24 +754,26 @@ def transferred(group, output, model, heads):
 @pytest.mark.parametrize("group", [0, 2])
 def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = HEAD_TRANSFER(HEADED, 2, group)
+    path = HEAD_SHARING(HEADED, 2, group)
     if group:
         model = aggregated_model(HEADED, 2, 2)
         heads = [global_model(HEADED, 2, 0)]
     else:
         model = global_model(HEADED, 1, 0)
         heads = [one for k in (1, 2) for one in updates(HEADED, 2, k)]
-    settings, output = as_json(canonical(HEADED)), f"{training_folder(HEADED)}/line.yaml"
-    source = stage_fingerprint("line")
-    call("line", f"line/training/{training_id(HEADED)}", source, settings=settings, output=output)
+    settings, output = as_json(canonical(HEADED)), f"{training_folder(HEADED)}/recipe.yaml"
+    source = stage_fingerprint("recipe")
+    call(
+        "recipe", f"recipe/training/{training_id(HEADED)}", source, settings=settings, output=output
+    )
     transferred(group, path, model, heads)
     told = shown(path)
-    assert re.fullmatch(r"\S+\+00:00 by stage head_transfer", told.facts["made"])
+    assert re.fullmatch(r"\S+\+00:00 by stage head_sharing", told.facts["made"])
     assert told.facts["source"] == f"{source_of(HEADED, 'segment')}, the same now"
     assert told.settings == canonical(HEADED)
     assert told.options == {"round": 2, "group": group}
     assert {option: set(files) for option, files in told.inputs.items()} == {
-        "line": {f"{training_folder(HEADED)}/line.yaml"},
+        "recipe": {f"{training_folder(HEADED)}/recipe.yaml"},
         "model": {model},
         "heads": set(heads),
     }

@@ -36,9 +36,9 @@ from fedstage.settings.exchange import (
     receives_server_logits,
     weights_travel,
 )
-from fedstage.settings.groups import group_slots
-from fedstage.settings.lines import Line
+from fedstage.settings.groups import group_participants
 from fedstage.settings.model_rules import ModelRule
+from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors, Weights, together
 
 
@@ -46,7 +46,7 @@ from fedstage.weights import Tensors, Weights, together
 class GroupRound:
     """All that a round of a group is aggregated from."""
 
-    settings: Line
+    settings: Recipe
     number: int  # k
     received: list[Update]  # of all participants, with those that diverged
     start: Tensors  # w*_{t-1,k}, whatever round a participant started from
@@ -58,9 +58,9 @@ class GroupRound:
     features: int = 0
     # Where stale updates count by their changes: the models that they started from, by round.
     bases: Mapping[int, Tensors] = field(default_factory=dict)
-    # Where labels are kept: how many logits of others a participant hears, by how many rounds ago
-    # it last took part.
-    heard: Callable[[int | None], int] | None = None
+    # Where labels are kept: how many logits of others a participant receives, by how many rounds
+    # ago it last took part.
+    received_before: Callable[[int | None], int] | None = None
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -175,16 +175,16 @@ def next_client_state(group: GroupRound) -> Tensors:
         after.append(round_state.next_statistics(state, updates, group.parameters))
     sparse = settings.compression.name == "stc" and settings.compression.downstream
     if sparse or caches_labels(settings):
-        after.append(round_state.next_heard(state, group.received))
+        after.append(round_state.next_received(state, group.received))
     return together(*after)
 
 
-def _possible_clients(line: Line, group: int) -> int:
+def _possible_clients(recipe: Recipe, group: int) -> int:
     """Return how many clients can be in a group: all not bound to another architecture."""
-    bound = binding(line)
+    bound = binding(recipe)
     if bound is None:
-        return line.clients
-    architecture = bound.slots[group_slots(line, group).start]
+        return recipe.clients
+    architecture = bound.participants[group_participants(recipe, group).start]
     return sum(number in (None, architecture) for number in bound.clients)
 
 
@@ -199,38 +199,38 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
     beside = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
     up, down = [], []
     for update in group.received:
-        client, round = update.metadata["client"], update.metadata["round"]
-        missed = round_state.rounds_since(group.state, client, round)
+        client, round_ = update.metadata["client"], update.metadata["round"]
+        missed = round_state.rounds_since(group.state, client, round_)
         up.append(bytes_up(compression, update, parameters))
         older = _older_models_sent(group.settings, update) * payload_bytes(start)
         down.append(beside + older + bytes_down(compression, missed, start, parameters))
     return {"bytes_up": up, "bytes_down": down}
 
 
-def _older_models_sent(line: Line, update: Update) -> int:
+def _older_models_sent(recipe: Recipe, update: Update) -> int:
     """Return how many models a participant gets beside the one that it starts from."""
-    if not line.local.history:
+    if not recipe.local.history:
         return 0
     # The model of round 0 has learnt nothing, so it is none of those that teach.
-    return line.local.models_sent(min(line.local.history, update.metadata["base_round"])) - 1
+    return recipe.local.models_sent(min(recipe.local.history, update.metadata["base_round"])) - 1
 
 
 def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:
-    """Return the bytes of 32-bit logits: in the first round participants have heard nothing."""
+    """Return the bytes of 32-bit logits: in the first round participants receive none."""
     size = 4 * group.logits
     return {
         "bytes_up": [0 if update.diverged else size for update in group.received],
-        "bytes_down": [4 * _logits_heard(group, update) for update in group.received],
+        "bytes_down": [4 * _logits_received(group, update) for update in group.received],
     }
 
 
-def _logits_heard(group: GroupRound, update: Update) -> int:
-    """Return how many logits a participant hears: those of the last round, or that it lacks."""
-    client, round = int(update.metadata["client"]), int(update.metadata["round"])
-    if group.heard is None:
+def _logits_received(group: GroupRound, update: Update) -> int:
+    """Return how many logits a participant receives: those of the last round, or that it lacks."""
+    client, round_ = int(update.metadata["client"]), int(update.metadata["round"])
+    if group.received_before is None:
         server = receives_server_logits(group.settings)
-        return group.logits * (was_taught(group.settings, round - 1, 0) if server else round > 1)
-    return group.heard(round_state.rounds_since(group.state, client, round))
+        return group.logits * (was_taught(group.settings, round_ - 1, 0) if server else round_ > 1)
+    return group.received_before(round_state.rounds_since(group.state, client, round_))
 
 
 def _traffic_of_features(group: GroupRound) -> dict[str, list[Any]]:

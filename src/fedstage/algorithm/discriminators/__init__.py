@@ -6,7 +6,7 @@
 Both expectations weigh the same, however many images x there are. The server trains a generator
 and a discriminator of its own by turns on its public images (Goodfellow et al. 2014, in the form
 that does not saturate; Adam's rates are those of Radford et al. 2016). Each client trains a
-discriminator against the finished generator, which speaks with its running statistics; all start
+discriminator against the finished generator, which uses its running statistics; all start
 from the same weights.
 """
 
@@ -69,8 +69,8 @@ def train_generator(
     for step, batch in enumerate(batches):
         made = standardised(net(draw(settings, len(batch), noise, device)), info)
         real = normalise(images[batch.to(device)], info)
-        said = (forward(judge, seen, numerics) for seen in (real, made.detach()))
-        loss = real_or_made(*said)
+        judged = (forward(judge, seen, numerics) for seen in (real, made.detach()))
+        loss = real_or_made(*judged)
         learn(loss, step)
         fooled = taken_for_real(forward(judge, made, numerics))
         improve(fooled, step)

@@ -51,8 +51,8 @@ def read_members(paths: Sequence[Path], odds: Path | None = None) -> list[Member
         tensors, metadata = load_tensors(path)
         if samples := tuple(metadata["samples"]):
             place = metadata["round"], metadata["group"]
-            said = None if by_client is None else by_client[metadata["clients"]]
-            read = Members(*place, tensors["logits"], samples, metadata["members"], said)
+            log_odds = None if by_client is None else by_client[metadata["clients"]]
+            read = Members(*place, tensors["logits"], samples, metadata["members"], log_odds)
             members.append(read)
     if not members:
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
@@ -74,7 +74,7 @@ def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> tor
 
     Where probabilities are averaged, z is the logarithm of their average, so that a temperature
     acts on the ensemble's prediction and not on its members'. Sums are in the order of round,
-    group, kind and slot, whatever the order of the argument.
+    group, kind and participant, whatever the order of the argument.
     """
     ordered = in_order(members)
     shares: torch.Tensor = implementation(settings).shares(settings, ordered)

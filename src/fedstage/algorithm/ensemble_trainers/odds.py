@@ -25,10 +25,10 @@ def shares(settings: Odds, members: Sequence[Members]) -> torch.Tensor:
     FedstageError
         If the members are without the odds of their clients.
     """
-    said = []
+    terms = []
     for part in members:
         if part.log_odds is None:
             raise FedstageError("ensemble = odds: only teaches, on images of which odds are known")
         samples = torch.tensor(part.samples, dtype=torch.float64, device=part.log_odds.device)
-        said.append(part.log_odds.double() + samples.log()[:, None])
-    return torch.cat(said).softmax(0)
+        terms.append(part.log_odds.double() + samples.log()[:, None])
+    return torch.cat(terms).softmax(0)

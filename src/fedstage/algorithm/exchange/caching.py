@@ -11,26 +11,26 @@ taken, by a bound that one place has and another has not; here it is taken.
 import torch
 
 from fedstage.algorithm.exchange.public_samples import samples_of
-from fedstage.settings.lines import Line
 from fedstage.settings.local_training import Digest, LabelCache
+from fedstage.settings.recipes import Recipe
 
 
-def cache_of(line: Line) -> LabelCache:
-    """Return the settings of a line's cache."""
-    assert isinstance(line.local, Digest), "only clients that exchange logits keep labels"
-    assert line.local.cache is not None, "this line keeps none"
-    return line.local.cache
+def cache_of(recipe: Recipe) -> LabelCache:
+    """Return the settings of a recipe's cache."""
+    assert isinstance(recipe.local, Digest), "only clients that exchange logits keep labels"
+    assert recipe.local.cache is not None, "this recipe keeps none"
+    return recipe.local.cache
 
 
-def after_round(line: Line, count: int, round: int) -> tuple[torch.Tensor, torch.Tensor]:
+def after_round(recipe: Recipe, count: int, round_: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the samples (int64) that clients are asked for in a round, of `count`, and the cache.
 
     That is the round in which the kept label of each sample was made, int64 [count]; 0 for none.
     """
-    settings, made = cache_of(line), torch.zeros(count, dtype=torch.int64)
+    settings, made = cache_of(recipe), torch.zeros(count, dtype=torch.int64)
     asked = torch.empty(0, dtype=torch.int64)
-    for past in range(1, round + 1):
-        drawn = samples_of(line, count, past)
+    for past in range(1, round_ + 1):
+        drawn = samples_of(recipe, count, past)
         used = torch.arange(count) if drawn is None else drawn
         known = made[used]
         serves = (known > 0) & (past < known + settings.duration)
@@ -40,13 +40,13 @@ def after_round(line: Line, count: int, round: int) -> tuple[torch.Tensor, torch
     return asked, made
 
 
-def labels_sent(line: Line, count: int, round: int, since: int | None) -> int:
+def labels_sent(recipe: Recipe, count: int, round_: int, since: int | None) -> int:
     """Return how many labels a participant of a round gets, that took part `since` rounds before.
 
     They are all that it lacks to have the cache of the last round, and those that serve once.
     """
-    if round == 1:
+    if round_ == 1:
         return 0
-    asked, made = after_round(line, count, round - 1)
-    last = 1 if since is None else round - since  # it got those of the rounds before then
+    asked, made = after_round(recipe, count, round_ - 1)
+    last = 1 if since is None else round_ - since  # it got those of the rounds before then
     return int((made >= last).sum()) + int((made[asked] == 0).sum())

@@ -8,7 +8,7 @@ One file a round and group, with tensors named after the weights (NAME):
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
     residual/server/NAME  what it left out of the changes of the global model
-    heard/ID              the last round that client ID took part in, where the model is sent as
+    received/ID              the last round that client ID took part in, where the model is sent as
                           changes
 
 What has not been set yet is missing; c, c_i and residuals then count as zero. Where all global
@@ -31,7 +31,7 @@ _VARIATES = ("server/", "client/")
 _STATISTICS = "statistics/"
 _OPTIMISER = "optimizer/"
 _RESIDUAL = "residual/"
-_HEARD = "heard/"
+_RECEIVED = "received/"
 _OF_SERVER = (_OPTIMISER, f"{_RESIDUAL}server/")
 
 
@@ -74,10 +74,10 @@ def optimiser_state(state: Tensors) -> Tensors:
     return part(state, _OPTIMISER)
 
 
-def rounds_since(state: Tensors, client: int, round: int) -> int | None:
-    """Return how many rounds before `round` a client last took part, None if it never did."""
-    heard = state.get(f"{_HEARD}{client}")
-    return None if heard is None else round - int(heard)
+def rounds_since(state: Tensors, client: int, round_: int) -> int | None:
+    """Return how many rounds before `round_` a client last took part, None if it never did."""
+    received = state.get(f"{_RECEIVED}{client}")
+    return None if received is None else round_ - int(received)
 
 
 def next_statistics(state: Tensors, updates: Sequence[Update], parameters: Tensors) -> Tensors:
@@ -97,13 +97,13 @@ def next_residuals(state: Tensors, updates: Sequence[Update]) -> Tensors:
     return together(renamed(state, {name: name for name in old}), *new)
 
 
-def next_heard(state: Tensors, updates: Sequence[Update]) -> Tensors:
+def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return the round in which each client last took part, with a dropped update or not."""
-    heard = {
-        f"{_HEARD}{update.metadata['client']}": torch.tensor(update.metadata["round"])
+    received = {
+        f"{_RECEIVED}{update.metadata['client']}": torch.tensor(update.metadata["round"])
         for update in updates
     }
-    return together(_starting(state, _HEARD), heard)
+    return together(_starting(state, _RECEIVED), received)
 
 
 def server_memory(state: Tensors) -> Tensors:

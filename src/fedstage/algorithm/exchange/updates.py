@@ -19,7 +19,7 @@ class Update:
         The trained model, and what the local trainer sends beside it; empty where training
         diverged.
     metadata : dict
-        round, group, slot, client, base_round, samples; steps and loss, or diverged_at.
+        round, group, participant, client, base_round, samples; steps and loss, or diverged_at.
     residual : dict
         What compression left out, by NAME; the client keeps it, and does not send it.
     """
@@ -42,9 +42,9 @@ class Update:
 
 
 def read_updates(paths: Sequence[Path]) -> list[Update]:
-    """Read the updates of a group's participants, in the order of their slots.
+    """Read the updates of a group's participants, in the order of their participants.
 
-    Slots that stayed empty are left out.
+    Participants that stayed empty are left out.
     """
     updates = []
     for path, (tensors, metadata) in zip(paths, open_all(paths), strict=True):
@@ -54,11 +54,11 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
             part(tensors, prefix) for prefix in ("model/", "payload/", "residual/")
         )
         updates.append(Update(path, model, payload, metadata, residual))
-    return sorted(updates, key=lambda update: update.metadata["slot"])
+    return sorted(updates, key=lambda update: update.metadata["participant"])
 
 
 def place_of(path: Path) -> dict[str, int]:
-    """Return the round and group of an update, of an empty slot, too."""
+    """Return the round and group of an update, of an absent participant, too."""
     metadata = open_tensors(path, kept=0)[1]
     return {key: metadata[key] for key in ("round", "group")}
 

@@ -3,7 +3,7 @@
     L_BKD = L_KD + weight tau^2 mean_x KL( sigma_tau(F_0(x)), sigma_tau(F(x)) )
 
 F_0 is the student as its distillation starts. Melting copies it anew at the start of each epoch
-over the public samples. It speaks with its running statistics, and of the images that the student
+over the public samples. It uses its running statistics, and of the images that the student
 sees: where nothing is augmented, its logits are computed once after each copy. Temperature, its
 square and sharpening are those of the server, whatever the loss to the teacher is.
 """

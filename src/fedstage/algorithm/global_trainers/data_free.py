@@ -6,7 +6,7 @@ No public data are needed. With n_k^y, the samples of class y of client k among 
     generator   G(z, y) descends the loss of its module, z ~ N(0, I), the student fixed
     student     min mean_x sum_k alpha_k^y D( f_k(x) -> f(x; w) ),  x = G(z, y) fixed
 
-in turn for each batch. A generator speaks to students with its running statistics.
+in turn for each batch. A generator in front of students uses its running statistics.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ from fedstage.models.image_generator import ImageGenerator, new_image_generator,
 from fedstage.models.loading import fill_model
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import FedFtg, RoundGenerator
-from fedstage.settings.lines import Line
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
@@ -62,19 +62,19 @@ class Classroom:
     info: Mapping[str, Any]
     numerics: Numerics
 
-    def said(self, pixels: Tensor, clients: Sequence[int]) -> Tensor:
+    def logits(self, pixels: Tensor, clients: Sequence[int]) -> Tensor:
         """Return the logits [m, b, classes] of clients' models on images as models take them."""
         return torch.stack([forward(self.teachers[k], pixels, self.numerics) for k in clients])
 
 
 def learn_without_data(
-    line: Line,
+    recipe: Recipe,
     student: nn.Module,
     teachers: Sequence[Teacher],
     counts: Mapping[int, Mapping[int, int]],
     info: Mapping[str, Any],
     before: Path | None,
-    round: int,
+    round_: int,
     group: int,
 ) -> tuple[ImageGenerator, dict[str, float]]:
     """Train a student of a round in place; return the generator, and metadata of the training.
@@ -86,17 +86,17 @@ def learn_without_data(
     before : Path, optional
         The generator of an earlier round, with which this one goes on.
     """
-    teaching = teaching_of(line)
+    teaching = teaching_of(recipe)
     generator = teaching.generator
-    assert isinstance(generator, FedFtg), "of such a line alone the graph has this stage"
+    assert isinstance(generator, FedFtg), "of such a recipe alone the graph has this stage"
     held = counts_of(teachers, counts, int(info["classes"]))
-    room = Classroom(student, [one.model for one in teachers], held, info, line.numerics)
-    net = new_generator(generator, info, line.seed, group)
+    room = Classroom(student, [one.model for one in teachers], held, info, recipe.numerics)
+    net = new_generator(generator, info, recipe.seed, group)
     if before is not None:
         fill_model(net, load_tensors(before)[0], before)
     net.to(next(student.parameters()).device)
-    key = (line.seed, "distillation", round, group)
-    name = f"distillation, round {round}, group {group}"
+    key = (recipe.seed, "distillation", round_, group)
+    name = f"distillation, round {round_}, group {group}"
     loss = fine_tune(room, net, generator, teaching.server, key, name)
     return net, {"loss": loss}
 
@@ -116,7 +116,7 @@ def counts_of(
     """Return n_k^y, int64 [m, classes], of the clients that teach."""
     rows = []
     for one in teachers:
-        assert one.client is not None, "checked by Line: clients teach"
+        assert one.client is not None, "checked by Recipe: clients teach"
         rows.append([counts[one.client].get(label, 0) for label in range(classes)])
     return torch.tensor(rows)
 
@@ -144,7 +144,7 @@ def fine_tune(
         If the student or the generator diverges.
     """
     steps = server.steps
-    assert steps is not None, "checked by Line"
+    assert steps is not None, "checked by Recipe"
     distance = each_distance(server)
     rates = [server.learning_rate * factor(server.schedule, step, steps) for step in range(steps)]
     learn = descent(list(room.student.parameters()), server, rates)
@@ -155,7 +155,7 @@ def fine_tune(
         losses += [("generator", loss) for loss in improve(batch, latent, labels, shares)]
         with torch.no_grad():
             pixels = _images(room, net.eval(), latent, labels)
-            members = room.said(pixels, range(len(room.teachers)))
+            members = room.logits(pixels, range(len(room.teachers)))
         room.student.train()
         first = batch * settings.student_steps
         for step in range(first, min(first + settings.student_steps, steps)):
@@ -171,7 +171,7 @@ def fine_tune(
 
 def student_loss(own: Tensor, members: Tensor, shares: Tensor, distance: Distance) -> Tensor:
     """Return mean_x sum_k alpha_k^y D of logits [b, C] and [m, b, C], and of shares [m, b]."""
-    far = torch.stack([distance(own, said) for said in members])
+    far = torch.stack([distance(own, member) for member in members])
     return (shares * far).sum(0).mean()
 
 
@@ -249,7 +249,7 @@ def generator_loss(
     """Return the loss of a generator for the clients whose turn it is."""
     pixels = _images(room, net, latent, labels)
     own = forward(room.student, pixels, room.numerics)
-    members = room.said(pixels, clients)
+    members = room.logits(pixels, clients)
     made = Made(latent, pixels, labels, own, members, shares[list(clients)], len(room.teachers))
     return generator_module(settings).loss(settings, made, distance)
 

@@ -14,7 +14,7 @@ from fedstage.algorithm.global_trainers.selection import from_server
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import loss_of
 from fedstage.data.samples import read_labelled, read_public
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import in_round
 from fedstage.settings.teaching import teaching_of
 from fedstage.training.inference import compute_logits
@@ -22,20 +22,20 @@ from fedstage.training.inference import compute_logits
 
 def digest(
     model: nn.Module,
-    line: Line,
+    recipe: Recipe,
     received: Sequence[Path],
     public: Path,
     client: int,
-    round: int,
+    round_: int,
     info: Mapping[str, Any],
     server: nn.Module | None = None,
 ) -> None:
-    """Train a client's model in place, with the line's `distillation` and the server's settings.
+    """Train a client's model in place, with the recipe's `distillation` and the server's settings.
 
     Parameters
     ----------
     received : sequence of Path
-        The logits of the participants of round `round` - 1 on the `public` samples, or the labels
+        The logits of the participants of round `round_` - 1 on the `public` samples, or the labels
         that are kept of those and earlier ones.
     server : nn.Module, optional
         The server's model, where clients learn its logits and the labels of `public`.
@@ -45,22 +45,22 @@ def digest(
     FedstageError
         If the model diverges.
     """
-    teaching = teaching_of(line)
+    teaching = teaching_of(recipe)
     device = next(model.parameters()).device
     if server is None:
         images = read_public(public, dict(info), device)
-        taught = read_lesson(line, received, images, round - 1)
+        taught = read_lesson(recipe, received, images, round_ - 1)
     else:
         images, labels = read_labelled(public, None, device, info)
-        logits = compute_logits(server, images, info, line.numerics).to(device)
-        taught = of_round(line, Taught(images, from_server(logits, labels)), round - 1)
+        logits = compute_logits(server, images, info, recipe.numerics).to(device)
+        taught = of_round(recipe, Taught(images, from_server(logits, labels)), round_ - 1)
     teach(
         model,
         taught,
         loss_of(teaching),
-        in_round(teaching.server, round),
-        line.numerics,
+        in_round(teaching.server, round_),
+        recipe.numerics,
         info,
-        (line.seed, "digest", round, client),
-        f"client {client}, round {round}, digesting",
+        (recipe.seed, "digest", round_, client),
+        f"client {client}, round {round_}, digesting",
     )

@@ -29,7 +29,7 @@ Flags = dict[int, list[bool]]
 
 @dataclass(frozen=True)
 class Fused:
-    """Which clients are averaged and which teach: by group, a flag for each in order of slots."""
+    """Which clients are averaged and which teach: by group, a flag for each in their order."""
 
     averaged: Flags
     teaching: Flags

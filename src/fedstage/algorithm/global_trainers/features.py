@@ -22,8 +22,8 @@ from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.local_trainers.gkt import put_together, taken_apart, transfer
 from fedstage.data.bags import Samples
 from fedstage.models.heads import HEAD, body_of, joined
-from fedstage.settings.lines import Line
 from fedstage.settings.local_training import Gkt
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import server_of
 from fedstage.training.inference import compute_logits
 from fedstage.training.passes import Loss
@@ -39,7 +39,7 @@ def targets_of(
     labels: torch.Tensor,
     *,
     server: nn.Module,
-    line: Line,
+    recipe: Recipe,
     info: Mapping[str, Any],
 ) -> torch.Tensor:
     """Return the targets [n, 1 + classes] of a client's training: labels and z_s, in their order.
@@ -51,27 +51,31 @@ def targets_of(
     labels : torch.Tensor
         Of the samples, [n], on the device of both models.
     """
-    said = compute_logits(joined(model, server), samples, info, line.numerics)
-    return put_together(labels, said.to(labels.device))
+    logits = compute_logits(joined(model, server), samples, info, recipe.numerics)
+    return put_together(labels, logits.to(labels.device))
 
 
 def upload(
-    model: nn.Module, samples: Samples, labels: torch.Tensor, line: Line, info: Mapping[str, Any]
+    model: nn.Module,
+    samples: Samples,
+    labels: torch.Tensor,
+    recipe: Recipe,
+    info: Mapping[str, Any],
 ) -> Upload:
     """Return what a client sends of its samples [n, ...], in their order, on the labels' device."""
     device = labels.device
-    features = compute_logits(body_of(model), samples, info, line.numerics).to(device)
-    said = compute_logits(model.get_submodule(HEAD), features, info, line.numerics).to(device)
-    return features, put_together(labels, said)
+    features = compute_logits(body_of(model), samples, info, recipe.numerics).to(device)
+    logits = compute_logits(model.get_submodule(HEAD), features, info, recipe.numerics).to(device)
+    return features, put_together(labels, logits)
 
 
 def loss_of(settings: Gkt) -> Loss:
     """Return l_s of the server's logits [b, classes] against targets [b, 1 + classes]."""
 
     def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        labels, said = taken_apart(targets)
+        labels, received = taken_apart(targets)
         labelled = cross_entropy(logits, labels)
-        return transfer(said, logits, settings) + settings.alpha * labelled
+        return transfer(received, logits, settings) + settings.alpha * labelled
 
     return loss
 
@@ -79,9 +83,9 @@ def loss_of(settings: Gkt) -> Loss:
 def train_server(
     server: nn.Module,
     uploads: Sequence[Upload],
-    line: Line,
+    recipe: Recipe,
     info: Mapping[str, Any],
-    round: int,
+    round_: int,
 ) -> tuple[Weights, dict[str, Any]]:
     """Train the server's model in place; return its weights, and metadata of its training.
 
@@ -90,15 +94,15 @@ def train_server(
     FedstageError
         If it diverges.
     """
-    assert isinstance(line.local, Gkt), "clients exchange features"
+    assert isinstance(recipe.local, Gkt), "clients exchange features"
     features, targets = (torch.cat(parts) for parts in zip(*uploads, strict=True))
     return teach(
         server,
         Taught(features, targets),
-        loss_of(line.local),
-        server_of(line),
-        line.numerics,
+        loss_of(recipe.local),
+        server_of(recipe),
+        recipe.numerics,
         info,
-        (line.seed, "feature_training", round),
-        f"the server's model, round {round}",
+        (recipe.seed, "feature_training", round_),
+        f"the server's model, round {round_}",
     )

@@ -14,18 +14,18 @@ from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.data.bags import Samples
 from fedstage.settings.exchange import caches_labels
-from fedstage.settings.lines import Line
 from fedstage.settings.numerics import Numerics
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import forward
 
 
 def lesson(
-    line: Line,
+    recipe: Recipe,
     members: Sequence[Members],
     images: Samples,
-    round: int,
+    round_: int,
     labels: torch.Tensor | None = None,
 ) -> Taught:
     """Return the public samples of a round, and targets on their device.
@@ -33,28 +33,28 @@ def lesson(
     All students of the round, on the server and on clients, have the same. Public samples may have
     `labels` [n].
     """
-    targets = targets_from(teaching_of(line), members).to(images.device)
-    return of_round(line, Taught(images, targets, labels), round)
+    targets = targets_from(teaching_of(recipe), members).to(images.device)
+    return of_round(recipe, Taught(images, targets, labels), round_)
 
 
-def read_lesson(line: Line, received: Sequence[Path], images: Samples, round: int) -> Taught:
+def read_lesson(recipe: Recipe, received: Sequence[Path], images: Samples, round_: int) -> Taught:
     """Return a round's `lesson` from the files of members' logits, or of labels made of them."""
-    if caches_labels(line):
-        return kept_lesson(line, received[0], images, round)
-    return lesson(line, read_members(received), images, round)
+    if caches_labels(recipe):
+        return kept_lesson(recipe, received[0], images, round_)
+    return lesson(recipe, read_members(received), images, round_)
 
 
 def kept_lesson(
-    line: Line, kept: Path, images: Samples, round: int, labels: torch.Tensor | None = None
+    recipe: Recipe, kept: Path, images: Samples, round_: int, labels: torch.Tensor | None = None
 ) -> Taught:
     """Return a round's `lesson` from the file of labels that are kept of public samples."""
     targets = load_tensors(kept)[0]["labels"].to(images.device)
-    return of_round(line, Taught(images, targets, labels), round)
+    return of_round(recipe, Taught(images, targets, labels), round_)
 
 
-def of_round(line: Line, whole: Taught, round: int) -> Taught:
+def of_round(recipe: Recipe, whole: Taught, round_: int) -> Taught:
     """Return a lesson on the samples of a round, of one on all of them."""
-    drawn = samples_of(line, len(whole.images), round)
+    drawn = samples_of(recipe, len(whole.images), round_)
     if drawn is None:
         return whole
     drawn = drawn.to(whole.images.device)
@@ -66,14 +66,14 @@ def of_round(line: Line, whole: Taught, round: int) -> Taught:
     )
 
 
-def live_targets(line: Line, teachers: Sequence[Teacher]) -> LiveTargets:
-    """Return the function from pixels to the targets of the line's ensemble and `distillation`."""
-    teaching = teaching_of(line)
+def live_targets(recipe: Recipe, teachers: Sequence[Teacher]) -> LiveTargets:
+    """Return the function from pixels to the targets of its ensemble and `distillation`."""
+    teaching = teaching_of(recipe)
     (kind,) = teaching.ensemble.members  # nobody is drawn
 
     @torch.no_grad()
     def targets_of(pixels: torch.Tensor) -> torch.Tensor:
-        return targets_from(teaching, logits_of(teachers, kind, pixels, line.numerics))
+        return targets_from(teaching, logits_of(teachers, kind, pixels, recipe.numerics))
 
     return targets_of
 

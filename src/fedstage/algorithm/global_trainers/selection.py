@@ -47,11 +47,11 @@ def of_those_who_are_right(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return z [n, C], zero where no client is right, and where any is."""
     right = members.argmax(2) == labels
-    said = members.double()
-    entropy = (-said.softmax(2) * said.log_softmax(2)).sum(2).clamp(min=LEAST)
+    logits = members.double()
+    entropy = (-logits.softmax(2) * logits.log_softmax(2)).sum(2).clamp(min=LEAST)
     confident = (1 / entropy).masked_fill(~right, float("-inf"))
     shares = confident.softmax(0).nan_to_num(0.0)  # where nobody is right
-    return torch.einsum("mn,mnc->nc", shares, said).to(members.dtype), right.any(0)
+    return torch.einsum("mn,mnc->nc", shares, logits).to(members.dtype), right.any(0)
 
 
 def from_server(own: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -163,7 +163,7 @@ def _kept(
         hook, averages = moving_average(model, server.moving_average, epoch, steps)
         return _Kept((hook,), averages)
     if server.early_stopping is not None:
-        assert server_validation is not None, "the graph gives it to such a line"
+        assert server_validation is not None, "the graph gives it to such a recipe"
         validation = read_labelled(server_validation, None, lesson.images.device)
         hook, best = early_stopping(model, server.early_stopping, steps, validation, info, numerics)
         return _Kept((hook,), best=best)
@@ -183,7 +183,7 @@ def _terms(
     terms: list[Term] = []
     renewals: list[AfterStep] = []
     if server.labels:
-        assert lesson.labels is not None, "checked by Line: public samples are labelled"
+        assert lesson.labels is not None, "checked by Recipe: public samples are labelled"
         terms.append(to_labels(lesson.labels, server.labels))
     if lesson.live is not None:
         terms.append(to_live_targets(lesson.live, loss))

@@ -16,7 +16,7 @@ from fedstage.data.samples import read_labelled, read_public
 from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.exchange import goes_on
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import in_round
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
@@ -27,7 +27,7 @@ from fedstage.weights import Weights
 class Student:
     """A student before it learns: its place, weights and the metadata that it keeps."""
 
-    config: Line
+    config: Recipe
     round: int
     group: int
     start: Path
@@ -45,15 +45,15 @@ class Student:
 
 
 def read_student(
-    config: Line, start: Path, round: int, group: int, info: dict[str, Any], device: torch.device
+    recipe: Recipe, start: Path, round_: int, group: int, info: dict[str, Any], device: torch.device
 ) -> Student:
     """Read what a student starts from: w_{t,k}, or the model of the round before."""
     weights, metadata = load_tensors(start)
-    if goes_on(config):
+    if goes_on(recipe):
         metadata = {}  # of another round, or of what the run starts from
     # The server's own model starts from that of the round before.
-    place = {"round": round, "group": group}
-    return Student(config, round, group, start, weights, metadata | place, info, device)
+    place = {"round": round_, "group": group}
+    return Student(recipe, round_, group, start, weights, metadata | place, info, device)
 
 
 def read_public_samples(student: Student, public: Path) -> tuple[Samples, torch.Tensor | None]:

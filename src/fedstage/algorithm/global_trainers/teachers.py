@@ -12,14 +12,14 @@ from fedstage.algorithm.exchange.updates import answered, read_updates
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """A member of an ensemble: a frozen model that speaks with its running statistics.
+    """A member of an ensemble: a frozen model that uses its running statistics.
 
     `client` is whose it is, None of an average.
     """
@@ -32,7 +32,7 @@ class Teacher:
 
 
 def read_teachers(
-    line: Line, paths: Sequence[Path], info: Mapping[str, Any], device: torch.device
+    recipe: Recipe, paths: Sequence[Path], info: Mapping[str, Any], device: torch.device
 ) -> list[Teacher]:
     """Read the models of all members; clients that diverged are left out.
 
@@ -41,7 +41,7 @@ def read_teachers(
     FedstageError
         If no member is left.
     """
-    if teaching_of(line).ensemble.members == ("clients",):
+    if teaching_of(recipe).ensemble.members == ("clients",):
         read = [(one.path, one.weights, one.metadata) for one in answered(read_updates(paths))]
     else:
         read = [(path, *load_tensors(path)) for path in paths]
@@ -49,7 +49,7 @@ def read_teachers(
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
     teachers = []
     for path, weights, metadata in read:
-        model = new_model(model_of(line, metadata["group"]), dict(info), device, line.numerics)
+        model = new_model(model_of(recipe, metadata["group"]), dict(info), device, recipe.numerics)
         fill_model(model, weights, path)
         place = metadata["round"], metadata["group"]
         model.eval().requires_grad_(False)

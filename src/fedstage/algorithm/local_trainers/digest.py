@@ -2,7 +2,7 @@
 
 Each client keeps a model of its own, of any architecture. In a round it
 
-    1. digests: learns on public samples what the last round's participants said, as students do
+    1. digests: learns the last round's logits of public samples, as students do
        (`global_trainers.digestion`);
     2. revisits: trains on its own samples;
     3. says its logits on the public samples, from which the ensemble of this round is made.

@@ -9,7 +9,7 @@ A client that starts from w*_b minimises, with the last M = `models` global mode
 
 The mean is that of weights, not of outputs. In the first M rounds there are fewer models, and in
 the first round there is none: the initial model has learnt nothing, and the term is off, as
-released. Teachers are frozen and speak with their own, or mean, running statistics. The squared
+released. Teachers are frozen and use their own, or mean, running statistics. The squared
 difference of logits (`mse`) is an option of the released code. That code's path for votes takes
 the divergences without gradients, so that they change nothing; here they have them, as published.
 """
@@ -48,10 +48,10 @@ def objective(settings: FedGkd, task: Task) -> ModelLoss | None:
 
     def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            said = [forward(teacher, pixels, task.numerics) for teacher in teachers]
+            teachers_logits = [forward(teacher, pixels, task.numerics) for teacher in teachers]
         logits = forward(model, pixels, task.numerics)
         loss = task.loss(logits, labels)
-        for share, known in zip(shares, said, strict=True):
+        for share, known in zip(shares, teachers_logits, strict=True):
             loss = loss + settings.gamma / 2 * share * distance(settings, known, logits)
         return loss
 

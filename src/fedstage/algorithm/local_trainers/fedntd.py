@@ -1,4 +1,4 @@
-"""FedNTD (Lee et al. 2022): a client keeps what the global model knows of classes beside the label.
+"""FedNTD (Lee et al. 2022): a client keeps what the global model predicts beside the label.
 
 For a sample with label y, with softmax at temperature tau over the classes c != y only, q of the
 global model that the round starts from and p of the model that is trained (section 4):
@@ -7,7 +7,7 @@ global model that the round starts from and p of the model that is trained (sect
     L     = CE + beta tau^2 mean L_ntd
 
 The factor tau^2 is that of the released code (`algorithms/fedntd/criterion.py`), whose beta and tau
-are 1 (`config/fedntd.json`), as in the paper. The global model is frozen and speaks with its
+are 1 (`config/fedntd.json`), as in the paper. The global model is frozen and uses its
 running statistics; in the released code the question does not come up, for its models have none.
 Nothing is kept between rounds, and nothing beside the weights travels.
 """

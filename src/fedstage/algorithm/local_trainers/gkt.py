@@ -47,21 +47,21 @@ def objective(settings: Gkt, task: Task) -> ModelLoss | None:
         logits = forward(model, pixels, task.numerics)
         if targets.dim() == 1:
             return task.loss(logits, targets)
-        labels, said = taken_apart(targets)
-        return task.loss(logits, labels) + settings.alpha * transfer(said, logits, settings)
+        labels, received = taken_apart(targets)
+        return task.loss(logits, labels) + settings.alpha * transfer(received, logits, settings)
 
     return of_model
 
 
-def transfer(said: torch.Tensor, logits: torch.Tensor, settings: Gkt) -> torch.Tensor:
-    """Return the mean KL_T(said -> logits), both [b, classes]; gradients flow through `logits`."""
+def transfer(received: torch.Tensor, logits: torch.Tensor, settings: Gkt) -> torch.Tensor:
+    """Return the mean KL_T(received -> logits), both [b, classes]; `logits` have gradients."""
     t = settings.temperature
-    return t**2 * mean_divergence(said / t, logits / t)
+    return t**2 * mean_divergence(received / t, logits / t)
 
 
-def put_together(labels: torch.Tensor, said: torch.Tensor) -> torch.Tensor:
+def put_together(labels: torch.Tensor, received: torch.Tensor) -> torch.Tensor:
     """Return targets [n, 1 + classes] of labels [n] and logits [n, classes]; labels are exact."""
-    return torch.cat([labels[:, None].to(said), said], dim=1)
+    return torch.cat([labels[:, None].to(received), received], dim=1)
 
 
 def taken_apart(targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ round starts from, and z_prev of the client's own model of its last participatio
     L_con = -log( exp(cos(z, z_glob) / T) / (exp(cos(z, z_glob) / T) + exp(cos(z, z_prev) / T)) )
     L     = CE + mu mean L_con                                gradient only through z
 
-Both other models are frozen and speak with their running statistics, as released. In its first
+Both other models are frozen and use their running statistics, as released. In its first
 participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2
 whatever z is, and the client minimises CE. (The released code takes the client's initial model.)
 A round's state holds the model that each client has ended in; nothing of it travels.

@@ -19,7 +19,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.training.batches import client_batches
 from fedstage.training.loop import full_gradient, training
 from fedstage.training.losses import client_loss
@@ -33,14 +33,14 @@ Lesson = Callable[[nn.Module, Samples, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Participant:
-    """The client in a slot of group k in round t, with n samples and labels on the device.
+    """The client in a participant of group k in round t, with n samples and labels on the device.
 
     It starts from w*_{b,k}, where b is `base_round`: t - 1, if it is not stale.
     """
 
     round: int
     group: int
-    slot: int
+    participant: int
     client: int
     samples: Samples
     labels: torch.Tensor
@@ -50,7 +50,8 @@ class Participant:
     def metadata(self) -> Metadata:
         """Metadata of the update's file."""
         place = {
-            name: getattr(self, name) for name in ("round", "group", "slot", "client", "base_round")
+            name: getattr(self, name)
+            for name in ("round", "group", "participant", "client", "base_round")
         }
         return place | {"samples": len(self.samples)}
 
@@ -70,7 +71,7 @@ class Start:
 
 
 def train_participant(
-    settings: Line,
+    settings: Recipe,
     participant: Participant,
     start: Start,
     info: dict[str, Any],
@@ -89,7 +90,7 @@ def train_participant(
         If training diverges and `on_divergence` is stop: names client, round and step.
     """
     client, numerics = settings.client, settings.numerics
-    round, number = participant.round, participant.client
+    round_, number = participant.round, participant.client
     samples, labels, device = participant.samples, participant.labels, participant.labels.device
     classes = int(info["classes"])
     loss = client_loss(client.loss, classes, device)
@@ -102,7 +103,7 @@ def train_participant(
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     past = (start.history, start.losses)
     task = Task(model, loss, numerics, on_device, number, labels, classes, *past)
-    key = (settings.seed, "local_training", round, number, "augmentation")
+    key = (settings.seed, "local_training", round_, number, "augmentation")
     outcome = yield from training(
         model,
         samples,
@@ -113,14 +114,14 @@ def train_participant(
         info,
         torch_generator(*key),
         numerics,
-        rate=client.round_decay ** (round - 1),
+        rate=client.round_decay ** (round_ - 1),
         objective=objective_of(settings.local, task),
         gradient_term=trainer.gradient_term(settings.local, anchors, on_device, number),
     )
     if outcome.diverged_at is not None:
         if settings.on_divergence == "stop":
             raise FedstageError(
-                f"client {number}, round {round}: the loss is not finite at step "
+                f"client {number}, round {round_}: the loss is not finite at step "
                 f"{outcome.diverged_at}; lower client.learning_rate = {client.learning_rate}, "
                 "or set client.clip_norm or on_divergence: drop"
             )
@@ -144,7 +145,7 @@ def train_participant(
     return tensors, participant.metadata | {"steps": outcome.steps, "loss": outcome.loss}
 
 
-def _batches(settings: Line, participant: Participant) -> list[torch.Tensor]:
+def _batches(settings: Recipe, participant: Participant) -> list[torch.Tensor]:
     """Return a participant's batches; ``continued`` ones share one key over all rounds."""
     client, key, skipped = settings.client, [participant.round, participant.client], 0
     if client.batches == "continued":

@@ -11,8 +11,8 @@ from fedstage.data.bags import Bags, Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.one_shot_sharing import client_model
-from fedstage.settings.lines import LocalLine
 from fedstage.settings.quantisation import Int8
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
@@ -20,7 +20,7 @@ from fedstage.training.passes import PLAIN
 
 
 def compute_client_logits(
-    settings: LocalLine,
+    settings: LocalRecipe,
     path: Path,
     quantisation: str | None,
     samples: Samples,

@@ -14,7 +14,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.prototypes import PROTOTYPES
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.images import normalise
 
@@ -23,7 +23,7 @@ SERVER = -1
 
 
 def fit(
-    settings: OneShotLine,
+    settings: OneShotRecipe,
     clients: Sequence[int],
     known: Knowledge,
     samples: Mapping[int, Samples],
@@ -43,7 +43,7 @@ def fit(
 
 
 def knowledge(
-    settings: OneShotLine,
+    settings: OneShotRecipe,
     clients: Sequence[int],
     counts: Mapping[int, Mapping[int, int]],
     info: Mapping[str, Any],
@@ -79,7 +79,7 @@ def count_votes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def read_role(
-    settings: OneShotLine,
+    settings: OneShotRecipe,
     role: str,
     logits: Sequence[Path],
     data: Path,

@@ -10,8 +10,8 @@ Their sums over clients are those of all samples together, however these are div
     Sigma <- (1 - l) Sigma + l tr(Sigma) / d I,   of which naive Bayes has the diagonal only
     logits_c = mu_c^T Sigma^-1 f - 1/2 mu_c^T Sigma^-1 mu_c + log pi_c
 
-which is a linear layer. A class that nobody has is never said. What the paper has beyond that is
-not here: quadratic discriminants are no linear layer and need S by class, and the heads that it
+which is a linear layer. A class that nobody has is never predicted. What the paper has beyond that
+is not here: quadratic discriminants are no linear layer and need S by class, and the heads that it
 trains on samples drawn from these Gaussians.
 """
 

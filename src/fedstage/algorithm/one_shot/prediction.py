@@ -10,7 +10,7 @@ from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.bags import Samples
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.aggregators import Aggregator
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.training.images import normalise
 from fedstage.weights import Weights
 
@@ -18,13 +18,13 @@ BATCH = 1000  # samples at a time: the images that a rule sees are large
 
 
 def of_chosen(
-    line: OneShotLine, chosen: Sequence[int], logits: torch.Tensor, info: Mapping[str, Any]
+    recipe: OneShotRecipe, chosen: Sequence[int], logits: torch.Tensor, info: Mapping[str, Any]
 ) -> torch.Tensor:
     """Return what the aggregator sees of the clients that it has, from the logits of all.
 
     Logits [M, n, outputs] become [m, n, C], or as many outputs as the rule sees.
     """
-    everyone, seen = members(line), of_rule(line.aggregator, logits, info)
+    everyone, seen = members(recipe), of_rule(recipe.aggregator, logits, info)
     if list(chosen) == everyone:
         return seen
     return seen[torch.tensor([everyone.index(client) for client in chosen])]

@@ -34,10 +34,10 @@ def objective(
         mean, std = (inputs.new_tensor(info[key]).view(1, -1, 1, 1) for key in ("mean", "std"))
         pixels = inputs * std + mean
         seen = torch.cat([view(pixels, generator), view(pixels, generator)])
-        said = forward(model, (seen - mean) / std, numerics)
+        outputs = forward(model, (seen - mean) / std, numerics)
         prototypes = prototypes_of(model)
         classes = len(prototypes)
-        logits, features = said[:, :classes], normalize(said[:, classes:])
+        logits, features = outputs[:, :classes], normalize(outputs[:, classes:])
         both = torch.cat([labels, labels])
         value = (1 + settings.near) * cross_entropy(logits, both)
         value = value + settings.apart * between(prototypes)

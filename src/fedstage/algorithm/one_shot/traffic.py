@@ -19,7 +19,7 @@ import pyarrow as pa
 from fedstage.algorithm.exchange.label_counts import COUNT
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Round, Trained, alone
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 
 RANGE = 8  # bytes of the least and the greatest value of an activation: float32
 
@@ -50,7 +50,7 @@ class Quantised:
 
 
 def traffic(
-    line: OneShotLine,
+    recipe: OneShotRecipe,
     models: Sequence[int],
     chosen: Sequence[int],
     classes: int,
@@ -62,7 +62,7 @@ def traffic(
     `models` are the bytes of the trained models, and `chosen` the positions in it of those that the
     ensemble has.
     """
-    before = _before(line, models, chosen, classes, quantised)
+    before = _before(recipe, models, chosen, classes, quantised)
     predicting = models if quantised is None else quantised.models
     held = [predicting[position] for position in chosen]
     rows = [*before, *_in_rounds(held, len(models), trained)]
@@ -71,7 +71,7 @@ def traffic(
 
 
 def _before(
-    line: OneShotLine,
+    recipe: OneShotRecipe,
     models: Sequence[int],
     chosen: Sequence[int],
     classes: int,
@@ -83,22 +83,22 @@ def _before(
     def of_chosen(values: Sequence[int]) -> list[int]:
         return [values[position] for position in chosen]
 
-    members, common = len(chosen), line.initialisation == "common"
+    members, common = len(chosen), recipe.initialisation == "common"
     yield once("initial_model", 0, max(models) if common else 0)
-    if line.members is not None and line.members.name != "random":
+    if recipe.members is not None and recipe.members.name != "random":
         yield once("selection", COUNT, 0)
     yield once("local_model", max(of_chosen(models)), 0, members)
     if quantised is not None:
         yield once("activation_ranges", RANGE * max(of_chosen(quantised.ranges)), 0, members)
-    if line.aggregator.name == "weighted":
+    if recipe.aggregator.name == "weighted":
         yield once("label_counts", COUNT * classes, 0, members)
-    training = line.aggregator_training
-    fetched = line.aggregator.trained and training is not None and training.fetches
-    if line.aggregator.fitted and not (alone(training) or fetched):
+    training = recipe.aggregator_training
+    fetched = recipe.aggregator.trained and training is not None and training.fetches
+    if recipe.aggregator.fitted and not (alone(training) or fetched):
         sent = of_chosen(models if quantised is None else quantised.models)
         own = min(sent) if members == len(models) else 0  # each has its own, but who is not chosen
         yield once("ensemble", 0, sum(sent) - own)
-    if line.aggregator.name == "voting":
+    if recipe.aggregator.name == "voting":
         yield once("votes", COUNT * members * classes**2, 0)
 
 

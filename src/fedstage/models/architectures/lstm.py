@@ -19,7 +19,8 @@ class LastState(nn.Module):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map tokens [n, L], padded with 0, to logits [n, classes].
 
-        A state depends on no later token, so that the last one of a text knows of no padding.
+        A state depends on no later token, so that the last one of a text does not depend on
+        padding.
         """
         lengths = attended(tokens).sum(1)
         if not torch.compiler.is_exporting():  # an exported graph has one length

@@ -12,14 +12,14 @@ from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import data_files, one_shot, unfederated
-from fedstage.plan.one_shot_sharing import client_model, local_line, trained_on
+from fedstage.plan.one_shot_sharing import client_model, local_recipe, trained_on
 from fedstage.plan.training import global_model
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line, LocalLine
 from fedstage.settings.models import Model
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.scores import Axis
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.images import normalise
@@ -95,37 +95,37 @@ def samples(
 
 def scored_samples(run: ExperimentRun, part: Part, folder: Path) -> tuple[Samples, torch.Tensor]:
     """Return the samples that a run is scored on as they are stored, and their labels."""
-    role, line = run.length.role, part.line
+    role, recipe = run.length.role, part.recipe
     chosen = None
     if role == "validation":
-        clients = data_files.clients_table(line)
+        clients = data_files.clients_table(recipe)
         chosen = read_samples(folder / clients, role)
-    return read_labelled(folder / data_files.samples_file(line, role), chosen, CPU)
+    return read_labelled(folder / data_files.samples_file(recipe, role), chosen, CPU)
 
 
 def final_models(part: Part) -> dict[str, tuple[Model, str]]:
     """Return the architecture and file of each final model of a run, by name."""
-    line = part.line
-    if isinstance(line, Line):
+    recipe = part.recipe
+    if isinstance(recipe, Recipe):
         rounds = part.length.rounds
         return {
-            f"group_{group}": (model_of(line, group), global_model(line, rounds, group))
-            for group in range(line.global_models)
+            f"group_{group}": (model_of(recipe, group), global_model(recipe, rounds, group))
+            for group in range(recipe.global_models)
         }
-    if isinstance(line, LocalLine):
-        return _local_models(line)
-    clients = _local_models(local_line(line))
-    if line.distillation is None:
+    if isinstance(recipe, LocalRecipe):
+        return _local_models(recipe)
+    clients = _local_models(local_recipe(recipe))
+    if recipe.distillation is None:
         return clients
-    return {"student": (line.student or line.model, one_shot.student_file(line)), **clients}
+    return {"student": (recipe.student or recipe.model, one_shot.student_file(recipe)), **clients}
 
 
-def _local_models(line: LocalLine) -> dict[str, tuple[Model, str]]:
-    """Return the models of a line before they are quantised."""
-    paths = unfederated.local_models(line)
-    if who := trained_on(line):
-        return {who: (line.model, paths[0])}
-    return {f"client_{i}": (client_model(line, i), path) for i, path in enumerate(paths)}
+def _local_models(recipe: LocalRecipe) -> dict[str, tuple[Model, str]]:
+    """Return the models of a recipe before they are quantised."""
+    paths = unfederated.local_models(recipe)
+    if who := trained_on(recipe):
+        return {who: (recipe.model, paths[0])}
+    return {f"client_{i}": (client_model(recipe, i), path) for i, path in enumerate(paths)}
 
 
 def scored_model(part: Part) -> str | None:
@@ -133,16 +133,16 @@ def scored_model(part: Part) -> str | None:
 
     None if it is of several, or of a model in 8 bits.
     """
-    line, length = part.line, part.length
-    if isinstance(line, Line):
+    recipe, length = part.recipe, part.length
+    if isinstance(recipe, Recipe):
         return "group_0" if isinstance(length.evaluate, GlobalModel) else None
-    if isinstance(line, LocalLine):
-        if line.quantisation.name != "none":
+    if isinstance(recipe, LocalRecipe):
+        if recipe.quantisation.name != "none":
             return None
         if length.evaluate_client is not None:
             return f"client_{length.evaluate_client}"
-        return trained_on(line)
-    return None if line.distillation is None else "student"
+        return trained_on(recipe)
+    return None if recipe.distillation is None else "student"
 
 
 def info_of(run: ExperimentRun) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from fedstage.results.at_hand.runs import find_run, last_part, place, read_targe
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.scores import ClassCounts, Score, by_own_mix, score
 from fedstage.settings.ensembles import GlobalModel, OneByOne
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.scores import Axis
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
@@ -114,7 +114,7 @@ def _found(
 ) -> tuple[ExperimentRun, Part]:
     where, run = find_run(target, read_target(target, folder), place(method, seed, at))
     part = last_part(run)
-    if isinstance(part.line, Line) and isinstance(part.length.evaluate, OneByOne):
+    if isinstance(part.recipe, Recipe) and isinstance(part.length.evaluate, OneByOne):
         raise FedstageError(
             f"{where}: evaluate = {part.length.evaluate.name!r}: is scored by the models of its "
             "participants one by one; only their means are known, see fedstage.results.load"
@@ -124,52 +124,54 @@ def _found(
 
 def _final_logits(run: ExperimentRun, part: Part, images: Samples, folder: Path) -> Logits:
     """Yield name and logits [n, classes] of each model, or ensemble, that a run is scored by."""
-    line = part.line
-    if isinstance(line, LocalLine):
-        yield from _local(run, part, line, images, folder)
-    elif isinstance(line, OneShotLine) and line.distillation is None:
-        yield "aggregator", _aggregated(run, line, images, folder)
-    elif isinstance(line, Line) and not isinstance(part.length.evaluate, GlobalModel):
-        yield _ensemble(run, part, line, folder)
+    recipe = part.recipe
+    if isinstance(recipe, LocalRecipe):
+        yield from _local(run, part, recipe, images, folder)
+    elif isinstance(recipe, OneShotRecipe) and recipe.distillation is None:
+        yield "aggregator", _aggregated(run, recipe, images, folder)
+    elif isinstance(recipe, Recipe) and not isinstance(part.length.evaluate, GlobalModel):
+        yield _ensemble(run, part, recipe, folder)
     else:
         name = scored_model(part)
-        assert name is not None, "of lines with rounds the others are ensembles"
+        assert name is not None, "of recipes with rounds the others are ensembles"
         architecture, path = final_models(part)[name]
-        network = new_model(architecture, info_of(run), images.device, line.numerics)
+        network = new_model(architecture, info_of(run), images.device, recipe.numerics)
         fill_model(network, load_tensors(folder / path)[0], folder / path)
-        logits = compute_logits(network, images, info_of(run), line.numerics)
+        logits = compute_logits(network, images, info_of(run), recipe.numerics)
         yield "global_model" if name == "group_0" else "distilled_model", logits
 
 
-def _ensemble(run: ExperimentRun, part: Part, line: Line, folder: Path) -> tuple[str, torch.Tensor]:
+def _ensemble(
+    run: ExperimentRun, part: Part, recipe: Recipe, folder: Path
+) -> tuple[str, torch.Tensor]:
     """Return the name of an ensemble and its logits, from those of its members."""
     ensemble, role = part.length.evaluate, run.length.role
     assert not isinstance(ensemble, GlobalModel | OneByOne), "of which there are no members"
-    paths = member_logits(line, part.length.rounds, ensemble, role)
+    paths = member_logits(recipe, part.length.rounds, ensemble, role)
     members = read_members([folder / path for path in paths])
     return evaluated_name(ensemble), teacher_logits(ensemble, members)
 
 
 def _local(
-    run: ExperimentRun, part: Part, line: LocalLine, images: Samples, folder: Path
+    run: ExperimentRun, part: Part, recipe: LocalRecipe, images: Samples, folder: Path
 ) -> Logits:
     """Yield the logits of models that were trained without federation, in their precision."""
-    scheme = None if line.quantisation.name == "none" else as_json(canonical(line.quantisation))
-    paths = unfederated.models_in_precision(line)
+    scheme = None if recipe.quantisation.name == "none" else as_json(canonical(recipe.quantisation))
+    paths = unfederated.models_in_precision(recipe)
     names = list(final_models(part))
     wanted = part.length.evaluate_client
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
         if wanted in (None, number):
-            said, _ = compute_client_logits(line, folder / path, scheme, images, info_of(run))
-            yield name, of_classes(said, info_of(run))
+            logits, _ = compute_client_logits(recipe, folder / path, scheme, images, info_of(run))
+            yield name, of_classes(logits, info_of(run))
 
 
 def _aggregated(
-    run: ExperimentRun, line: OneShotLine, images: Samples, folder: Path
+    run: ExperimentRun, recipe: OneShotRecipe, images: Samples, folder: Path
 ) -> torch.Tensor:
     """Return the logits of a one-shot aggregator, from those of its members."""
-    paths = unfederated.members_logits(line, run.length.role)
+    paths = unfederated.members_logits(recipe, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
-    parameters, notes = load_tensors(folder / one_shot.aggregator_file(line))
-    chosen = of_chosen(line, notes["members"], members, info_of(run))
-    return predict(line.aggregator, parameters, chosen, images, info_of(run))
+    parameters, notes = load_tensors(folder / one_shot.aggregator_file(recipe))
+    chosen = of_chosen(recipe, notes["members"], members, info_of(run))
+    return predict(recipe.aggregator, parameters, chosen, images, info_of(run))

@@ -51,7 +51,7 @@ def report_parts(
 ) -> list[str]:
     """Return the parts of the report below its title, written by `writer`."""
     summary = [_summary(one) for one in judgements]
-    comparisons = [_line(one, effect) for one in judgements for effect in one.effects]
+    comparisons = [_recipe(one, effect) for one in judgements for effect in one.effects]
     return [
         writer.paragraph(source),
         writer.grid(_SUMMARY, summary, len(_SUMMARY)),
@@ -98,7 +98,7 @@ def _published(one: Judgement) -> str:
     return f"{answer} ({sum(known)} of {len(known)})"
 
 
-def _line(one: Judgement, effect: Effect) -> list[str]:
+def _recipe(one: Judgement, effect: Effect) -> list[str]:
     interval = effect.measured
     low, high = _number(one, interval.low), _number(one, interval.high)
     between = "" if isnan(interval.low) else f" [{low}, {high}]"

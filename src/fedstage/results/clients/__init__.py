@@ -1,1 +1,1 @@
-"""How accurate a line's main model is for each client and class, by their names."""
+"""How accurate a recipe's main model is for each client and class, by their names."""

@@ -9,53 +9,53 @@ from itertools import product
 from fedstage.plan import discriminators, one_shot, unfederated
 from fedstage.plan.data_files import data_file
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
-from fedstage.plan.one_shot_sharing import members, quantised_line
+from fedstage.plan.one_shot_sharing import members, quantised_recipe
 from fedstage.plan.training import aggregated_model, global_model, participants_table
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
 from fedstage.settings.exchange import generates
-from fedstage.settings.groups import client_groups, group_slots
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.groups import client_groups, group_participants
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 
-AnyLine = Line | LocalLine | OneShotLine
+AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
-#: From a round and group to the number of its slots that are not empty.
+#: From a round and group to the number of its participants that are not empty.
 Filled = Callable[[int, int], int]
 
 
-def traffic_files(line: AnyLine, rounds: int) -> list[str]:
+def traffic_files(recipe: AnyRecipe, rounds: int) -> list[str]:
     """Return the tables of the training's traffic: one a round and group, or one of all phases."""
-    if isinstance(line, OneShotLine):
-        return list(one_shot.traffic_tables(line))
-    if isinstance(line, LocalLine):
+    if isinstance(recipe, OneShotRecipe):
+        return list(one_shot.traffic_tables(recipe))
+    if isinstance(recipe, LocalRecipe):
         return []
-    places = product(range(1, rounds + 1), client_groups(line))
-    return [participants_table(line, round, group) for round, group in places]
+    places = product(range(1, rounds + 1), client_groups(recipe))
+    return [participants_table(recipe, round_, group) for round_, group in places]
 
 
-def before_rounds(line: Line) -> list[str]:
+def before_rounds(recipe: Recipe) -> list[str]:
     """Return what each client receives, and what it sends, before the rounds, if anything."""
-    if not discriminators.weighs_by_odds(line):
+    if not discriminators.weighs_by_odds(recipe):
         return []
-    return [discriminators.PUBLIC_GENERATOR(line), discriminators.discriminators(line)[0]]
+    return [discriminators.PUBLIC_GENERATOR(recipe), discriminators.discriminators(recipe)[0]]
 
 
-def client_models(line: AnyLine, length: RunLength) -> list[str]:
+def client_models(recipe: AnyRecipe, length: RunLength) -> list[str]:
     """Return the models that travel in one round; the largest is the unit of a round's cost.
 
     Of clients that train alone these are the trained ones: all, or the one that is scored.
     """
-    if isinstance(line, Line):
-        groups = client_groups(line)
-        return [aggregated_model(line, length.rounds, group) for group in groups]
-    if isinstance(line, OneShotLine):
-        return one_shot.travelling_models(line)
-    return _of_scored(unfederated.local_models(line), length)
+    if isinstance(recipe, Recipe):
+        groups = client_groups(recipe)
+        return [aggregated_model(recipe, length.rounds, group) for group in groups]
+    if isinstance(recipe, OneShotRecipe):
+        return one_shot.travelling_models(recipe)
+    return _of_scored(unfederated.local_models(recipe), length)
 
 
 def held_files(
-    line: AnyLine,
+    recipe: AnyRecipe,
     length: RunLength,
     filled: Filled | None = None,
     chosen: Sequence[int] | None = None,
@@ -63,23 +63,23 @@ def held_files(
     """Return the files that prediction needs, a file once for each model of its size.
 
     Where each client predicts with its own model these are all models: see `holds_one`. `filled` is
-    how many slots of a round and group were not empty; by default none was. `chosen` are the
+    how many participants of a round and group were not empty; by default none was. `chosen` are the
     clients whose models a one-shot ensemble has, by default all that it can have.
     """
-    if isinstance(line, LocalLine):
-        return _of_scored(unfederated.models_in_precision(line), length)
-    if isinstance(line, Line):
-        return list(_of_rounds(line, length.rounds, length.evaluate, filled))
-    if line.distillation is not None:
-        return [one_shot.student_file(line)]
-    models = unfederated.models_in_precision(quantised_line(line))
-    held = members(line) if chosen is None else chosen
-    return [*(models[client] for client in held), one_shot.aggregator_file(line)]
+    if isinstance(recipe, LocalRecipe):
+        return _of_scored(unfederated.models_in_precision(recipe), length)
+    if isinstance(recipe, Recipe):
+        return list(_of_rounds(recipe, length.rounds, length.evaluate, filled))
+    if recipe.distillation is not None:
+        return [one_shot.student_file(recipe)]
+    models = unfederated.models_in_precision(quantised_recipe(recipe))
+    held = members(recipe) if chosen is None else chosen
+    return [*(models[client] for client in held), one_shot.aggregator_file(recipe)]
 
 
-def holds_one(line: AnyLine, length: RunLength) -> bool:
+def holds_one(recipe: AnyRecipe, length: RunLength) -> bool:
     """Whether a client predicts with one of the files alone."""
-    return isinstance(line, LocalLine) or isinstance(length.evaluate, EachClient)
+    return isinstance(recipe, LocalRecipe) or isinstance(length.evaluate, EachClient)
 
 
 def _of_scored(models: Sequence[str], length: RunLength) -> list[str]:
@@ -89,31 +89,31 @@ def _of_scored(models: Sequence[str], length: RunLength) -> list[str]:
 
 
 def _of_rounds(
-    line: Line, rounds: int, evaluated: Evaluated, filled: Filled | None
+    recipe: Recipe, rounds: int, evaluated: Evaluated, filled: Filled | None
 ) -> Iterator[str]:
     """Yield the main model, or a model of equal size for each member of an ensemble."""
     if isinstance(evaluated, GlobalModel):
-        yield global_model(line, rounds, 0)
+        yield global_model(recipe, rounds, 0)
         return
     if isinstance(evaluated, SplitModel):  # each client's prediction needs two parts
-        first = client_groups(line).start
-        yield from (global_model(line, rounds, group) for group in (0, first))
+        first = client_groups(recipe).start
+        yield from (global_model(recipe, rounds, group) for group in (0, first))
         return
-    places = product(member_rounds(rounds, evaluated), client_groups(line))
-    for (round, group), kind in product(places, member_kinds(evaluated)):
+    places = product(member_rounds(rounds, evaluated), client_groups(recipe))
+    for (round_, group), kind in product(places, member_kinds(evaluated)):
         drawn = parse_sampled(kind)
-        slots = filled(round, group) if filled else len(group_slots(line, group))
-        clients = slots if kind == "clients" else 1
+        participants = filled(round_, group) if filled else len(group_participants(recipe, group))
+        clients = participants if kind == "clients" else 1
         for _ in range(drawn.samples if drawn else clients):
-            yield aggregated_model(line, round, group)
+            yield aggregated_model(recipe, round_, group)
 
 
-def read_files(line: AnyLine, length: RunLength) -> list[str]:
-    """Return all these files of a line, each once."""
-    tables = traffic_files(line, length.rounds)
-    files = [*tables, *client_models(line, length), *held_files(line, length)]
-    if isinstance(line, Line):
-        files += before_rounds(line)
-    if isinstance(line, Line) and generates(line):
-        files.append(data_file(line.data, "info"))  # whose classes clients count
+def read_files(recipe: AnyRecipe, length: RunLength) -> list[str]:
+    """Return all these files of a recipe, each once."""
+    tables = traffic_files(recipe, length.rounds)
+    files = [*tables, *client_models(recipe, length), *held_files(recipe, length)]
+    if isinstance(recipe, Recipe):
+        files += before_rounds(recipe)
+    if isinstance(recipe, Recipe) and generates(recipe):
+        files.append(data_file(recipe.data, "info"))  # whose classes clients count
     return list(dict.fromkeys(files))

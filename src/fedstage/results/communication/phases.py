@@ -23,13 +23,13 @@ from fedstage.results.communication.files import (
 )
 from fedstage.results.runs_file import Part
 from fedstage.settings.exchange import generates
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, verified_spans
 
-#: The phase of all rounds of a federated line; the rounds of an aggregator are called ``round``.
+#: The phase of all rounds of a federated recipe; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
 
 
@@ -59,49 +59,51 @@ def phases_of(parts: Sequence[Part]) -> list[Phase]:
 
 
 def bytes_by_round(part: Part) -> dict[int, Moved]:
-    """Return the bytes that are moved in each round of a federated line, none if nobody comes."""
-    line = part.line
-    assert isinstance(line, Line), "no other line has rounds of this kind"
-    moved = {round: [0, 0] for round in range(1, part.length.rounds + 1)}
-    counted = load_json(data_file(line.data, "info"))["classes"] if generates(line) else 0
-    for path in traffic_files(line, part.length.rounds):
+    """Return the bytes that are moved in each round of a federated recipe, none if nobody comes."""
+    recipe = part.recipe
+    assert isinstance(recipe, Recipe), "no other recipe has rounds of this kind"
+    moved = {round_: [0, 0] for round_ in range(1, part.length.rounds + 1)}
+    counted = load_json(data_file(recipe.data, "info"))["classes"] if generates(recipe) else 0
+    for path in traffic_files(recipe, part.length.rounds):
         columns = load_table(path, ["round", "bytes_up", "bytes_down"]).to_pydict()
-        for round, up, down in zip(*columns.values(), strict=True):
-            moved[round][0] += up + (counts_sent(line, round, counted) if up else 0)
-            moved[round][1] += down
+        for round_, up, down in zip(*columns.values(), strict=True):
+            moved[round_][0] += up + (counts_sent(recipe, round_, counted) if up else 0)
+            moved[round_][1] += down
     return {
-        round: Moved(up / line.clients, down / line.clients, up + down)
-        for round, (up, down) in sorted(moved.items())
+        round_: Moved(up / recipe.clients, down / recipe.clients, up + down)
+        for round_, (up, down) in sorted(moved.items())
     }
 
 
 def _phases(number: int, part: Part) -> list[Phase]:
-    line = part.line
-    if isinstance(line, LocalLine):
+    recipe = part.recipe
+    if isinstance(recipe, LocalRecipe):
         return []
-    if isinstance(line, OneShotLine):
-        return _one_shot(number, line)
+    if isinstance(recipe, OneShotRecipe):
+        return _one_shot(number, recipe)
     rounds = bytes_by_round(part).values()
-    before = _before_rounds(number, line)
+    before = _before_rounds(number, recipe)
     return [*before, Phase(number, FEDERATED, len(rounds), *_sum(rounds))]
 
 
-def _before_rounds(number: int, line: Line) -> list[Phase]:
+def _before_rounds(number: int, recipe: Recipe) -> list[Phase]:
     """Return the phases in which every client receives a generator, and sends a discriminator."""
-    if not (files := before_rounds(line)):
+    if not (files := before_rounds(recipe)):
         return []
     down, up = map(tensor_bytes, files)
     return [
-        Phase(number, "generator", 0, 0, down, line.clients * down),
-        Phase(number, "discriminator", 0, up, 0, line.clients * up),
+        Phase(number, "generator", 0, 0, down, recipe.clients * down),
+        Phase(number, "discriminator", 0, up, 0, recipe.clients * up),
     ]
 
 
-def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
-    """Return the phases of a one-shot line in which anything travels."""
-    clients = len(members(line))
+def _one_shot(number: int, recipe: OneShotRecipe) -> list[Phase]:
+    """Return the phases of a one-shot recipe in which anything travels."""
+    clients = len(members(recipe))
     found: dict[str, list[int]] = {}
-    for row in chain.from_iterable(load_table(path).to_pylist() for path in traffic_files(line, 1)):
+    for row in chain.from_iterable(
+        load_table(path).to_pylist() for path in traffic_files(recipe, 1)
+    ):
         phase = found.setdefault(row["phase"], [0, 0, 0])
         phase[0] += row["round"] > 0
         phase[1] += row["bytes_up"] * row["participants"]
@@ -115,21 +117,21 @@ def _one_shot(number: int, line: OneShotLine) -> list[Phase]:
 
 def one_shot_bytes(part: Part) -> int:
     """Return the bytes of one model up and one down, the largest of the clients' models."""
-    return 2 * max(map(tensor_bytes, client_models(part.line, part.length)))
+    return 2 * max(map(tensor_bytes, client_models(part.recipe, part.length)))
 
 
 def held_bytes(part: Part) -> int:
     """Return the bytes that prediction needs in memory, say of all members and their aggregator."""
-    line, chosen = part.line, None
-    if isinstance(line, OneShotLine) and line.members is not None:
-        chosen = load_tensors(one_shot.aggregator_file(line))[1]["members"]
+    recipe, chosen = part.recipe, None
+    if isinstance(recipe, OneShotRecipe) and recipe.members is not None:
+        chosen = load_tensors(one_shot.aggregator_file(recipe))[1]["members"]
 
-    def filled(round: int, group: int) -> int:
-        assert isinstance(line, Line), "no other line has groups"
-        return len(load_table(participants_table(line, round, group), ["slot"]))
+    def filled(round_: int, group: int) -> int:
+        assert isinstance(recipe, Recipe), "no other recipe has groups"
+        return len(load_table(participants_table(recipe, round_, group), ["participant"]))
 
-    sizes = [tensor_bytes(path) for path in held_files(line, part.length, filled, chosen)]
-    return max(sizes) if holds_one(line, part.length) else sum(sizes)
+    sizes = [tensor_bytes(path) for path in held_files(recipe, part.length, filled, chosen)]
+    return max(sizes) if holds_one(recipe, part.length) else sum(sizes)
 
 
 def tensor_bytes(path: str) -> int:
@@ -158,10 +160,10 @@ def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Mov
     before = (one for one in phases if one.part < len(parts) or one.name != FEDERATED)
     moved = total(before)
     last = parts[-1]
-    if not isinstance(last.line, Line):
+    if not isinstance(last.recipe, Recipe):
         return {last.length.rounds: total(phases)}
     until = {}
-    for round, more in bytes_by_round(last).items():
+    for round_, more in bytes_by_round(last).items():
         moved = _sum((moved, more))
-        until[round] = moved
+        until[round_] = moved
     return until

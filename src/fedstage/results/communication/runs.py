@@ -19,7 +19,7 @@ from fedstage.results.communication.phases import (
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.runs import read_metrics
 from fedstage.settings.experiments import is_fixed
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.scores import Axis, Cells, Metric, Reach
 
 BYTES = 4  # of a parameter in 32 bits
@@ -93,12 +93,12 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
     until = bytes_until(phases, parts)
     metrics = read_metrics(run.metrics, metric)
     scores = zip(metrics["round"].astype(int), metrics[metric].astype(float), strict=True)
-    course = [Reached(round, *until[round], score) for round, score in scores]
-    iterative = isinstance(last.line, Line) and len(course) > 1
+    course = [Reached(round_, *until[round_], score) for round_, score in scores]
+    iterative = isinstance(last.recipe, Recipe) and len(course) > 1
     best = None
     if iterative and run.validation is not None:
-        round = best_round(run.validation[which], metric)
-        best = next((one for one in course if one.round == round), None)
+        round_ = best_round(run.validation[which], metric)
+        best = next((one for one in course if one.round == round_), None)
     return RunTraffic(
         settings=run.settings,
         phases=phases,

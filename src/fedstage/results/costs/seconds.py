@@ -8,13 +8,13 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.discriminators import odds_files
-from fedstage.plan.stages import LINES
+from fedstage.plan.stages import RECIPES
 from fedstage.results.communication.files import held_files
 from fedstage.results.round_times.seconds import read_times
 from fedstage.results.runs_file import Part
 from fedstage.settings.exchange import exchanges_logits
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.records import by_path, records_in_order
 
 #: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
@@ -48,24 +48,24 @@ def seconds_of(root: Path, parts: Iterable[Part]) -> Seconds:
 
 def _shares(root: Path, part: Part) -> Iterator[tuple[bool, float]]:
     """Yield the seconds of each job of a part, and whether clients compute them."""
-    line = part.line
-    if isinstance(line, Line):
-        theirs = ("local_training", *(["logits"] if exchanges_logits(line) else []))
-        for job, timed in read_times(root, line, part.length.rounds).items():
+    recipe = part.recipe
+    if isinstance(recipe, Recipe):
+        theirs = ("local_training", *(["logits"] if exchanges_logits(recipe) else []))
+        for job, timed in read_times(root, recipe, part.length.rounds).items():
             yield job.stage in theirs, timed.seconds
-        for record in _behind(root, odds_files(line)):
+        for record in _behind(root, odds_files(recipe)):
             yield record["stage"] in _CLIENTS, float(record["compute_s"])
         return
-    for record in _behind(root, held_files(line, part.length)):
-        yield _by_clients(line, record), float(record["compute_s"])
+    for record in _behind(root, held_files(recipe, part.length)):
+        yield _by_clients(recipe, record), float(record["compute_s"])
 
 
-def _by_clients(line: LocalLine | OneShotLine, record: dict[str, Any]) -> bool:
+def _by_clients(recipe: LocalRecipe | OneShotRecipe, record: dict[str, Any]) -> bool:
     """Whether clients do a job of models that are trained to the end."""
     stage = record["stage"]
-    if isinstance(line, LocalLine):
-        return not (line.pooled or line.on_core)
-    training = line.aggregator_training
+    if isinstance(recipe, LocalRecipe):
+        return not (recipe.pooled or recipe.on_core)
+    training = recipe.aggregator_training
     if stage == "aggregator" and training is not None:
         return training.name != "proxy"  # of the server's own samples
     of_their_own = record["options"].get("images") in ("validation", "aggregator")
@@ -79,7 +79,7 @@ def _behind(root: Path, files: Sequence[str]) -> list[dict[str, Any]]:
     while waiting:
         file = waiting.pop()
         folder, identity = PurePosixPath(file).parts[1:3]
-        if folder in LINES and folder != "training" and file not in found:
+        if folder in RECIPES and folder != "training" and file not in found:
             record = latest(identity).get(file)
             if record is None:
                 raise FedstageError(
@@ -92,7 +92,7 @@ def _behind(root: Path, files: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _latest(root: Path, identity: str) -> dict[str, dict[str, Any]]:
-    """Return the last record of each file of a line."""
+    """Return the last record of each file of a recipe."""
     return {
         file: record
         for record in records_in_order(root, identity)

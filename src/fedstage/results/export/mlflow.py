@@ -74,8 +74,8 @@ def _metrics(run: ExportedRun) -> Iterator[Any]:
 
     now = int(1000 * time.time())
     for name, series in run.scalars.items():
-        for round, value in series:
-            yield Metric(name, value, now, round)
+        for round_, value in series:
+            yield Metric(name, value, now, round_)
 
 
 def _version() -> str:

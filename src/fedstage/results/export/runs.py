@@ -15,7 +15,7 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.tables.runs import read_metrics
 from fedstage.settings.groups import client_groups
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 
 #: Values by round, of which a run may have no more than one each.
@@ -36,8 +36,8 @@ class ExportedRun:
 def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
     """Return what is exported of a run.
 
-    Settings are those of `line.yaml`, from which defaults are left out, the length of the run, and
-    its values on the axes of the grid. Scalars are the measures of
+    Settings are those of `recipe.yaml`, from which defaults are left out, the length of the run,
+    and its values on the axes of the grid. Scalars are the measures of
     `fedstage.results.metrics.METRICS_SCHEMA`, as ``test/top1_accuracy``, those on validation
     samples where they have been made, and ``training/loss``.
 
@@ -48,7 +48,7 @@ def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
     """
     part = last_part(run)
     axes = {name: value for name, value in run.settings.items() if value is not None}
-    settings = {**flat(canonical(part.line)), **flat(canonical(part.length)), **axes}
+    settings = {**flat(canonical(part.recipe)), **flat(canonical(part.length)), **axes}
     scalars: dict[str, Series] = {}
     for path in (run.metrics, *validation_metrics(run)):
         scalars |= scores_in(path)
@@ -90,18 +90,20 @@ def training_losses(part: Part, folder: Path) -> Series:
 
     Of what has no rounds, and of a round to which nobody came, there is none.
     """
-    line = part.line
-    if not isinstance(line, Line):
+    recipe = part.recipe
+    if not isinstance(recipe, Recipe):
         return []
-    losses = ((round, _loss(line, round, folder)) for round in range(1, part.length.rounds + 1))
-    return [(round, loss) for round, loss in losses if loss is not None]
+    losses = (
+        (round_, _loss(recipe, round_, folder)) for round_ in range(1, part.length.rounds + 1)
+    )
+    return [(round_, loss) for round_, loss in losses if loss is not None]
 
 
-def _loss(line: Line, round: int, folder: Path) -> float | None:
+def _loss(recipe: Recipe, round_: int, folder: Path) -> float | None:
     return mean_loss(
         row
-        for group in client_groups(line)
-        for path in [folder / participants_table(line, round, group)]
+        for group in client_groups(recipe)
+        for path in [folder / participants_table(recipe, round_, group)]
         if path.is_file()
         for row in load_table(path, ["loss", "samples"]).to_pylist()
     )

@@ -37,8 +37,8 @@ def _write(place: Path, run: ExportedRun) -> None:
 
     with _opened(place) as writer:
         for name, series in run.scalars.items():
-            for round, value in series:
-                writer.add_scalar(name, value, round)
+            for round_, value in series:
+                writer.add_scalar(name, value, round_)
         # `add_hparams` would write each score once more, in round 0 of a folder below.
         for summary in hparams(run.settings, dict.fromkeys(run.scalars, 0.0)):
             writer.file_writer.add_summary(summary)

@@ -8,9 +8,9 @@ from fedstage.plan.digests import canonical
 from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
 from fedstage.settings.data import Data, ParquetData
-from fedstage.settings.lines import Line
 from fedstage.settings.models import Model
 from fedstage.settings.published import Published
+from fedstage.settings.recipes import Recipe
 
 #: Settings of a published row that may differ from the paper's scale.
 _OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")
@@ -28,11 +28,11 @@ def has_data_of(
     These are the data of the same experiment at the scale `paper`; of an experiment without one
     those that the published `rows` of its runs name.
     """
-    data = {data_name(run.line.data) for run in as_published}
+    data = {data_name(run.recipe.data) for run in as_published}
     if data:
-        return {data_name(run.line.data) for run in runs} <= data
+        return {data_name(run.recipe.data) for run in runs} <= data
     pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
-    return all(row.keys.get("dataset") == data_name(run.line.data) for run, row in pairs)
+    return all(row.keys.get("dataset") == data_name(run.recipe.data) for run, row in pairs)
 
 
 def has_models_of(
@@ -48,7 +48,7 @@ def has_models_of(
 
 def _models(run: Run) -> tuple[Model, ...]:
     """Return the architectures of a run's clients, and of its server."""
-    return (run.line.model, *run.line.architectures)
+    return (run.recipe.model, *run.recipe.architectures)
 
 
 def data_name(data: Data) -> str:
@@ -77,13 +77,13 @@ def name_source(paper: Paper, published: Published) -> str:
 
 def measured_at(scale: str, runs: Sequence[Run]) -> str:
     """Name the data, models, lengths and seeds of an experiment's numbers."""
-    lines = [one.line for run in runs for one in run.candidates or (run,)]
+    recipes = [one.recipe for run in runs for one in run.candidates or (run,)]
     parts = [
-        _listed(_show_data(line.data) for line in lines),
-        _listed(line.model.name for line in lines),
+        _listed(_show_data(recipe.data) for recipe in recipes),
+        _listed(recipe.model.name for recipe in recipes),
         _count(_listed(run.length.rounds for run in runs), "round"),
-        *_participation([line for line in lines if isinstance(line, Line)]),
-        _count(str(len({line.seed for line in lines})), "seed"),
+        *_participation([recipe for recipe in recipes if isinstance(recipe, Recipe)]),
+        _count(str(len({recipe.seed for recipe in recipes})), "seed"),
     ]
     return f"Measured at scale `{scale}`: {', '.join(parts)}."
 
@@ -109,18 +109,18 @@ def _of_rows(key: str, rows: Iterable[Row]) -> str:
     return _listed(row.keys[key] for row in rows if key in row.keys)
 
 
-def _participation(lines: Sequence[Line]) -> list[str]:
-    """Return the lengths of local training and the numbers of participants, of federated lines."""
-    if not lines:
+def _participation(recipes: Sequence[Recipe]) -> list[str]:
+    """Return the lengths of local training and numbers of participants, of federated recipes."""
+    if not recipes:
         return []
     lengths = [
-        _count(str(line.client.steps), "local step")
-        if line.client.epochs is None
-        else _count(str(line.client.epochs), "local epoch")
-        for line in lines
+        _count(str(recipe.client.steps), "local step")
+        if recipe.client.epochs is None
+        else _count(str(recipe.client.epochs), "local epoch")
+        for recipe in recipes
     ]
-    participants = _listed(line.participants for line in lines)
-    clients = _listed(line.clients for line in lines)
+    participants = _listed(recipe.participants for recipe in recipes)
+    clients = _listed(recipe.clients for recipe in recipes)
     return [f"{_listed(lengths)} a round", f"{participants} of {clients} clients a round"]
 
 

@@ -1,4 +1,4 @@
-"""Where the numbers of each run come from: what `fedstage why` knows of its metrics."""
+"""Where the numbers of each run come from: what `fedstage why` tells of its metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.why import facts_of, files_read, settings_of
 
-#: What a line's jobs are: their number and their seconds, by the id of the line.
+#: What a recipe's jobs are: their number and their seconds, by the id of the recipe.
 Jobs = dict[str, tuple[int, float]]
 
 
@@ -44,7 +44,7 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
             run.metrics,
             facts,
             flatten(settings_of(artefact)),
-            [line.removeprefix("  ") for line in files_read(artefact)],
+            [recipe.removeprefix("  ") for recipe in files_read(artefact)],
             describe_machine(artefact.job.get("machine", {})),
             versions,
         )
@@ -53,16 +53,16 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
 
 
 def _spent(run: ExperimentRun, root: Path, jobs: Jobs) -> str:
-    """Write how many jobs a run's lines have had, and how long these took."""
+    """Write how many jobs a run's recipes have had, and how long these took."""
     parts = run.candidates[run.which()].parts
-    paths = (path for part in parts for path in folders_of(part.line))
+    paths = (path for part in parts for path in folders_of(part.recipe))
     ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
     for name in ids:
         if name not in jobs:
             seconds = [float(job["compute_s"]) for _, job in records_of(root, name)]
             jobs[name] = len(seconds), sum(seconds)
     count, seconds = (sum(figures) for figures in zip(*(jobs[name] for name in ids), strict=True))
-    return f"{count}, {seconds:.1f} s in all, of this line and those that it shares files with"
+    return f"{count}, {seconds:.1f} s in all, of this recipe and those that it shares files with"
 
 
 def describe_machine(machine: Mapping[str, Any]) -> str:

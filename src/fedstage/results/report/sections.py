@@ -85,7 +85,7 @@ def claims_section(judged: Judged) -> Section:
 def runs_section(
     experiment: ExperimentRuns, frame: pd.DataFrame, origins: Sequence[Origin]
 ) -> Section:
-    """Return for each cell of the table what `fedstage why` knows of its runs."""
+    """Return for each cell of the table what `fedstage why` tells of its runs."""
     last = last_rounds(frame).set_index(RUN)[experiment.metric]
     shared, parts = shared_settings(origins), []
     numbers = {id(run): number for number, run in enumerate(experiment.runs)}

@@ -15,7 +15,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import Job, jobs_of
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order
 
@@ -37,7 +37,7 @@ class Spread:
     high: float
 
 
-def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
+def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, Timed]:
     """Return the seconds of each job of a run's rounds, with `results` in the folder `root`.
 
     Raises
@@ -46,11 +46,13 @@ def read_times(root: Path, line: Line, rounds: int) -> dict[Job, Timed]:
         If a job has no record.
     """
     latest = {
-        file: Timed(seconds, _machine(line, record))
-        for record in records_in_order(root, *map(training_id, reversed(owners(line))))
+        file: Timed(seconds, _machine(recipe, record))
+        for record in records_in_order(root, *map(training_id, reversed(owners(recipe))))
         for file, seconds in _seconds_of(record).items()
     }
-    made = (job for job in jobs_of(line, rounds) if job.file in latest or not _unread(job, rounds))
+    made = (
+        job for job in jobs_of(recipe, rounds) if job.file in latest or not _unread(job, rounds)
+    )
     return {job: _known(latest, job) for job in made}
 
 
@@ -67,7 +69,7 @@ def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
 
 def _unread(job: Job, last: int) -> bool:
     """Whether nobody reads what a job makes: in the last round all students but the main model."""
-    return job.stage in ("distillation", "head_transfer") and job.round == last and job.group > 0
+    return job.stage in ("distillation", "head_sharing") and job.round == last and job.group > 0
 
 
 def _known(latest: Mapping[str, Timed], job: Job) -> Timed:
@@ -79,9 +81,9 @@ def _known(latest: Mapping[str, Timed], job: Job) -> Timed:
     return latest[job.file]
 
 
-def _machine(line: Line, record: Mapping[str, Any]) -> tuple[str, int, str]:
+def _machine(recipe: Recipe, record: Mapping[str, Any]) -> tuple[str, int, str]:
     machine = record.get("machine", {})
-    gpu = None if line.numerics.device == "cpu" else machine.get("gpu")
+    gpu = None if recipe.numerics.device == "cpu" else machine.get("gpu")
     return str(machine.get("processor", "unknown")), int(machine.get("cores", 0)), str(gpu or "cpu")
 
 

@@ -14,7 +14,7 @@ Times = Mapping[Job, Timed]
 
 #: What is done with logits, and what is taught: from logits, or features of clients' samples.
 _LOGITS = ("logits", "cached_labels", "selected_labels")
-_TEACHING = ("distillation", "feature_training", "head_transfer")
+_TEACHING = ("distillation", "feature_training", "head_sharing")
 
 #: Columns of a round: their heads, and the stages whose jobs are added up.
 _PARTS = {

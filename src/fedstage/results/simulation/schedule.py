@@ -1,4 +1,4 @@
-"""The schedule of a line's jobs on its clients and a server: durations, simulation and measures."""
+"""The schedule of a recipe's jobs on its clients and a server: durations and measures."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from fedstage.plan.training import global_model
 from fedstage.randomness import Key, numpy_generator
 from fedstage.results.simulation.availability import Window, available_seconds, windows
 from fedstage.results.simulation.events import AGGREGATOR, SERVER, Span, simulate
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.simulation import Seconds, Simulation, Varying
 
 
@@ -34,27 +34,27 @@ class Measures:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The places and times of a line's jobs, and their measures."""
+    """The places and times of a recipe's jobs, and their measures."""
 
     spans: dict[Job, Span]
     measures: Measures
 
 
-def schedule(line: Line, rounds: int, settings: Simulation) -> Schedule:
-    """Simulate the rounds of a line, with its participants on their clients."""
-    edges = _held_back(line, jobs_of(line, rounds), settings.rounds_ahead)
-    clients = _clients(line, edges, rounds)
-    seconds = seconds_of(line, edges, clients, settings)
+def schedule(recipe: Recipe, rounds: int, settings: Simulation) -> Schedule:
+    """Simulate the rounds of a recipe, with its participants on their clients."""
+    edges = _held_back(recipe, jobs_of(recipe, rounds), settings.rounds_ahead)
+    clients = _clients(recipe, edges, rounds)
+    seconds = seconds_of(recipe, edges, clients, settings)
     at_once = ("aggregation", "local_training")  # the latter without a client
     places = {
         job: clients.get(job, AGGREGATOR if job.stage in at_once else SERVER) for job in edges
     }
 
     def intervals(place: int) -> Iterator[Window]:
-        return windows(settings.availability if place >= 0 else None, line.seed, place)
+        return windows(settings.availability if place >= 0 else None, recipe.seed, place)
 
     # A group aggregates one round after the other, so a worker for each group is enough.
-    workers = {SERVER: settings.servers, AGGREGATOR: line.global_models}
+    workers = {SERVER: settings.servers, AGGREGATOR: recipe.global_models}
     spans = simulate(edges, seconds, places, intervals, workers)
     measures = measure(
         edges,
@@ -63,19 +63,19 @@ def schedule(line: Line, rounds: int, settings: Simulation) -> Schedule:
         intervals,
         rounds=rounds,
         servers=settings.servers,
-        clients=line.clients,
+        clients=recipe.clients,
     )
     return Schedule(spans, measures)
 
 
-def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
+def _held_back(recipe: Recipe, edges: Edges, ahead: int | None) -> Edges:
     """Let each training wait until all groups have completed round t - 1 - `ahead`."""
     if ahead is None:
         return edges
 
-    def complete(round: int) -> tuple[Job, ...]:
-        groups = range(line.global_models) if round > 0 else ()
-        files = (global_model(line, round, group) for group in groups)
+    def complete(round_: int) -> tuple[Job, ...]:
+        groups = range(recipe.global_models) if round_ > 0 else ()
+        files = (global_model(recipe, round_, group) for group in groups)
         return tuple(job for file in files if (job := job_of(file)) is not None)
 
     return {
@@ -86,30 +86,34 @@ def _held_back(line: Line, edges: Edges, ahead: int | None) -> Edges:
     }
 
 
-def _clients(line: Line, edges: Edges, rounds: int) -> dict[Job, int]:
-    """Return the client of each local training, but for slots that are withdrawn."""
-    if line.participation == "by_samples":
+def _clients(recipe: Recipe, edges: Edges, rounds: int) -> dict[Job, int]:
+    """Return the client of each local training, but for participants that are withdrawn."""
+    if recipe.participation == "by_samples":
         raise FedstageError(
-            f"simulation: participation = {line.participation!r}: must be uniform or in_turn, "
+            f"simulation: participation = {recipe.participation!r}: must be uniform or in_turn, "
             "because the partition is not known before it is made"
         )
-    if groups_drawn(line):
+    if groups_drawn(recipe):
         raise FedstageError(
-            "simulation: client_groups = 'drawn': must be 'slots', because most slots of groups "
+            "simulation: client_groups = 'drawn': must be 'by_index', because most members of "
+            "groups "
             "that are drawn stay empty"
         )
-    numbers, turns = (line.clients, line.participants, line.seed), line.participation == "in_turn"
-    drawn = {t: participants_of(*numbers, t, binding(line), turns) for t in range(1, rounds + 1)}
+    numbers, turns = (
+        (recipe.clients, recipe.participants, recipe.seed),
+        recipe.participation == "in_turn",
+    )
+    drawn = {t: participants_of(*numbers, t, binding(recipe), turns) for t in range(1, rounds + 1)}
     trains = (job for job in edges if job.stage == "local_training")
     return {
-        job: int(drawn[job.round][job.slot])
+        job: int(drawn[job.round][job.participant])
         for job in trains
-        if not is_withdrawn(line, job.round, job.slot)
+        if not is_withdrawn(recipe, job.round, job.participant)
     }
 
 
 def seconds_of(
-    line: Line, edges: Edges, clients: Mapping[Job, int], settings: Simulation
+    recipe: Recipe, edges: Edges, clients: Mapping[Job, int], settings: Simulation
 ) -> dict[Job, float]:
     """Return the seconds of each job: constants, or draws from keyed generators.
 
@@ -117,19 +121,19 @@ def seconds_of(
     common jobs: in round t client n trains as long in each method. `clients` has the client of each
     local training.
     """
-    return {job: _seconds(line, job, clients, settings) for job in edges}
+    return {job: _seconds(recipe, job, clients, settings) for job in edges}
 
 
-def _seconds(line: Line, job: Job, clients: Mapping[Job, int], settings: Simulation) -> float:
+def _seconds(recipe: Recipe, job: Job, clients: Mapping[Job, int], settings: Simulation) -> float:
     if job.stage == "local_training":
-        if job not in clients:  # nobody is in its slot
+        if job not in clients:  # nobody is in its participant
             return 0.0
         client = clients[job]
         variation = settings.clients_differ
         around_one = Varying(mean=1.0, variation=variation) if variation else 1.0
-        slowness = _draw(around_one, line.seed, "slowness", client)
-        return slowness * _draw(settings.local_training, line.seed, job.stage, job.round, client)
-    drawn = _draw(getattr(settings, job.stage), line.seed, job.stage, job.round, job.group)
+        slowness = _draw(around_one, recipe.seed, "slowness", client)
+        return slowness * _draw(settings.local_training, recipe.seed, job.stage, job.round, client)
+    drawn = _draw(getattr(settings, job.stage), recipe.seed, job.stage, job.round, job.group)
     return drawn * (members(job) if job.stage == "logits" else 1)
 
 

@@ -105,10 +105,10 @@ def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataF
     frame: pd.DataFrame = frame_of(load_table(path, METRICS_SCHEMA.names))
     if frame.empty:
         raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
-    for round, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):
+    for round_, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):
         if not np.isfinite(value):
             raise FedstageError(
-                f"{path}: {metric} = {value} in round {round}: must be a finite number"
+                f"{path}: {metric} = {value} in round {round_}: must be a finite number"
             )
     repeated = frame.loc[frame["round"].duplicated(), "round"]
     if len(repeated):

@@ -7,9 +7,9 @@ from fedstage.algorithm.aggregation.discounts import discount
 from fedstage.algorithm.aggregation.server import GroupRound, next_model
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import Aggregation
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
-LINE = {
+RECIPE = {
     "data": "digits",
     "clients": 4,
     "partition": "iid",
@@ -24,31 +24,37 @@ FEDASYNC = {"learning_rate": 0.6, "discount": {"polynomial": {"exponent": 0.5}}}
 FEDBUFF = {"weights": "uniform", "discount": "polynomial", "stale": "changes"}
 #: The global models after some rounds: a parameter, and a running mean and a count as buffers.
 BASES = {
-    round: {
-        "w": torch.tensor([0.1, -0.2]) * round,
-        "mean": torch.tensor([1.0 * round]),
-        "count": torch.tensor(10 * round),
+    round_: {
+        "w": torch.tensor([0.1, -0.2]) * round_,
+        "mean": torch.tensor([1.0 * round_]),
+        "count": torch.tensor(10 * round_),
     }
-    for round in (2, 3, 4)
+    for round_ in (2, 3, 4)
 }
 
 
-def update(slot, delay, samples=4, **metadata):
-    generator = torch.Generator().manual_seed(slot)
+def update(participant, delay, samples=4, **metadata):
+    generator = torch.Generator().manual_seed(participant)
     weights = {
         "w": torch.randn(2, generator=generator),
         "mean": torch.randn(1, generator=generator),
-        "count": torch.tensor(50 + slot),
+        "count": torch.tensor(50 + participant),
     }
-    place = {"round": ROUND, "group": 0, "slot": slot, "client": slot, "base_round": 4 - delay}
+    place = {
+        "round": ROUND,
+        "group": 0,
+        "participant": participant,
+        "client": participant,
+        "base_round": 4 - delay,
+    }
     return Update(None, weights, {}, place | {"samples": samples} | metadata)
 
 
 def after(aggregation, updates, state=None, **changes):
-    line = Line.model_validate(LINE | changes | {"aggregation": aggregation})
-    bases = BASES if line.aggregation.stale == "changes" else {}
+    recipe = Recipe.model_validate(RECIPE | changes | {"aggregation": aggregation})
+    bases = BASES if recipe.aggregation.stale == "changes" else {}
     start, parameters = BASES[4], {"w": BASES[4]["w"]}
-    group = GroupRound(line, 0, updates, start, parameters, state or {}, bases=bases)
+    group = GroupRound(recipe, 0, updates, start, parameters, state or {}, bases=bases)
     return next_model(group)[0]
 
 
@@ -86,7 +92,7 @@ def test_fedasync_mixes_the_models_of_client_and_server():
 
 
 def test_fedbuff_adds_what_each_has_changed_since_its_own_start():
-    updates = [update(slot, delay) for slot, delay in enumerate((0, 1, 2))]
+    updates = [update(participant, delay) for participant, delay in enumerate((0, 1, 2))]
     expected = BASES[4]["w"] + sum(
         (1 + delay) ** -0.5 / 3 * (one.weights["w"] - BASES[4 - delay]["w"])
         for delay, one in enumerate(updates)
@@ -118,7 +124,7 @@ def test_running_statistics_are_blended_and_counts_stay_whole():
 
 @pytest.mark.parametrize("settings", [FEDBUFF, FEDASYNC, {"discount": "hinge"}], ids=str)
 def test_without_delays_it_is_the_average_bit_for_bit(settings):
-    updates = [update(slot, delay=0) for slot in range(3)]
+    updates = [update(participant, delay=0) for participant in range(3)]
     plain = {key: settings[key] for key in ("weights", "learning_rate") if key in settings}
     synchronised = after(plain, updates, staleness="none")
     found = after(settings, updates)
@@ -126,7 +132,7 @@ def test_without_delays_it_is_the_average_bit_for_bit(settings):
 
 
 def test_stale_models_that_count_in_full_are_averaged_bit_for_bit():
-    updates = [update(slot, delay) for slot, delay in enumerate((0, 1, 2))]
+    updates = [update(participant, delay) for participant, delay in enumerate((0, 1, 2))]
     found, expected = after({}, updates), after({}, updates, staleness="none")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
@@ -139,7 +145,7 @@ def test_who_diverged_does_not_count():
 
 
 def test_server_optimisers_take_the_discounted_change():
-    updates = [update(slot, delay) for slot, delay in enumerate((0, 1, 2))]
+    updates = [update(participant, delay) for participant, delay in enumerate((0, 1, 2))]
     momentum = {"server_optimizer": {"momentum": {"learning_rate": 0.5, "beta": 0.9}}}
     change = after(FEDBUFF, updates)["w"] - BASES[4]["w"]
     found = after(FEDBUFF | momentum, updates)["w"]

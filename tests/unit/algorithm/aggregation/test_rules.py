@@ -9,8 +9,8 @@ from fedstage.algorithm.aggregation.rules.krum import scores
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.errors import FedstageError
-from fedstage.settings.lines import Line
 from fedstage.settings.model_rules import Krum, Median, TrimmedMean
+from fedstage.settings.recipes import Recipe
 
 START = {"w": torch.zeros(2)}
 FAR = 1e6
@@ -85,8 +85,8 @@ def test_too_few_models_are_refused(settings, fewest):
         combined(settings, MODELS[:1] * (fewest - 1), [1.0] * (fewest - 1), START)
 
 
-def line(**aggregation):
-    return Line.model_validate(
+def recipe(**aggregation):
+    return Recipe.model_validate(
         {
             "data": "digits",
             "clients": 5,
@@ -103,7 +103,7 @@ def line(**aggregation):
 
 def group_round(settings, models, start=10.0):
     updates = [
-        Update(None, own, {}, {"client": client, "slot": client, "samples": 1 + 9 * client})
+        Update(None, own, {}, {"client": client, "participant": client, "samples": 1 + 9 * client})
         for client, own in enumerate(models)
     ]
     begun = model(start, start, start)
@@ -111,14 +111,14 @@ def group_round(settings, models, start=10.0):
 
 
 def test_the_servers_rate_moves_parameters_towards_what_the_rule_gives():
-    moved, memory = next_model(group_round(line(rule="median", learning_rate=0.5), MODELS))
+    moved, memory = next_model(group_round(recipe(rule="median", learning_rate=0.5), MODELS))
     assert moved["w"].tolist() == [6.0, 7.5]
     assert (moved["mean"].tolist(), memory) == ([2.0], {})
 
 
 def test_a_server_optimiser_takes_the_difference_to_it():
     momentum = {"momentum": {"learning_rate": 2.0, "beta": 0.0}}
-    one = group_round(line(rule="median", server_optimizer=momentum), MODELS)
+    one = group_round(recipe(rule="median", server_optimizer=momentum), MODELS)
     moved, memory = next_model(one)
     assert moved["w"].tolist() == [10.0 - 2 * 8.0, 10.0 - 2 * 5.0]
     assert {name: value.tolist() for name, value in memory.items()} == {
@@ -128,15 +128,15 @@ def test_a_server_optimiser_takes_the_difference_to_it():
 
 def test_one_attacker_moves_the_average_and_neither_rule():
     attacked = [*FIVE[:3], FIVE[4], FIVE[3]]
-    average, _ = next_model(group_round(line(), attacked))
+    average, _ = next_model(group_round(recipe(), attacked))
     assert average["w"].abs().max() > FAR / 10
     for rule in ("median", "trimmed_mean", "krum"):
-        robust, _ = next_model(group_round(line(rule=rule), attacked))
+        robust, _ = next_model(group_round(recipe(rule=rule), attacked))
         assert robust["w"].abs().max() <= 3.0
 
 
 def trainer(monkeypatch, **own):
-    found = server.local_trainer(line().local)
+    found = server.local_trainer(recipe().local)
     functions = {name: getattr(found, name) for name in ("scales", "next_state")}
     module = type("Module", (), {name: staticmethod(f) for name, f in (functions | own).items()})
     monkeypatch.setattr(server, "local_trainer", lambda settings: module)
@@ -145,10 +145,10 @@ def trainer(monkeypatch, **own):
 def test_a_trainer_that_scales_changes_is_refused(monkeypatch):
     trainer(monkeypatch, scales=lambda payloads, shares: [1.0] * len(shares))
     with pytest.raises(FedstageError, match="scales the changes of an average"):
-        next_model(group_round(line(rule="median"), MODELS))
+        next_model(group_round(recipe(rule="median"), MODELS))
 
 
 def test_a_state_under_names_that_nobody_reads_is_refused(monkeypatch):
     trainer(monkeypatch, next_state=lambda *_: {"client/1/w": START["w"], "h": START["w"]})
     with pytest.raises(FedstageError, match="next_state returns 'h': names must begin with"):
-        next_client_state(group_round(line(), MODELS))
+        next_client_state(group_round(recipe(), MODELS))

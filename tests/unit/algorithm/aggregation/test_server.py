@@ -5,9 +5,9 @@ import torch
 
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
-LINE = Line.model_validate(
+RECIPE = Recipe.model_validate(
     {
         "data": "digits",
         "clients": 4,
@@ -24,21 +24,21 @@ LINE = Line.model_validate(
 START = {"w": torch.zeros(2)}
 
 
-def update(client, round, value=None):
+def update(client, round_, value=None):
     """Return a client's update; without a value it diverged."""
-    notes = {"round": round, "group": 0, "slot": client, "client": client, "samples": 5}
+    notes = {"round": round_, "group": 0, "participant": client, "client": client, "samples": 5}
     if value is None:
         return Update(None, {}, {}, notes | {"diverged_at": 1})
     return Update(None, {"w": torch.full((2,), value)}, {}, notes)
 
 
-def group_round(round, *received, state=None):
-    return GroupRound(LINE, 0, list(received), START, START, state or {}, logits=7)
+def group_round(round_, *received, state=None):
+    return GroupRound(RECIPE, 0, list(received), START, START, state or {}, logits=7)
 
 
-@pytest.mark.parametrize(("round", "down"), [(1, 0), (2, 28), (9, 28)])
-def test_who_diverged_sent_nothing_and_in_the_first_round_nobody_heard_anything(round, down):
-    found = traffic(group_round(round, update(0, round, 1.0), update(1, round)))
+@pytest.mark.parametrize(("round_", "down"), [(1, 0), (2, 28), (9, 28)])
+def test_who_diverged_sent_nothing_and_in_the_first_round_nobody_heard_anything(round_, down):
+    found = traffic(group_round(round_, update(0, round_, 1.0), update(1, round_)))
     assert found == {"bytes_up": [28, 0], "bytes_down": [down, down]}
 
 
@@ -52,15 +52,15 @@ def test_no_weights_are_averaged_but_each_client_keeps_its_own():
 
 
 def test_a_group_of_nobody_stays_as_it_was():
-    averaged = LINE.model_copy(update={"local": Line.model_fields["local"].default})
+    averaged = RECIPE.model_copy(update={"local": Recipe.model_fields["local"].default})
     one = GroupRound(averaged, 2, [], START, START, {})
     assert next_model(one) == (START, {})
     assert traffic(one) == {"bytes_up": [], "bytes_down": []}
 
 
-SPLIT = Line.model_validate(
+SPLIT = Recipe.model_validate(
     {
-        **LINE.model_dump(mode="json", by_alias=True),
+        **RECIPE.model_dump(mode="json", by_alias=True),
         "local": "gkt",
         "model": "resnet_upper",
         "architectures": ["resnet_upper", "resnet_lower"],
@@ -70,9 +70,9 @@ SPLIT = Line.model_validate(
 )
 
 
-@pytest.mark.parametrize(("round", "down"), [(1, 0), (2, 5 * 4 * 3), (9, 5 * 4 * 3)])
-def test_of_each_sample_features_logits_and_label_are_sent_and_logits_come_back(round, down):
-    received = [update(0, round, 1.0), update(1, round)]
+@pytest.mark.parametrize(("round_", "down"), [(1, 0), (2, 5 * 4 * 3), (9, 5 * 4 * 3)])
+def test_of_each_sample_features_logits_and_label_are_sent_and_logits_come_back(round_, down):
+    received = [update(0, round_, 1.0), update(1, round_)]
     one = GroupRound(SPLIT, 1, received, START, START, {}, logits=3, features=64)
     up = 5 * 4 * (64 + 3 + 1)
     assert traffic(one) == {"bytes_up": [up, 0], "bytes_down": [down, down]}

@@ -3,7 +3,7 @@
 import pytest
 
 from fedstage.algorithm.exchange.label_counts import counts_sent
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 BASE = {
     "data": "digits",
@@ -25,5 +25,5 @@ IMAGES = {"generator": "fedftg", "public": "generated"}
     ids=["no student", "public images", "generated images"],
 )
 def test_counts_travel_in_rounds_with_a_student_of_generated_images(changes, expected):
-    line = Line.model_validate(BASE | changes)
-    assert [counts_sent(line, round, 10) for round in range(1, 5)] == expected
+    recipe = Recipe.model_validate(BASE | changes)
+    assert [counts_sent(recipe, round_, 10) for round_ in range(1, 5)] == expected

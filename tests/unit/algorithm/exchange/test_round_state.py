@@ -75,7 +75,7 @@ def test_only_variates_are_added_up(written):
     paths = [
         written(
             group, server__w=tensor(1.0), residual__1__w=tensor(2.0 + group),
-            residual__server__w=tensor(5.0), optimizer__t=tensor(3.0), heard__1=tensor(4.0),
+            residual__server__w=tensor(5.0), optimizer__t=tensor(3.0), received__1=tensor(4.0),
         )
         for group in (0, 1)
     ]  # fmt: skip
@@ -88,14 +88,14 @@ def test_only_variates_are_added_up(written):
 
 
 def test_rounds_since_a_client_took_part():
-    state = {"heard/1": torch.tensor(3), "heard/11": torch.tensor(5)}
+    state = {"received/1": torch.tensor(3), "received/11": torch.tensor(5)}
     assert [rounds_since(state, client, 7) for client in (1, 11, 2)] == [4, 2, None]
 
 
 def test_residuals_of_clients_are_none_of_the_servers():
     state = {
         "residual/1/w": tensor(1.0), "residual/2/w": tensor(2.0), "residual/server/w": tensor(3.0),
-        "optimizer/b/w": tensor(4.0), "heard/1": tensor(5.0), "server/w": tensor(6.0),
+        "optimizer/b/w": tensor(4.0), "received/1": tensor(5.0), "server/w": tensor(6.0),
     }  # fmt: skip
     update = Update(None, {}, {}, {"client": 2}, {"w": tensor(9.0)})
     assert as_numbers(next_residuals(state, [update])) == {

@@ -6,9 +6,9 @@ from fedstage.errors import FedstageError
 from fedstage.storage.tensors import save_tensors
 
 
-def written(folder, slot, tensors, **notes):
-    path = folder / f"slot_{slot}.safetensors"
-    save_tensors(path, tensors, {"slot": slot, "client": 10 + slot} | notes)
+def written(folder, participant, tensors, **notes):
+    path = folder / f"participant_{participant}.safetensors"
+    save_tensors(path, tensors, {"participant": participant, "client": 10 + participant} | notes)
     return path
 
 
@@ -23,11 +23,11 @@ def paths(tmp_path):
     ]
 
 
-def test_updates_are_in_the_order_of_their_slots(paths):
+def test_updates_are_in_the_order_of_their_participants(paths):
     updates = read_updates(paths)
-    assert [update.metadata["slot"] for update in updates] == [0, 2, 10]
+    assert [update.metadata["participant"] for update in updates] == [0, 2, 10]
     assert [update.path for update in updates] == paths[::-1]
-    assert [update.metadata["slot"] for update in read_updates(paths[::-1])] == [0, 2, 10]
+    assert [update.metadata["participant"] for update in read_updates(paths[::-1])] == [0, 2, 10]
 
 
 def test_weights_and_payload_are_told_apart(paths):
@@ -45,20 +45,20 @@ def test_weights_and_payload_are_told_apart(paths):
 
 def test_notes_are_those_of_the_file(paths):
     first, second, _ = read_updates(paths)
-    assert first.metadata == {"slot": 0, "client": 10, "loss": 0.5}
-    assert second.metadata == {"slot": 2, "client": 12, "diverged_at": 4}
+    assert first.metadata == {"participant": 0, "client": 10, "loss": 0.5}
+    assert second.metadata == {"participant": 2, "client": 12, "diverged_at": 4}
 
 
 def test_those_who_diverged_did_not_answer(paths):
     updates = read_updates(paths)
     assert [update.diverged for update in updates] == [False, True, False]
     assert updates[1].weights == updates[1].payload == {}
-    assert [update.metadata["slot"] for update in answered(updates)] == [0, 10]
+    assert [update.metadata["participant"] for update in answered(updates)] == [0, 10]
     assert answered(updates[1:2]) == []
 
 
 def test_damaged_update_is_named(paths):
     raw = paths[0].read_bytes()
     paths[0].write_bytes(raw[:-1])
-    with pytest.raises(FedstageError, match=r"slot_10\.safetensors: truncated or altered"):
+    with pytest.raises(FedstageError, match=r"participant_10\.safetensors: truncated or altered"):
         read_updates(paths)

@@ -216,7 +216,7 @@ def test_images_are_less_alike_the_further_they_are_where_noise_is():
 
 
 @pytest.mark.parametrize(
-    ("settings", "server", "line"),
+    ("settings", "server", "recipe"),
     [
         (
             PUBLISHED,
@@ -231,7 +231,7 @@ def test_images_are_less_alike_the_further_they_are_where_noise_is():
     ],
     ids=["student", "generator"],
 )
-def test_divergence_is_one_line_that_says_whose(settings, server, line):
+def test_divergence_is_one_line_that_says_whose(settings, server, recipe):
     with pytest.raises(FedstageError) as caught:
         fine_tune(classroom(), generator(settings), settings, server, KEY, "student")
-    assert str(caught.value) == line
+    assert str(caught.value) == recipe

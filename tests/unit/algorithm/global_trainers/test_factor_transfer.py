@@ -25,7 +25,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.models.maps import with_maps
 from fedstage.randomness import torch_generator
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import FactorTransfer, Server
 from fedstage.training.images import normalise
 from fedstage.training.passes import PLAIN
@@ -45,7 +45,7 @@ def a_model(number=0, name="resnet8", **more):
         "model": {name: MODELS[name] | more}, "seed": 0,
         "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
     }  # fmt: skip
-    model = new_model(Line.model_validate(raw).model, INFO, torch.device("cpu"))
+    model = new_model(Recipe.model_validate(raw).model, INFO, torch.device("cpu"))
     initialise(model, torch_generator(number, "weights"))
     return model
 

@@ -13,13 +13,13 @@ from fedstage.models.heads import joined
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.training.images import normalise
 
 UPPER = {"resnet_upper": {"blocks": 1, "width": 2}}
 LOWER = {"resnet_lower": {"blocks": 1, "width": 2}}
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
-LINE = Line.model_validate(
+RECIPE = Recipe.model_validate(
     {
         "data": "digits",
         "clients": 4,
@@ -42,7 +42,7 @@ COUNT = 130
 
 def a_model(number):
     """Return a model whose running statistics are not those of its samples."""
-    model = new_model(LINE.architectures[number], INFO, torch.device("cpu"))
+    model = new_model(RECIPE.architectures[number], INFO, torch.device("cpu"))
     initialise(model, torch_generator(number, "weights"))
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -59,7 +59,7 @@ def world():
 
 @torch.no_grad()
 def test_each_sample_is_sent_in_its_place_as_the_client_sees_it_after_training(world):
-    found, targets = upload(world.model.train(), world.images, world.labels, LINE, INFO)
+    found, targets = upload(world.model.train(), world.images, world.labels, RECIPE, INFO)
     assert found.shape == (COUNT, 2, 8, 8)
     world.model.eval()
     pixels = normalise(world.images, INFO)
@@ -74,7 +74,7 @@ def test_each_sample_is_sent_in_its_place_as_the_client_sees_it_after_training(w
 def test_the_server_says_of_each_sample_what_it_sees_behind_the_extractor(world):
     world.server.train()
     targets = targets_of(
-        world.model, world.images, world.labels, server=world.server, line=LINE, info=INFO
+        world.model, world.images, world.labels, server=world.server, recipe=RECIPE, info=INFO
     )
     pixels = normalise(world.images, INFO)
     for n in (0, 1, 99, 100, COUNT - 1):
@@ -86,8 +86,10 @@ def test_the_server_says_of_each_sample_what_it_sees_behind_the_extractor(world)
 
 def test_neither_changes_a_model(world):
     before = state_of(world.model), state_of(world.server)
-    upload(world.model, world.images, world.labels, LINE, INFO)
-    targets_of(world.model, world.images, world.labels, server=world.server, line=LINE, info=INFO)
+    upload(world.model, world.images, world.labels, RECIPE, INFO)
+    targets_of(
+        world.model, world.images, world.labels, server=world.server, recipe=RECIPE, info=INFO
+    )
     for model, state in zip((world.model, world.server), before, strict=True):
         assert all(torch.equal(value, state[name]) for name, value in state_of(model).items())
 
@@ -95,10 +97,10 @@ def test_neither_changes_a_model(world):
 def test_on_the_server_alpha_weighs_the_labels():
     own, said = (torch.randn(6, 3, generator=torch_generator(n, "a")) for n in range(2))
     labels = torch.tensor([0, 1, 2, 2, 1, 0])
-    found = loss_of(LINE.local)(own, put_together(labels, said))
-    expected = transfer(said, own, LINE.local) + 0.5 * cross_entropy(own, labels)
+    found = loss_of(RECIPE.local)(own, put_together(labels, said))
+    expected = transfer(said, own, RECIPE.local) + 0.5 * cross_entropy(own, labels)
     torch.testing.assert_close(found, expected)
-    alone = loss_of(LINE.local.model_copy(update={"alpha": 0.0}))(own, put_together(labels, own))
+    alone = loss_of(RECIPE.local.model_copy(update={"alpha": 0.0}))(own, put_together(labels, own))
     assert abs(float(alone)) < 1e-6
 
 
@@ -111,21 +113,21 @@ def test_the_server_learns_from_what_all_have_sent_one_after_the_other(world, mo
 
     monkeypatch.setattr(features, "teach", teach)
     uploads = [
-        upload(world.model, world.images[part], world.labels[part], LINE, INFO)
+        upload(world.model, world.images[part], world.labels[part], RECIPE, INFO)
         for part in (slice(0, 5), slice(5, 12))
     ]
-    train_server(world.server, uploads, LINE, INFO, 4)
-    together = upload(world.model, world.images[:12], world.labels[:12], LINE, INFO)
+    train_server(world.server, uploads, RECIPE, INFO, 4)
+    together = upload(world.model, world.images[:12], world.labels[:12], RECIPE, INFO)
     torch.testing.assert_close(given["samples"], together[0])
     torch.testing.assert_close(given["targets"], together[1])
     assert given["key"] == (0, "feature_training", 4)
 
 
 def test_the_servers_model_is_trained_and_the_features_are_not_normalised_again(world):
-    sent = upload(world.model, world.images, world.labels, LINE, INFO)
+    sent = upload(world.model, world.images, world.labels, RECIPE, INFO)
     start = state_of(world.server)
-    weights, learnt = train_server(world.server, [sent], LINE, INFO, 1)
+    weights, learnt = train_server(world.server, [sent], RECIPE, INFO, 1)
     assert weights.keys() == start.keys()
     assert not torch.equal(weights["linear.weight"], start["linear.weight"])
-    again = train_server(a_model(0), [sent], LINE, {**INFO, "mean": [9.0]}, 1)
+    again = train_server(a_model(0), [sent], RECIPE, {**INFO, "mean": [9.0]}, 1)
     assert learnt == again[1]

@@ -5,34 +5,34 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.global_trainers.lesson import lesson
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 
 N, CLASSES = 40, 3
 IMAGES = torch.arange(N, dtype=torch.float32)[:, None]
 SERVER = {"steps": 1, "batch_size": 8, "learning_rate": 0.1}
 
 
-def a_line(samples=None, seed=0, **changes):
+def a_recipe(samples=None, seed=0, **changes):
     raw = {
         "data": "digits", "clients": 4, "partition": "iid", "participants": 2,
         "model": "logistic_regression", "ensemble": "clients", "global": "basic",
         "distillation": "l1", "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
         "server": SERVER | {"samples_a_round": samples}, "seed": seed,
     }  # fmt: skip
-    return Line.model_validate(raw | changes)
+    return Recipe.model_validate(raw | changes)
 
 
-def member(round, group, value):
+def member(round_, group, value):
     """Return a model whose logits of a sample are its number and the model's value."""
     logits = IMAGES[None].repeat(1, 1, CLASSES) + value
-    return Members(round, group, logits, (5,), "clients")
+    return Members(round_, group, logits, (5,), "clients")
 
 
 MEMBERS = [member(1, 1, 4.0), member(1, 0, 2.0)]
 
 
-def numbers(samples=None, round=1, members=MEMBERS, **changes):
-    found = lesson(a_line(samples, **changes), members, IMAGES, round)
+def numbers(samples=None, round_=1, members=MEMBERS, **changes):
+    found = lesson(a_recipe(samples, **changes), members, IMAGES, round_)
     assert torch.equal(
         found.targets, (found.images + 3.0).expand(-1, CLASSES)
     )  # of the same samples
@@ -60,5 +60,5 @@ def test_everybody_in_a_round_has_the_same_samples_and_the_next_round_has_others
 
 
 def test_all_samples_come_with_time():
-    taught = {one for round in range(1, 60) for one in numbers(12, round=round)}
+    taught = {one for round_ in range(1, 60) for one in numbers(12, round=round_)}
     assert taught == set(range(N))

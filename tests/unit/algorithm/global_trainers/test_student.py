@@ -234,7 +234,7 @@ def test_a_buffer_says_the_same_whether_it_is_remembered_or_asked():
 
 def test_there_is_no_buffer_in_the_first_rounds():
     chosen = server(buffer={"after": 2})
-    assert [in_round(chosen, round).buffer is None for round in (1, 2, 3)] == [True, True, False]
+    assert [in_round(chosen, round_).buffer is None for round_ in (1, 2, 3)] == [True, True, False]
 
 
 # --- the moving average ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.images import augment, draw, normalise
 from fedstage.training.inference import compute_logits
@@ -24,7 +24,7 @@ SMALL = {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}
 COUNT = 130  # more than a batch of inference
 
 
-def a_line(server=(), **changes):
+def a_recipe(server=(), **changes):
     raw = {
         "data": "digits", "clients": 8, "partition": "iid", "participants": 5,
         "model": SMALL, "global_models": 2, "global": "basic", "ensemble": "clients",
@@ -35,11 +35,11 @@ def a_line(server=(), **changes):
         },
         "numerics": {"device": "cpu"}, "seed": 0,
     }  # fmt: skip
-    return Line.model_validate(raw | changes)
+    return Recipe.model_validate(raw | changes)
 
 
-def a_model(line, number, group=0):
-    model = new_model(model_of(line, group), INFO, torch.device("cpu"))
+def a_model(recipe, number, group=0):
+    model = new_model(model_of(recipe, group), INFO, torch.device("cpu"))
     initialise(model, torch_generator(number, "weights"))
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -68,51 +68,53 @@ WAYS = {
 }
 
 
-def told(line):
-    """Return the teachers of a line, and their logits as files have them."""
-    kind = line.ensemble.members[0]
+def told(recipe):
+    """Return the teachers of a recipe, and their logits as files have them."""
+    kind = recipe.ensemble.members[0]
     teachers, cached = [], []
-    for number, (round, group, samples) in enumerate(PLACES):
-        model = a_model(line, number, group)
-        teachers.append(Teacher(round, group, samples, model))
+    for number, (round_, group, samples) in enumerate(PLACES):
+        model = a_model(recipe, number, group)
+        teachers.append(Teacher(round_, group, samples, model))
         logits = compute_logits(model, images(), INFO)
-        cached.append(Members(round, group, logits[None], (samples,), kind))
+        cached.append(Members(round_, group, logits[None], (samples,), kind))
     return teachers, cached
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_of_images_as_they_are_teachers_say_what_was_cached(way):
-    line = a_line(**WAYS[way])
-    teachers, cached = told(line)
-    expected = lesson(line, cached, images(), 2).targets
-    found = live_targets(line, teachers)(normalise(images(), INFO))
+    recipe = a_recipe(**WAYS[way])
+    teachers, cached = told(recipe)
+    expected = lesson(recipe, cached, images(), 2).targets
+    found = live_targets(recipe, teachers)(normalise(images(), INFO))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("distillation", ["kl", "l1", "entropy_reduction"])
 def test_a_student_that_asks_about_plain_images_learns_what_was_cached(distillation):
-    line = a_line({"augmentation": "none", "teacher_images": "original"}, distillation=distillation)
-    teachers, cached = told(line)
-    from_files = lesson(line, cached, images(), 2)
+    recipe = a_recipe(
+        {"augmentation": "none", "teacher_images": "original"}, distillation=distillation
+    )
+    teachers, cached = told(recipe)
+    from_files = lesson(recipe, cached, images(), 2)
     # What `teacher_images` = augmented does, which is refused where nothing is augmented.
-    asked = Taught(images(), None, live=live_targets(line, teachers))
-    server = line.server.model_copy(update={"teacher_images": "augmented"})
-    loss = transfer(line.distillation).loss(line.distillation, server)
+    asked = Taught(images(), None, live=live_targets(recipe, teachers))
+    server = recipe.server.model_copy(update={"teacher_images": "augmented"})
+    loss = transfer(recipe.distillation).loss(recipe.distillation, server)
     learnt = [
         teach(
-            a_model(line, 9).requires_grad_(True), one, loss, settings, line.numerics, INFO,
+            a_model(recipe, 9).requires_grad_(True), one, loss, settings, recipe.numerics, INFO,
             ("key",), "a student",
         )[0]
-        for one, settings in ((from_files, line.server), (asked, server))
+        for one, settings in ((from_files, recipe.server), (asked, server))
     ]  # fmt: skip
     for name, value in learnt[0].items():
         torch.testing.assert_close(learnt[1][name], value, rtol=0, atol=1e-5)
 
 
 def test_teachers_see_the_images_that_the_student_sees():
-    line = a_line()
-    teachers, _ = told(line)
-    ask, seen = live_targets(line, teachers), []
+    recipe = a_recipe()
+    teachers, _ = told(recipe)
+    ask, seen = live_targets(recipe, teachers), []
 
     def watched(pixels):
         seen.append(pixels)
@@ -121,8 +123,9 @@ def test_teachers_see_the_images_that_the_student_sees():
     key = ("key",)
     whole = Taught(images(), None, live=watched)
     teach(
-        a_model(line, 9).requires_grad_(True), whole, distillation_loss(line.server), line.server,
-        line.numerics, INFO, key, "a student",
+        a_model(recipe, 9).requires_grad_(True), whole, distillation_loss(recipe.server),
+        recipe.server,
+        recipe.numerics, INFO, key, "a student",
     )  # fmt: skip
     batch = torch.randperm(COUNT, generator=torch_generator(*key, "batches"))[:16]
     drawn = draw("crop_flip", 16, torch_generator(*key, "augmentation"))
@@ -132,11 +135,11 @@ def test_teachers_see_the_images_that_the_student_sees():
 
 
 def test_a_round_has_the_samples_that_it_has_with_cached_logits():
-    line = a_line({"samples_a_round": 12})
-    _, cached = told(line)
+    recipe = a_recipe({"samples_a_round": 12})
+    _, cached = told(recipe)
     labels = torch.arange(COUNT)
-    found = of_round(line, Taught(images(), None, labels, lambda pixels: pixels), 2)
-    expected = lesson(line, cached, images(), 2, labels)
+    found = of_round(recipe, Taught(images(), None, labels, lambda pixels: pixels), 2)
+    expected = lesson(recipe, cached, images(), 2, labels)
     assert torch.equal(found.images, expected.images)
     assert torch.equal(found.labels, expected.labels)
     assert len(found.labels) == 12
@@ -146,9 +149,15 @@ def test_a_round_has_the_samples_that_it_has_with_cached_logits():
 # --- files ----------------------------------------------------------------------------------------
 
 
-def update(folder, slot, weights, **notes):
-    path = folder / f"slot_{slot}.safetensors"
-    metadata = {"round": 1, "group": 0, "slot": slot, "client": slot, "samples": 5 + slot}
+def update(folder, participant, weights, **notes):
+    path = folder / f"participant_{participant}.safetensors"
+    metadata = {
+        "round": 1,
+        "group": 0,
+        "participant": participant,
+        "client": participant,
+        "samples": 5 + participant,
+    }
     save_tensors(
         path, {f"model/{name}": value for name, value in weights.items()}, metadata | notes
     )
@@ -156,12 +165,15 @@ def update(folder, slot, weights, **notes):
 
 
 def test_updates_are_read_as_members_without_those_that_diverged_or_are_empty(tmp_path):
-    line = a_line()
-    models = [a_model(line, number) for number in range(4)]
-    paths = [update(tmp_path, slot, state_of(model)) for slot, model in enumerate(models[:2])]
+    recipe = a_recipe()
+    models = [a_model(recipe, number) for number in range(4)]
+    paths = [
+        update(tmp_path, participant, state_of(model))
+        for participant, model in enumerate(models[:2])
+    ]
     paths.append(update(tmp_path, 2, {}, diverged_at=3))
     paths.append(update(tmp_path, 3, {}, client=None))
-    found = read_teachers(line, paths, INFO, torch.device("cpu"))
+    found = read_teachers(recipe, paths, INFO, torch.device("cpu"))
     assert [one.samples for one in found] == [5, 6]
     for one, model in zip(found, models, strict=False):
         assert not one.model.training
@@ -172,17 +184,19 @@ def test_updates_are_read_as_members_without_those_that_diverged_or_are_empty(tm
 
 def test_an_ensemble_of_which_nobody_is_left_is_named(tmp_path):
     path = update(tmp_path, 2, {}, diverged_at=3)
-    with pytest.raises(FedstageError, match=r"slot_2\.safetensors: no member of the ensemble is"):
-        read_teachers(a_line(), [path], INFO, torch.device("cpu"))
+    with pytest.raises(
+        FedstageError, match=r"participant_2\.safetensors: no member of the ensemble is"
+    ):
+        read_teachers(a_recipe(), [path], INFO, torch.device("cpu"))
 
 
 def test_averages_are_members_also_where_nobody_answered(tmp_path):
     """As their logits are: a group whose participants all diverged keeps its model."""
-    line = a_line(ensemble="aggregated")
+    recipe = a_recipe(ensemble="aggregated")
     paths = []
     for group, samples in ((0, 0), (1, 8)):
         paths.append(tmp_path / f"{group}.safetensors")
         notes = {"round": 3, "group": group, "samples": samples}
-        save_tensors(paths[-1], state_of(a_model(line, group)), notes)
-    found = read_teachers(line, paths, INFO, torch.device("cpu"))
+        save_tensors(paths[-1], state_of(a_model(recipe, group)), notes)
+    found = read_teachers(recipe, paths, INFO, torch.device("cpu"))
     assert [(one.round, one.group, one.samples) for one in found] == [(3, 0, 0), (3, 1, 8)]

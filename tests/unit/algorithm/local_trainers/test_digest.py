@@ -11,15 +11,15 @@ from fedstage.algorithm.global_trainers.lesson import read_lesson
 from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.models.loading import new_model, state_of
 from fedstage.settings.base import alternatives
-from fedstage.settings.lines import Line
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.models import LogisticRegression
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.tensors import save_tensors
 
 MODEL = LogisticRegression(name="logistic_regression")
 INFO = {"shape": [1, 2, 2], "classes": 3, "mean": [0.0], "std": [1.0]}
 SERVER = {"steps": 4, "batch_size": 6, "learning_rate": 0.5}
-LINE = Line.model_validate(
+RECIPE = Recipe.model_validate(
     {
         "data": {"digits": {"held_out": 6}},
         "clients": 4,
@@ -65,11 +65,11 @@ def fresh(value=0.0):
     return model
 
 
-def prepared(line, state, client, round, said, model=None):
+def prepared(recipe, state, client, round_, said, model=None):
     model = model or fresh()
-    local_trainer(line.local).prepare(model, state, client)
+    local_trainer(recipe.local).prepare(model, state, client)
     if said is not None:
-        digestion.digest(model, line, said.logits, said.public, client, round, INFO)
+        digestion.digest(model, recipe, said.logits, said.public, client, round_, INFO)
     return state_of(model)
 
 
@@ -78,18 +78,18 @@ def constant(value, client):
 
 
 def test_a_client_goes_on_from_its_own_model():
-    own = prepared(LINE, constant(0.5, 1) | constant(9.0, 2), 1, 3, None)
+    own = prepared(RECIPE, constant(0.5, 1) | constant(9.0, 2), 1, 3, None)
     assert all(torch.equal(value, torch.full_like(value, 0.5)) for value in own.values())
 
 
 def test_a_client_that_is_new_starts_from_the_round_s_model():
-    start = prepared(LINE, constant(9.0, 2), 1, 3, None)
+    start = prepared(RECIPE, constant(9.0, 2), 1, 3, None)
     assert all(not value.any() for value in start.values())
 
 
 def test_it_digests_what_others_said_from_its_own_model_on(said):
-    from_start = prepared(LINE, {}, 1, 2, said)
-    from_own = prepared(LINE, constant(0.5, 1), 1, 2, said)
+    from_start = prepared(RECIPE, {}, 1, 2, said)
+    from_own = prepared(RECIPE, constant(0.5, 1), 1, 2, said)
     zero = state_of(fresh())
     assert not any(torch.equal(value, zero[name]) for name, value in from_start.items())
     assert not any(torch.equal(value, from_own[name]) for name, value in from_start.items())
@@ -105,15 +105,15 @@ def test_digesting_fits_the_consensus(said):
                      .abs().mean())  # fmt: skip
 
     small = SERVER | {"steps": 60, "learning_rate": 0.05}
-    patient = Line.model_validate(LINE.model_dump(by_alias=True) | {"server": small})
+    patient = Recipe.model_validate(RECIPE.model_dump(by_alias=True) | {"server": small})
     before, after = state_of(fresh()), prepared(patient, {}, 1, 2, said)
     assert distance(after) < 0.8 * distance(before)
 
 
 @pytest.mark.parametrize("change", [{"client": 3}, {"round": 3}])
 def test_clients_and_rounds_draw_batches_of_their_own(said, change):
-    small = Line.model_validate(
-        LINE.model_dump(by_alias=True) | {"server": SERVER | {"batch_size": 2, "steps": 2}}
+    small = Recipe.model_validate(
+        RECIPE.model_dump(by_alias=True) | {"server": SERVER | {"batch_size": 2, "steps": 2}}
     )
     at = {"client": 1, "round": 2}
     one, again, other = (prepared(small, {}, **where, said=said) for where in (at, at, at | change))
@@ -130,14 +130,14 @@ def test_a_client_learns_what_the_server_learns(said, monkeypatch):
         return seen[-1][1]
 
     monkeypatch.setattr(digestion, "read_lesson", watched)
-    some = Line.model_validate(
-        LINE.model_dump(by_alias=True)
+    some = Recipe.model_validate(
+        RECIPE.model_dump(by_alias=True)
         | {"server": SERVER | {"samples_a_round": 3, "batch_size": 3}}
     )
     for client in (1, 3):
         prepared(some, {}, client, 2, said)
-    (round, one), (other_round, other) = seen
-    assert round == other_round == 1
+    (round_, one), (other_round, other) = seen
+    assert round_ == other_round == 1
     assert torch.equal(one.targets, other.targets)
     assert len(one.images) == len(one.targets) == 3
 
@@ -146,8 +146,8 @@ def test_a_client_learns_what_the_server_learns(said, monkeypatch):
 def test_a_client_that_digests_can_have_a_buffer_from_a_round_on(said, after, buffered):
     def digested(**changes):
         server = SERVER | {"learning_rate": 0.5} | changes
-        line = Line.model_validate(LINE.model_dump(by_alias=True) | {"server": server})
-        return prepared(line, {}, 1, 2, said)
+        recipe = Recipe.model_validate(RECIPE.model_dump(by_alias=True) | {"server": server})
+        return prepared(recipe, {}, 1, 2, said)
 
     plain, found = digested(), digested(buffer={"weight": 5.0, "after": after})
     assert all(torch.equal(value, found[name]) for name, value in plain.items()) != buffered
@@ -158,6 +158,6 @@ def test_for_others_the_rounds_model_stays_as_it_is(name, said):
     changes = {"local": {"name": name}}
     if name == "moon":
         changes["model"] = {"name": "cnn_small", "head": {}}
-    line = Line.model_validate(LINE.model_dump(by_alias=True) | changes)
-    start = prepared(line, constant(9.0, 1), 1, 2, None, model=fresh(0.25))
+    recipe = Recipe.model_validate(RECIPE.model_dump(by_alias=True) | changes)
+    start = prepared(recipe, constant(9.0, 1), 1, 2, None, model=fresh(0.25))
     assert all(torch.equal(value, torch.full_like(value, 0.25)) for value in start.values())

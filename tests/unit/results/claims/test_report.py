@@ -62,15 +62,15 @@ def test_a_claim_about_a_mean_says_of_how_many():
 
 def test_comparisons_have_their_interval_and_verdict():
     text = report().split("## Comparisons")[1]
-    lines = table(text, "Claim")
-    assert lines[0] == [
+    recipes = table(text, "Claim")
+    assert recipes[0] == [
         "above", "a − b at alpha = 1 > 0", "+0.50", "+10.17 [+8.27, +12.06]", "3", "holds",
     ]  # fmt: skip
-    assert lines[1][2:] == ["−0.50", "+0.17 [−3.83, +4.16]", "3", "undecided"]
-    assert lines[2][1:4] == ["a / b at alpha = 1 ≤ 1.3", "1.01", "1.17 [1.14, 1.20]"]
-    assert lines[4] == ["single", "c − b < 0", "–", "+0.00", "1", "undecided"]
-    assert lines[5] == ["stated", "c ≥ 50, ≤ 60", "50.00 to 55.00", "51.00", "1", "undecided"]
-    assert len(lines) == 6
+    assert recipes[1][2:] == ["−0.50", "+0.17 [−3.83, +4.16]", "3", "undecided"]
+    assert recipes[2][1:4] == ["a / b at alpha = 1 ≤ 1.3", "1.01", "1.17 [1.14, 1.20]"]
+    assert recipes[4] == ["single", "c − b < 0", "–", "+0.00", "1", "undecided"]
+    assert recipes[5] == ["stated", "c ≥ 50, ≤ 60", "50.00 to 55.00", "51.00", "1", "undecided"]
+    assert len(recipes) == 6
 
 
 def test_the_report_says_what_was_claimed_and_measured():

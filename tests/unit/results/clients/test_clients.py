@@ -43,7 +43,7 @@ def run_of(tmp_path, seed, accuracy):
         {"of": "class", "client": None, "label": 1, "samples": 5, "accuracy": 30.0},
     ]
     save_rows(tmp_path / f"{seed}.parquet", rows, CLIENTS_SCHEMA)
-    line = {
+    recipe = {
         "data": {"name": "table", "folder": "f", "label": "l", "client_column": "c"},
         "clients": 2,
         "partition": {"name": "natural"},
@@ -58,7 +58,7 @@ def run_of(tmp_path, seed, accuracy):
         "metrics": "m",
         "partition": "p",
         "info": str(tmp_path / "info.json"),
-        "candidates": [{"parts": [{"length": {"rounds": 1}, "federated": line}]}],
+        "candidates": [{"parts": [{"length": {"rounds": 1}, "federated": recipe}]}],
         "clients": [str(tmp_path / f"{seed}.parquet")],
     }
 

@@ -6,7 +6,7 @@ import pytest
 
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
-from fedstage.plan.one_shot_sharing import alone, local_line, quantised_line
+from fedstage.plan.one_shot_sharing import alone, local_recipe, quantised_recipe
 from fedstage.plan.training import aggregated_model, global_model, participants_table
 from fedstage.results.communication.files import (
     client_models,
@@ -15,8 +15,8 @@ from fedstage.results.communication.files import (
     read_files,
     traffic_files,
 )
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShot, OneShotLine
+from fedstage.settings.one_shot import OneShot, OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
@@ -28,11 +28,11 @@ SHARED = {
     "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
     "seed": 0,
 }
-GROUPS = Line.model_validate(SHARED | {"participants": 5, "global_models": 2})
+GROUPS = Recipe.model_validate(SHARED | {"participants": 5, "global_models": 2})
 
 
 def one_shot(**changes):
-    return OneShotLine.model_validate(SHARED | {"aggregator": "weighted"} | changes)
+    return OneShotRecipe.model_validate(SHARED | {"aggregator": "weighted"} | changes)
 
 
 def held(evaluate, rounds=3):
@@ -49,8 +49,8 @@ def test_a_federated_run_is_read_round_by_round_and_group_by_group():
 
 def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
     taught = one_shot(distillation="l1", server=SERVER)
-    for line in (one_shot(), taught):
-        assert traffic_files(line, 1) == [shot.AGGREGATOR(one_shot(), output="rounds")]
+    for recipe in (one_shot(), taught):
+        assert traffic_files(recipe, 1) == [shot.AGGREGATOR(one_shot(), output="rounds")]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_ensemble_is_all_of_its_members(evaluate, of_group, rounds):
     assert held(evaluate) == expected
 
 
-SERVED = Line.model_validate(
+SERVED = Recipe.model_validate(
     SHARED
     | {
         "participants": 5, "global_models": 3, "server_model": True, "client_groups": "drawn",
@@ -101,53 +101,53 @@ def test_a_global_model_is_one_model():
 
 
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
-    line, length = one_shot(forget=[2]), RunLength(rounds=1)
-    models = unfederated.local_models(local_line(line))
-    assert held_files(line, length) == [
+    recipe, length = one_shot(forget=[2]), RunLength(rounds=1)
+    models = unfederated.local_models(local_recipe(recipe))
+    assert held_files(recipe, length) == [
         *models[:2],
         *models[3:],
-        shot.aggregator_file(line),
+        shot.aggregator_file(recipe),
     ]
-    assert client_models(line, length) == [*models[:2], *models[3:]]
+    assert client_models(recipe, length) == [*models[:2], *models[3:]]
 
 
 def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     """They are what travels back; a client's own model travels as it was trained."""
-    line, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
-    models = unfederated.models_in_precision(quantised_line(line))
-    assert held_files(line, length) == [
+    recipe, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
+    models = unfederated.models_in_precision(quantised_recipe(recipe))
+    assert held_files(recipe, length) == [
         *models[:2],
         *models[3:],
-        shot.aggregator_file(line),
+        shot.aggregator_file(recipe),
     ]
-    trained = unfederated.local_models(local_line(line))
-    assert client_models(line, length) == [*trained[:2], *trained[3:]]
+    trained = unfederated.local_models(local_recipe(recipe))
+    assert client_models(recipe, length) == [*trained[:2], *trained[3:]]
 
 
 def test_a_student_is_held_alone():
-    line = one_shot(distillation="l1", server=SERVER)
-    assert held_files(line, RunLength(rounds=1)) == [shot.student_file(line)]
+    recipe = one_shot(distillation="l1", server=SERVER)
+    assert held_files(recipe, RunLength(rounds=1)) == [shot.student_file(recipe)]
 
 
 def test_of_clients_alone_each_holds_its_own():
-    line = alone(GROUPS, 3, pooled=False)
-    assert held_files(line, RunLength(rounds=3)) == unfederated.local_models(line)
+    recipe = alone(GROUPS, 3, pooled=False)
+    assert held_files(recipe, RunLength(rounds=3)) == unfederated.local_models(recipe)
     length = RunLength(rounds=3)
-    assert (holds_one(line, length), holds_one(GROUPS, length)) == (True, False)
+    assert (holds_one(recipe, length), holds_one(GROUPS, length)) == (True, False)
     assert holds_one(GROUPS, RunLength(rounds=3, evaluate="each_client"))
     assert not holds_one(GROUPS, RunLength(rounds=3, evaluate="clients"))
-    assert traffic_files(line, 3) == []
+    assert traffic_files(recipe, 3) == []
 
 
 @pytest.mark.parametrize("precision", ["none", "int8"])
 def test_of_one_client_that_is_scored_no_other_model_is_read(precision):
     own = OneShot.model_validate({"aggregator_fraction": 0.1, "quantisation": precision})
-    line = alone(GROUPS, 1, pooled=False, own=own)
+    recipe = alone(GROUPS, 1, pooled=False, own=own)
     length = RunLength(rounds=1, evaluate_client=2)
     trained, asked = (
-        unfederated.local_models(line)[2],
-        unfederated.models_in_precision(line)[2],
+        unfederated.local_models(recipe)[2],
+        unfederated.models_in_precision(recipe)[2],
     )
-    assert held_files(line, length) == [asked]
-    assert client_models(line, length) == [trained]
-    assert read_files(line, length) == list(dict.fromkeys([trained, asked]))
+    assert held_files(recipe, length) == [asked]
+    assert client_models(recipe, length) == [trained]
+    assert read_files(recipe, length) == list(dict.fromkeys([trained, asked]))

@@ -9,7 +9,7 @@ from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.plan import discriminators, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
@@ -22,8 +22,8 @@ from fedstage.results.communication.phases import (
     total,
 )
 from fedstage.results.runs_file import Part
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.tables import save_table
@@ -37,9 +37,9 @@ SHARED = {
     "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
     "seed": 0,
 }
-LINE = Line.model_validate(SHARED | {"participants": 2})
-ENSEMBLE = OneShotLine.model_validate(SHARED | {"forget": [3]})
-STUDENT = OneShotLine.model_validate(
+RECIPE = Recipe.model_validate(SHARED | {"participants": 2})
+ENSEMBLE = OneShotRecipe.model_validate(SHARED | {"forget": [3]})
+STUDENT = OneShotRecipe.model_validate(
     SHARED
     | {
         "distillation": "l1",
@@ -54,13 +54,13 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def write_rounds(line, moved):
+def write_rounds(recipe, moved):
     """Write tables of participants: of each round the bytes up and down of each participant."""
-    for path, rows in zip(traffic_files(line, len(moved)), moved, strict=True):
-        round = 1 + traffic_files(line, len(moved)).index(path)
+    for path, rows in zip(traffic_files(recipe, len(moved)), moved, strict=True):
+        round_ = 1 + traffic_files(recipe, len(moved)).index(path)
         columns = {name: [0] * len(rows) for name in PARTICIPANTS_SCHEMA.names}
         columns |= {
-            "round": [round] * len(rows),
+            "round": [round_] * len(rows),
             "dropped": [False] * len(rows),
             "bytes_up": [up for up, _ in rows],
             "bytes_down": [down for _, down in rows],
@@ -68,15 +68,15 @@ def write_rounds(line, moved):
         save_table(path, columns, PARTICIPANTS_SCHEMA)
 
 
-def write_phases(line, rows):
+def write_phases(recipe, rows):
     names = ROUNDS_SCHEMA.names
-    full = [(phase, round, who, None, None, up, down) for phase, round, who, up, down in rows]
+    full = [(phase, round_, who, None, None, up, down) for phase, round_, who, up, down in rows]
     columns = dict(zip(names, map(list, zip(*full, strict=True)), strict=True))
-    save_table(traffic_files(line, 1)[0], columns, ROUNDS_SCHEMA)
+    save_table(traffic_files(recipe, 1)[0], columns, ROUNDS_SCHEMA)
 
 
 def federated(rounds):
-    return Part(length=RunLength(rounds=rounds), federated=LINE)
+    return Part(length=RunLength(rounds=rounds), federated=RECIPE)
 
 
 MOVED = [[(10, 30), (20, 30)], [(10, 8), (10, 16)], [(4, 4), (4, 4)]]
@@ -91,7 +91,7 @@ PHASES = [
 
 
 def test_rounds_are_sums_over_participants_per_client():
-    write_rounds(LINE, MOVED)
+    write_rounds(RECIPE, MOVED)
     assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, 58 / 4, 92 / 4, 150)]
     assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
         1: (7.5, 15.0, 90),
@@ -103,24 +103,24 @@ def test_rounds_are_sums_over_participants_per_client():
 def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     taught = {"ensemble": "odds", "global": "basic", "data": {"digits": {"held_out": 20}}}
     server = {"server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
-    line = Line.model_validate(SHARED | {"participants": 2} | taught | server)
-    write_rounds(line, MOVED)
-    save_tensors(Path(discriminators.PUBLIC_GENERATOR(line)), {"a": torch.zeros(100)})
-    save_tensors(Path(discriminators.discriminators(line)[0]), {"a": torch.zeros(30)})
-    part = Part(length=RunLength(rounds=3), federated=line)
+    recipe = Recipe.model_validate(SHARED | {"participants": 2} | taught | server)
+    write_rounds(recipe, MOVED)
+    save_tensors(Path(discriminators.PUBLIC_GENERATOR(recipe)), {"a": torch.zeros(100)})
+    save_tensors(Path(discriminators.discriminators(recipe)[0]), {"a": torch.zeros(30)})
+    part = Part(length=RunLength(rounds=3), federated=recipe)
     assert phases_of([part]) == [
         Phase(1, "generator", 0, 0, 400, 1600),
         Phase(1, "discriminator", 0, 120, 0, 480),
         Phase(1, "federated_round", 3, 58 / 4, 92 / 4, 150),
     ]
     assert bytes_until(phases_of([part]), [part])[1] == (127.5, 415.0, 2080 + 90)
-    write_rounds(LINE, MOVED)
+    write_rounds(RECIPE, MOVED)
     goes_on = phases_of([part, federated(3)])
     assert bytes_until(goes_on, [part, federated(3)])[1] == (142.0, 438.0, 2080 + 150 + 90)
 
 
 def test_in_a_round_to_which_nobody_comes_nothing_travels():
-    write_rounds(LINE, [MOVED[0], [], MOVED[2]])
+    write_rounds(RECIPE, [MOVED[0], [], MOVED[2]])
     assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
         1: (7.5, 15.0, 90),
         2: (7.5, 15.0, 90),
@@ -141,7 +141,7 @@ def test_phases_of_an_aggregator_count_who_takes_part():
 
 
 def test_what_goes_on_from_something_adds_to_it():
-    write_rounds(LINE, MOVED)
+    write_rounds(RECIPE, MOVED)
     write_phases(STUDENT, PHASES[:2])
     student = Part(length=RunLength(rounds=1), one_shot=STUDENT)
     after = phases_of([student, federated(3)])
@@ -157,7 +157,7 @@ def test_what_goes_on_from_something_adds_to_it():
 
 
 def test_sizes_are_those_of_the_files():
-    models = unfederated.local_models(local_line(ENSEMBLE))
+    models = unfederated.local_models(local_recipe(ENSEMBLE))
     for number, path in enumerate(models[:3]):
         save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
     save_tensors(shot.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
@@ -169,16 +169,16 @@ def test_sizes_are_those_of_the_files():
 
 @pytest.mark.parametrize(("evaluate", "held"), [("clients", 3 * 20 + 1 * 28), ("each_client", 28)])
 def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
-    """Slots that stayed empty have no model; and each client may predict with its own alone."""
+    """Absent participants have no model; and each client may predict with its own alone."""
     groups = {"participants": 4, "global_models": 3, "server_model": True}
-    line = Line.model_validate(SHARED | groups | {"client_groups": "drawn"})
+    recipe = Recipe.model_validate(SHARED | groups | {"client_groups": "drawn"})
     for group, (clients, size) in {1: (3, 5), 2: (1, 7)}.items():
         columns = {name: [0] * clients for name in PARTICIPANTS_SCHEMA.names}
         columns |= {"round": [1] * clients, "dropped": [False] * clients}
-        save_table(participants_table(line, 1, group), columns, PARTICIPANTS_SCHEMA)
+        save_table(participants_table(recipe, 1, group), columns, PARTICIPANTS_SCHEMA)
         model = {"w": torch.zeros(size)}
-        save_tensors(aggregated_model(line, 1, group), model)
-    part = Part(length=RunLength(rounds=1, evaluate=evaluate), federated=line)
+        save_tensors(aggregated_model(recipe, 1, group), model)
+    part = Part(length=RunLength(rounds=1, evaluate=evaluate), federated=recipe)
     assert held_bytes(part) == held
     assert one_shot_bytes(part) == 2 * 28
 

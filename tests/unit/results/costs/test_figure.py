@@ -4,14 +4,14 @@ from fedstage.results.costs.figure import describe_costs, dodged, draw_costs, po
 from fedstage.results.costs.table import RunCost
 
 
-def run(method, alpha, seed, score, bytes=1e6):
+def run(method, alpha, seed, score, moved=1e6):
     settings = {"Method": method, "α": alpha, "seed": seed}
-    return RunCost(settings, score, bytes, clients_s=1.0, server_s=1.0, memory_bytes=1.0)
+    return RunCost(settings, score, moved, clients_s=1.0, server_s=1.0, memory_bytes=1.0)
 
 
 RUNS = [
-    run(method, alpha, seed, score + seed, bytes)
-    for method, score, bytes in (("a", 50.0, 1e6), ("b", 50.5, 2e7), ("silent", 20.0, 0.0))
+    run(method, alpha, seed, score + seed, moved)
+    for method, score, moved in (("a", 50.0, 1e6), ("b", 50.5, 2e7), ("silent", 20.0, 0.0))
     for alpha in (0.1, 1.0)
     for seed in range(3)
 ]
@@ -52,9 +52,9 @@ def test_a_line_leads_from_each_name_to_its_point():
     axes = draw(RUNS).axes[0]
     edge = axes.get_xlim()[1]
     ends = {
-        (round(line.get_ydata()[0], 6), line.get_ydata()[1])
-        for line in axes.lines
-        if len(line.get_xdata()) == 2 and line.get_xdata()[1] == edge
+        (round(recipe.get_ydata()[0], 6), recipe.get_ydata()[1])
+        for recipe in axes.recipes
+        if len(recipe.get_xdata()) == 2 and recipe.get_xdata()[1] == edge
     }
     named = {text.xy[1] for text in axes.texts}
     assert {one for one, _ in ends} == {51.0, 51.5, 21.0}

@@ -9,11 +9,11 @@ from fedstage.errors import FedstageError
 from fedstage.plan import discriminators, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.results.costs.seconds import Seconds, seconds_of
 from fedstage.results.runs_file import Part
-from fedstage.settings.lines import Line, LocalLine
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.storage.files import save_json
 
@@ -64,55 +64,57 @@ def flat(files):
     ]
 
 
-def of_models(root, line):
+def of_models(root, recipe):
     """Records of the clients' models: 1, 2 and 4 seconds."""
-    local = local_line(line)
+    local = local_recipe(recipe)
     for client, model in enumerate(unfederated.local_models(local)):
         write(root, "local_model", [model], 2.0**client, flat(model.job.inputs))
 
 
-def of_logits(root, line, images, seconds):
-    local = local_line(line)
-    for client in range(line.clients):
+def of_logits(root, recipe, images, seconds):
+    local = local_recipe(recipe)
+    for client in range(recipe.clients):
         path = unfederated.CLIENT_LOGITS(local, f"client_{client}", images)
         read = flat(path.job.inputs)
         write(root, "client_logits", [path], seconds, read, options={"images": images})
 
 
-def of_aggregator(root, line, seconds):
-    made = shot.aggregator_file(line)
-    write(root, "aggregator", [made], seconds, flat(shot.AGGREGATOR.job(line).inputs))
+def of_aggregator(root, recipe, seconds):
+    made = shot.aggregator_file(recipe)
+    write(root, "aggregator", [made], seconds, flat(shot.AGGREGATOR.job(recipe).inputs))
 
 
-def part(line, rounds=1):
-    kinds = {Line: "federated", OneShotLine: "one_shot", LocalLine: "local"}
-    kind = kinds[type(line)]
+def part(recipe, rounds=1):
+    kinds = {Recipe: "federated", OneShotRecipe: "one_shot", LocalRecipe: "local"}
+    kind = kinds[type(recipe)]
     length = RunLength.model_validate({"rounds": rounds})
-    return Part.model_validate({"length": length, kind: line})
+    return Part.model_validate({"length": length, kind: recipe})
 
 
 # --- one round ------------------------------------------------------------------------------------
 
 
 def test_a_student_costs_the_server_and_what_is_before_it_the_clients(tmp_path):
-    line = OneShotLine.model_validate(TAUGHT)
-    of_models(tmp_path, line)
-    of_logits(tmp_path, line, "held_out", 10.0)
-    of_logits(tmp_path, line, "test", 1000.0)  # evaluation, which does not count
-    of_aggregator(tmp_path, line, 0.5)
-    made = shot.student_file(line)
-    write(tmp_path, "distilled_model", [made], 100.0, flat(shot.DISTILLED_MODEL.job(line).inputs))
-    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=130.5)
+    recipe = OneShotRecipe.model_validate(TAUGHT)
+    of_models(tmp_path, recipe)
+    of_logits(tmp_path, recipe, "held_out", 10.0)
+    of_logits(tmp_path, recipe, "test", 1000.0)  # evaluation, which does not count
+    of_aggregator(tmp_path, recipe, 0.5)
+    made = shot.student_file(recipe)
+    write(tmp_path, "distilled_model", [made], 100.0, flat(shot.DISTILLED_MODEL.job(recipe).inputs))
+    assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=130.5)
 
 
 def test_moments_are_measured_by_clients_and_the_head_is_the_servers(tmp_path):
-    line = OneShotLine.model_validate(BASE | {"model": "resnet8", "distillation": "closed_form"})
-    for client in range(line.clients):
-        job = shot.FEATURE_MOMENTS.job(line, client)
+    recipe = OneShotRecipe.model_validate(
+        BASE | {"model": "resnet8", "distillation": "closed_form"}
+    )
+    for client in range(recipe.clients):
+        job = shot.FEATURE_MOMENTS.job(recipe, client)
         write(tmp_path, "feature_moments", [*job.files.values()], 2.0**client, flat(job.inputs))
-    job = shot.CLOSED_FORM_MODEL.job(line)
+    job = shot.CLOSED_FORM_MODEL.job(recipe)
     write(tmp_path, "closed_form_model", [*job.files.values()], 0.5, flat(job.inputs))
-    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=0.5)
+    assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=0.5)
 
 
 @pytest.mark.parametrize(
@@ -120,33 +122,33 @@ def test_moments_are_measured_by_clients_and_the_head_is_the_servers(tmp_path):
 )
 def test_who_trains_an_aggregator_pays_for_it(tmp_path, by, clients, server):
     data = {"data": {"digits": {"held_out": 100, "server_validation": 20}}}
-    line = OneShotLine.model_validate(BASE | data | MLP | {"aggregator_training": TRAINED[by]})
+    recipe = OneShotRecipe.model_validate(BASE | data | MLP | {"aggregator_training": TRAINED[by]})
     images = "aggregator" if by == "federated" else "server_validation"
-    of_models(tmp_path, line)
-    of_logits(tmp_path, line, images, 10.0)
-    of_aggregator(tmp_path, line, 20.0)
-    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=clients, server=server)
+    of_models(tmp_path, recipe)
+    of_logits(tmp_path, recipe, images, 10.0)
+    of_aggregator(tmp_path, recipe, 20.0)
+    assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=clients, server=server)
 
 
 def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
-    line = OneShotLine.model_validate(BASE | {"aggregator": "averaging"})
-    of_models(tmp_path, line)
-    made = shot.aggregator_file(line)
-    files = [made, shot.AGGREGATOR(line, output="snapshots")]
-    read = flat(shot.AGGREGATOR.job(line).inputs)
+    recipe = OneShotRecipe.model_validate(BASE | {"aggregator": "averaging"})
+    of_models(tmp_path, recipe)
+    made = shot.aggregator_file(recipe)
+    files = [made, shot.AGGREGATOR(recipe, output="snapshots")]
+    read = flat(shot.AGGREGATOR.job(recipe).inputs)
     write(tmp_path, "aggregator", files, 99.0, read, made="2025")
     write(tmp_path, "aggregator", files, 3.0, read, made="2026")
-    assert seconds_of(tmp_path, [part(line)]) == Seconds(clients=7.0, server=3.0)
+    assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=3.0)
 
 
 def test_a_file_without_a_record_is_named(tmp_path):
-    line = OneShotLine.model_validate(BASE | {"aggregator": "averaging"})
-    of_aggregator(tmp_path, line, 1.0)
-    missing = unfederated.local_models(local_line(line))[-1]
+    recipe = OneShotRecipe.model_validate(BASE | {"aggregator": "averaging"})
+    of_aggregator(tmp_path, recipe, 1.0)
+    missing = unfederated.local_models(local_recipe(recipe))[-1]
     with pytest.raises(
         FedstageError, match=rf"^{re.escape(missing)}: no record below results/logs"
     ):
-        seconds_of(tmp_path, [part(line)])
+        seconds_of(tmp_path, [part(recipe)])
 
 
 @pytest.mark.parametrize(
@@ -155,26 +157,26 @@ def test_a_file_without_a_record_is_named(tmp_path):
 )
 def test_pooled_data_is_the_servers(tmp_path, changes, expected):
     known = ("data", "clients", "partition", "model", "client", "seed")
-    line = LocalLine.model_validate({key: BASE[key] for key in known} | changes)
-    for client, model in enumerate(unfederated.local_models(line)):
+    recipe = LocalRecipe.model_validate({key: BASE[key] for key in known} | changes)
+    for client, model in enumerate(unfederated.local_models(recipe)):
         write(tmp_path, "local_model", [model], 2.0**client)
-    assert seconds_of(tmp_path, [part(line)]) == expected
+    assert seconds_of(tmp_path, [part(recipe)]) == expected
 
 
 # --- rounds ---------------------------------------------------------------------------------------
 
 
-def of_rounds(root, line, rounds):
+def of_rounds(root, recipe, rounds):
     """A second a training, 10 an aggregation, 100 the logits of a group, 1000 a student."""
     taken = {"local_training": 1.0, "aggregation": 10.0, "logits": 100.0, "distillation": 1000.0}
-    for job in jobs_of(line, rounds):
+    for job in jobs_of(recipe, rounds):
         write(root, job.stage, [job.file], taken[job.stage])
 
 
 def test_clients_train_and_the_server_does_the_rest_of_a_round(tmp_path):
-    line = Line.model_validate(ROUNDS)
-    of_rounds(tmp_path, line, 2)
-    assert seconds_of(tmp_path, [part(line, 2)]) == Seconds(clients=4.0, server=2220.0)
+    recipe = Recipe.model_validate(ROUNDS)
+    of_rounds(tmp_path, recipe, 2)
+    assert seconds_of(tmp_path, [part(recipe, 2)]) == Seconds(clients=4.0, server=2220.0)
 
 
 def test_clients_compute_the_logits_that_they_send(tmp_path):
@@ -182,27 +184,27 @@ def test_clients_compute_the_logits_that_they_send(tmp_path):
     digesting = {"local": "digest", "global": "designated", "server_model": True}
     said = {"public": "held_out", "distillation": {"entropy_reduction": {"temperature": 0.1}}}
     groups = {"global_models": 2, "client_groups": "drawn"}
-    line = Line.model_validate(ROUNDS | digesting | said | groups)
-    of_rounds(tmp_path, line, 1)
-    assert seconds_of(tmp_path, [part(line, 1)]) == Seconds(clients=102.0, server=1010.0)
+    recipe = Recipe.model_validate(ROUNDS | digesting | said | groups)
+    of_rounds(tmp_path, recipe, 1)
+    assert seconds_of(tmp_path, [part(recipe, 1)]) == Seconds(clients=102.0, server=1010.0)
 
 
 def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp_path):
-    line = Line.model_validate(ROUNDS | {"ensemble": "odds"})
-    of_rounds(tmp_path, line, 1)
-    generator, (odds,) = discriminators.PUBLIC_GENERATOR(line), discriminators.odds_files(line)
+    recipe = Recipe.model_validate(ROUNDS | {"ensemble": "odds"})
+    of_rounds(tmp_path, recipe, 1)
+    generator, (odds,) = discriminators.PUBLIC_GENERATOR(recipe), discriminators.odds_files(recipe)
     write(tmp_path, "public_generator", [generator], 5000.0)
-    for client, made in enumerate(discriminators.discriminators(line)):
-        read = flat(discriminators.CLIENT_DISCRIMINATOR.job(line, 0).inputs)
+    for client, made in enumerate(discriminators.discriminators(recipe)):
+        read = flat(discriminators.CLIENT_DISCRIMINATOR.job(recipe, 0).inputs)
         write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
-    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.CLIENT_ODDS.job(line).inputs))
-    found = seconds_of(tmp_path, [part(line, 1)])
+    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.CLIENT_ODDS.job(recipe).inputs))
+    found = seconds_of(tmp_path, [part(recipe, 1)])
     assert found == Seconds(clients=2.0 + 140.0, server=1110.0 + 5000.5)
 
 
 def test_a_run_that_continues_another_costs_both(tmp_path):
-    line, before = Line.model_validate(ROUNDS), Line.model_validate(ROUNDS | {"seed": 1})
-    of_rounds(tmp_path, line, 1)
+    recipe, before = Recipe.model_validate(ROUNDS), Recipe.model_validate(ROUNDS | {"seed": 1})
+    of_rounds(tmp_path, recipe, 1)
     of_rounds(tmp_path, before, 1)
-    both = seconds_of(tmp_path, [part(before, 1), part(line, 1)])
+    both = seconds_of(tmp_path, [part(before, 1), part(recipe, 1)])
     assert both == Seconds(clients=4.0, server=2220.0)

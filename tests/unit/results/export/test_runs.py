@@ -17,9 +17,9 @@ def run_of(folder, method="fedavg", alpha=0.1, seed=0):
     return next(run for run in runs if run.settings == wanted)
 
 
-def write_losses(folder, round, losses):
+def write_losses(folder, round_, losses):
     """Write the table of a round: pairs of loss and samples."""
-    path = folder / participants_table(last_part(run_of(folder)).line, round, 0)
+    path = folder / participants_table(last_part(run_of(folder)).recipe, round_, 0)
     path.parent.mkdir(parents=True)
     same = dict.fromkeys(PARTICIPANTS_SCHEMA.names, 0) | {"dropped": False}
     rows = [same | {"loss": loss, "samples": samples} for loss, samples in losses]

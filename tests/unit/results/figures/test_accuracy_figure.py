@@ -13,8 +13,8 @@ from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
 ROUNDS = 4
 
 
-def accuracy(method, seed, round, alpha=0.1):
-    return 20.0 * len(method) / 4 + 3 * round + seed * (1 + round) + alpha
+def accuracy(method, seed, round_, alpha=0.1):
+    return 20.0 * len(method) / 4 + 3 * round_ + seed * (1 + round_) + alpha
 
 
 def runs(methods, seeds=(0, 1), once=(), alphas=(0.1,)):
@@ -25,13 +25,13 @@ def runs(methods, seeds=(0, 1), once=(), alphas=(0.1,)):
             "seed": seed,
             "alpha": alpha,
             "role": "test",
-            "round": round,
-            "top1_accuracy": accuracy(method, seed, round, alpha),
+            "round": round_,
+            "top1_accuracy": accuracy(method, seed, round_, alpha),
         }
         for method in methods
         for alpha in alphas
         for seed in seeds
-        for round in ([ROUNDS] if method in once else range(1, ROUNDS + 1))
+        for round_ in ([ROUNDS] if method in once else range(1, ROUNDS + 1))
     ]
     return pd.DataFrame(rows)
 
@@ -81,8 +81,8 @@ def test_a_line_a_method_with_the_mean_over_seeds():
     assert len(curves(axes)) == len(methods)
     for method, line in zip(methods, curves(axes), strict=True):
         expected = [
-            statistics.mean(accuracy(method, seed, round) for seed in (0, 1))
-            for round in range(1, ROUNDS + 1)
+            statistics.mean(accuracy(method, seed, round_) for seed in (0, 1))
+            for round_ in range(1, ROUNDS + 1)
         ]
         np.testing.assert_allclose(line.get_xdata(), range(1, ROUNDS + 1))
         np.testing.assert_allclose(line.get_ydata(), expected)

@@ -4,7 +4,7 @@ import pytest
 from fedstage.results.figures.names import LONGEST, Names, name_partitions, read_names, shorten
 from fedstage.results.figures.partition import draw_partition
 from fedstage.results.runs_file import Candidate, ExperimentRun, Part
-from fedstage.settings.lines import LocalLine
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.runs import RunLength
 from fedstage.storage.files import save_json
 
@@ -13,7 +13,7 @@ TABLE = {"name": "table", "folder": "mine", "client_column": "centre"}
 
 
 def run(info, partition="natural"):
-    line = LocalLine.model_validate(
+    line = LocalRecipe.model_validate(
         {
             "data": TABLE,
             "clients": 2,

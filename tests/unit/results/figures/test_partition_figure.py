@@ -13,11 +13,11 @@ from fedstage.results.figures.partition import (
     ticks_of,
 )
 from fedstage.results.runs_file import Candidate, ExperimentRun, Part
-from fedstage.settings.lines import LocalLine
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.runs import RunLength
 from fedstage.storage.tables import save_table
 
-LINE = LocalLine.model_validate(
+RECIPE = LocalRecipe.model_validate(
     {
         "data": "digits",
         "clients": 4,
@@ -36,7 +36,7 @@ def histogram(clients=4, classes=3, factor=1):
 
 
 def run(partition, seed=0, **settings):
-    made_of = [Candidate(parts=[Part(length=RunLength(rounds=2), local=LINE)])]
+    made_of = [Candidate(parts=[Part(length=RunLength(rounds=2), local=RECIPE)])]
     settings = {"seed": seed, **settings}
     return ExperimentRun(settings=settings, metrics="m", partition=partition, candidates=made_of)
 

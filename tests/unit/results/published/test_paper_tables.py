@@ -7,11 +7,11 @@ import pytest
 
 from fedstage.data.datasets.isic2019 import CLASSES
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.plan.one_shot_sharing import local_line
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training_folder import training_id
 from fedstage.results.published.rows import load_rows
-from fedstage.settings.lines import Line
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
@@ -77,7 +77,7 @@ def test_each_client_has_its_own_distribution_over_classes(catalogue):
     """Both papers divide data as Hsu et al. do, where all clients have the same size."""
     for (name, _), runs in catalogue.runs.items():
         if name.startswith(PAPERS):
-            kinds = {run.line.partition.name for run in runs}
+            kinds = {run.recipe.partition.name for run in runs}
             both = {"dirichlet"} if name == "fedsdd_partitions" else set()
             assert kinds == {"dirichlet_by_client"} | both, name
 
@@ -85,16 +85,16 @@ def test_each_client_has_its_own_distribution_over_classes(catalogue):
 def test_at_paper_scale_the_settings_are_the_papers(catalogue):
     """Hyperparameters that both papers state in section 6.1 (4.1)."""
     for run in catalogue.runs["fedsdd_table2", "paper"]:
-        line = run.line
-        assert (line.clients, line.participants, run.length.rounds) == (20, 8, 100)
-        client = line.client
+        recipe = run.recipe
+        assert (recipe.clients, recipe.participants, run.length.rounds) == (20, 8, 100)
+        client = recipe.client
         assert (client.epochs, client.batch_size, client.learning_rate) == (40, 64, 0.8)
-        if line.server and line.global_trainer:
-            server = line.server
+        if recipe.server and recipe.global_trainer:
+            server = recipe.server
             assert (server.steps, server.batch_size, server.learning_rate) == (5000, 256, 0.1)
             assert server.temperature == 4.0
             expected = {"cifar10": "cifar100", "cifar100": "parquet"}
-            assert line.public.name == expected[line.data.name]
+            assert recipe.public.name == expected[recipe.data.name]
 
 
 # --- FENS -----------------------------------------------------------------------------------------
@@ -152,19 +152,22 @@ def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
         run
         for number in (1, 2, 3, 4, 7, 9, 10, 11)
         for run in catalogue.runs[f"fens_table{number}", "paper"]
-        if isinstance(run.line, OneShotLine)
-        and (run.line.data.name, run.line.clients, run.line.partition.alpha) == ("cifar10", 20, 0.1)
+        if isinstance(run.recipe, OneShotRecipe)
+        and (run.recipe.data.name, run.recipe.clients, run.recipe.partition.alpha)
+        == ("cifar10", 20, 0.1)
     ]
-    every = {local_line(run.line) for run in runs if run.line.seed == 0}
-    lines = {line for line in every if line.start is None}
-    assert len(every) == len(lines) + 1  # FedKD after three rounds of averaging
-    trained = sorted((line.model.width, line.aggregator_fraction) for line in lines)
+    every = {local_recipe(run.recipe) for run in runs if run.recipe.seed == 0}
+    recipes = {recipe for recipe in every if recipe.start is None}
+    assert len(every) == len(recipes) + 1  # FedKD after three rounds of averaging
+    trained = sorted((recipe.model.width, recipe.aggregator_fraction) for recipe in recipes)
     assert trained == [(28, 0.1), (128, 0.0), (128, 0.1)]
     shared = catalogue.runs["fens_shared_models", "paper"]
     models = defaultdict(set)
-    for run in (run for run in shared if run.line.seed == 0 and run.axes["partition.alpha"] == 0.1):
-        models[local_line(run.line)].add(run.axes["method"])
-    assert models.keys() <= lines
+    for run in (
+        run for run in shared if run.recipe.seed == 0 and run.axes["partition.alpha"] == 0.1
+    ):
+        models[local_recipe(run.recipe)].add(run.axes["method"])
+    assert models.keys() <= recipes
     names = ["fedens", "fedkd", "fedet_os"]
     assert sorted(map(sorted, models.values())) == sorted(
         [sorted(names), sorted(["fens", "fens_int8", *(f"{name}_shared" for name in names)])]
@@ -172,8 +175,8 @@ def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
     federated = defaultdict(set)
     for number in (4, 10, 11):
         for run in catalogue.runs[f"fens_table{number}", "paper"]:
-            if isinstance(run.line, Line) and run.line.data.name == "cifar10":
-                federated[run.axes["method"]].add(training_id(run.line))
+            if isinstance(run.recipe, Recipe) and run.recipe.data.name == "cifar10":
+                federated[run.axes["method"]].add(training_id(run.recipe))
     assert {len(ids) for ids in federated.values()} == {9}  # three seeds, three partitions
 
 
@@ -189,26 +192,28 @@ TUNED = {
 
 
 def tuned(run):
-    line, rate = run.line, run.line.client.learning_rate
+    recipe, rate = run.recipe, run.recipe.client.learning_rate
     if run.axes["method"] == "scaffold":
-        return rate, line.aggregation.learning_rate
+        return rate, recipe.aggregation.learning_rate
     if run.axes["method"] in ("fedadam", "fedyogi"):
-        return rate, line.aggregation.server_optimizer.learning_rate
+        return rate, recipe.aggregation.server_optimizer.learning_rate
     return rate
 
 
 def test_iterative_methods_of_fens_have_the_tuned_rates(catalogue):
-    runs = [run for run in catalogue.runs["fens_table10", "paper"] if isinstance(run.line, Line)]
+    runs = [
+        run for run in catalogue.runs["fens_table10", "paper"] if isinstance(run.recipe, Recipe)
+    ]
     found = {}
     for run in runs:
         found.setdefault(run.axes["method"], {})[run.axes["partition.alpha"]] = tuned(run)
-        assert (run.length.rounds, run.line.participants, run.line.client.batch_size) == (
+        assert (run.length.rounds, run.recipe.participants, run.recipe.client.batch_size) == (
             100,
             20,
             16,
         )
-        assert (run.line.client.epochs, run.line.client.schedule.name) == (2, "constant")
-        assert getattr(run.line.local, "mu", 0.01) == 0.01
+        assert (run.recipe.client.epochs, run.recipe.client.schedule.name) == (2, "constant")
+        assert getattr(run.recipe.local, "mu", 0.01) == 0.01
     assert found == TUNED
 
 
@@ -218,14 +223,14 @@ def test_only_fens_sets_samples_of_the_clients_aside(catalogue):
     for name in names:
         for scale in catalogue.experiments[name].scales:
             for run in catalogue.runs[name, scale]:
-                for line in (one.line for one in run.candidates or run.chain()):
+                for recipe in (one.recipe for one in run.candidates or run.chain()):
                     kept = (
-                        getattr(local_line(line), "aggregator_fraction", 0.0)
-                        if isinstance(line, OneShotLine)
+                        getattr(local_recipe(recipe), "aggregator_fraction", 0.0)
+                        if isinstance(recipe, OneShotRecipe)
                         else 0.0
                     )
                     fitted = name == "fens_table9" or run.axes["method"].startswith("fens")
-                    assert (kept, line.validation) == (0.1 if fitted else 0.0, 0.0), (
+                    assert (kept, recipe.validation) == (0.1 if fitted else 0.0, 0.0), (
                         name,
                         run.axes,
                     )
@@ -235,23 +240,26 @@ def test_only_fens_sets_samples_of_the_clients_aside(catalogue):
 def test_parts_of_a_chain_train_as_they_do_by_themselves(catalogue, name):
     """FedKD of four rounds: three of FedAvg as FedAvg has them, and FedKD as FedKD."""
     known = {
-        training_id(run.line)
+        training_id(run.recipe)
         for run in catalogue.runs["fens_table10", "paper"]
-        if isinstance(run.line, Line)
+        if isinstance(run.recipe, Recipe)
     }
     for run in catalogue.runs[name, "paper"]:
         if not run.axes["method"].startswith("fedkd_4r"):
             continue
-        (rounds,) = (one for one in run.chain() if isinstance(one.line, Line))
-        (taught,) = (one for one in run.chain() if isinstance(one.line, OneShotLine))
-        client = rounds.line.client
+        (rounds,) = (one for one in run.chain() if isinstance(one.recipe, Recipe))
+        (taught,) = (one for one in run.chain() if isinstance(one.recipe, OneShotRecipe))
+        client = rounds.recipe.client
         assert (rounds.length.rounds, client.epochs, client.schedule.name) == (3, 2, "constant")
         assert client.learning_rate == TUNED["fedavg"][run.axes["partition.alpha"]]
-        epochs = 50 if taught.line.data.name == "svhn" else 500
-        assert (taught.line.client.epochs, taught.line.client.schedule.name) == (epochs, "cosine")
-        assert taught.line.server.steps == 19532
+        epochs = 50 if taught.recipe.data.name == "svhn" else 500
+        assert (taught.recipe.client.epochs, taught.recipe.client.schedule.name) == (
+            epochs,
+            "cosine",
+        )
+        assert taught.recipe.server.steps == 19532
         if rounds is run.before:
-            assert training_id(rounds.line) in known
+            assert training_id(rounds.recipe) in known
 
 
 #: FENS's Table 8: rule, hidden units, eta_l, eta_s, batch, local steps and rounds; epochs of 4.2.
@@ -272,8 +280,12 @@ TRAINED = {
 def test_aggregators_of_fens_are_trained_as_published(catalogue, name, data):
     found = set()
     for run in catalogue.runs[name, "paper"]:
-        if run.axes["method"] in ("fens", "fens_int8") and run.line.data.name == data:
-            rule, how, length = run.line.aggregator, run.line.aggregator_training, run.line.client
+        if run.axes["method"] in ("fens", "fens_int8") and run.recipe.data.name == data:
+            rule, how, length = (
+                run.recipe.aggregator,
+                run.recipe.aggregator_training,
+                run.recipe.client,
+            )
             hidden, server = getattr(rule, "hidden", None), how.server_optimizer.learning_rate
             steps = how.batch_size, how.steps, how.rounds, length.epochs
             found.add((rule.name, hidden, how.learning_rate, server, *steps))
@@ -292,13 +304,13 @@ OF_CLASS = {
 
 @pytest.mark.parametrize("name", ["fens_table16", "fens_table17"])
 def test_all_clients_train_on_the_loss_of_the_benchmark(catalogue, name):
-    (loss,) = {run.line.client.loss for run in catalogue.runs[name, "paper"]}
+    (loss,) = {run.recipe.client.loss for run in catalogue.runs[name, "paper"]}
     pictures = [OF_CLASS[label] for label in CLASSES]
     inverse = [round(sum(pictures) / count, 4) for count in pictures]
     assert (loss.name, loss.gamma, list(loss.class_weights)) == ("focal", 2.0, inverse)
 
     # Digits have other classes.
-    (short,) = {run.line.client.loss for run in catalogue.runs[name, "smoke"]}
+    (short,) = {run.recipe.client.loss for run in catalogue.runs[name, "smoke"]}
     assert (short.name, short.class_weights) == ("focal", None)
 
 
@@ -323,22 +335,22 @@ def test_test_rows_standardised_as_released_stand_beside_what_is_published(catal
 
 
 def test_both_standardisations_are_of_the_same_lines(catalogue):
-    lines = {(run.axes["method"], run.line) for run in catalogue.runs["fens_table14", "paper"]}
-    assert len(lines) == 5 * (len(RELEASED) + 2)  # seeds
+    recipes = {(run.axes["method"], run.recipe) for run in catalogue.runs["fens_table14", "paper"]}
+    assert len(recipes) == 5 * (len(RELEASED) + 2)  # seeds
 
 
 def test_settings_of_the_benchmark(catalogue):
     rates = {}
     for run in catalogue.runs["fens_table14", "paper"]:
-        line, client = run.line, run.line.client
-        if isinstance(line, OneShotLine):
+        recipe, client = run.recipe, run.recipe.client
+        if isinstance(recipe, OneShotRecipe):
             assert (client.optimiser, client.learning_rate, client.batch_size) == ("adam", 0.001, 4)
             continue
-        assert (line.clients, line.participants, run.length.rounds) == (4, 4, 150)
+        assert (recipe.clients, recipe.participants, run.length.rounds) == (4, 4, 150)
         assert (client.steps, client.batch_size, client.batches) == (100, 4, "continued")
         published = run.axes["method"] == "scaffold"  # Karimireddy et al.: the plain mean
-        assert line.aggregation.weights == ("uniform" if published else "samples")
-        optimiser = line.aggregation.server_optimizer
+        assert recipe.aggregation.weights == ("uniform" if published else "samples")
+        optimiser = recipe.aggregation.server_optimizer
         if optimiser.name != "average":
             moments = (optimiser.beta1, optimiser.beta2, optimiser.epsilon, optimiser.v_start)
             assert moments == (0.9, 0.999, 1e-8, "zero")

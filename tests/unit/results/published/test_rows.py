@@ -6,7 +6,7 @@ from fedstage.errors import FedstageError
 from fedstage.results.published.rows import HEADER, load_papers, load_rows
 
 FOLDER = Path(__file__).parents[4] / "workflow/papers"
-LINE = "table2,cifar10,1.0,resnet20,fedsdd,K=4;R=1,top1_accuracy,percent,89.06,0.19,3"
+RECIPE = "table2,cifar10,1.0,resnet20,fedsdd,K=4;R=1,top1_accuracy,percent,89.06,0.19,3"
 
 
 def written(folder, *lines, header=None):
@@ -16,7 +16,7 @@ def written(folder, *lines, header=None):
 
 
 def test_a_line_becomes_a_number_with_its_keys(tmp_path):
-    (row,) = load_rows(written(tmp_path, LINE))
+    (row,) = load_rows(written(tmp_path, RECIPE))
     assert (row.table, row.metric) == ("table2", "top1_accuracy")
     assert (row.value, row.std, row.seeds) == (89.06, 0.19, 3)
     assert row.keys == {
@@ -40,11 +40,11 @@ def test_fractions_become_percent(tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (LINE.replace("89.06", "high"), "line 2: value = 'high': must be a number"),
-        (LINE + ",1", "line 2: 12 columns: must be 11"),
-        (LINE.replace("R=1", "R"), r"line 2: setting = 'R': must be key=value"),
-        (LINE.replace("R=1", "model=x"), "line 2: setting = 'model=x'"),
-        (LINE.replace(",3", ",three"), "line 2: n_seeds = 'three': must be a number"),
+        (RECIPE.replace("89.06", "high"), "line 2: value = 'high': must be a number"),
+        (RECIPE + ",1", "line 2: 12 columns: must be 11"),
+        (RECIPE.replace("R=1", "R"), r"line 2: setting = 'R': must be key=value"),
+        (RECIPE.replace("R=1", "model=x"), "line 2: setting = 'model=x'"),
+        (RECIPE.replace(",3", ",three"), "line 2: n_seeds = 'three': must be a number"),
     ],
 )
 def test_a_faulty_line_is_named(tmp_path, line, told):

@@ -2,8 +2,8 @@ from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
 from fedstage.results.published.scale import measured_at, name_source, published_at
-from fedstage.settings.lines import Line
 from fedstage.settings.published import Published
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 PAPER = Paper(label="FedSDD", title="A title", scale="100 rounds")
@@ -18,8 +18,8 @@ def run(rounds=8, seed=0, local=False, **changes):
         "model": "cnn_small",
         "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.05},
     }
-    line = Line.model_validate(settings | {"seed": seed} | changes)
-    trained = alone(line, rounds, pooled=True) if local else line
+    recipe = Recipe.model_validate(settings | {"seed": seed} | changes)
+    trained = alone(recipe, rounds, pooled=True) if local else recipe
     return Run({"method": "fedavg", "seed": seed}, trained, RunLength(rounds=rounds))
 
 

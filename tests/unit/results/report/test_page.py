@@ -92,7 +92,7 @@ def test_data_cannot_end_a_script(page):
     assert r"\u003c/script>\u003cb>" in page
 
 
-#: Clicks on the heads of two columns, and notes the order of the lines after each.
+#: Clicks on the heads of two columns, and notes the order of the recipes after each.
 CLICKS = """
 const heads = document.querySelectorAll("th.sorts"), orders = [];
 for (const number of [1, 1, 2]) {

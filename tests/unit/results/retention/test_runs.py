@@ -10,7 +10,7 @@ from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, s
 from fedstage.results.retention.runs import RunRetention, read_retention, steps
 from fedstage.results.retention.table import run_rows, shown_rows, table_rows, table_schema
 from fedstage.results.runs_file import ExperimentRun
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
@@ -122,12 +122,12 @@ def test_methods_that_are_tested_on_other_samples_are_told():
 
 
 def described(**changes):
-    line = {
+    recipe = {
         "data": "digits", "clients": 2, "partition": "iid", "participants": 1,
         "model": "cnn_small", "seed": 0,
         "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
     }  # fmt: skip
-    part = {"length": {"rounds": 4}, "federated": canonical(Line.model_validate(line))}
+    part = {"length": {"rounds": 4}, "federated": canonical(Recipe.model_validate(recipe))}
     raw = {
         "settings": {"method": "a", "seed": 0},
         "metrics": "m",

@@ -13,10 +13,10 @@ from fedstage.results.round_times.seconds import (
     read_times,
     spread,
 )
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json, save_json
 
-LINE = Line.model_validate(
+RECIPE = Recipe.model_validate(
     {
         "data": {"digits": {"held_out": 100}},
         "clients": 10,
@@ -38,8 +38,8 @@ SECONDS = {"local_training": 1.0, "aggregation": 0.1, "logits": 0.5, "distillati
 
 def write_record(root, file, stage, seconds, made="2026-01-01T00:00:00+00:00", **changes):
     """A record as `fedstage.storage.provenance` writes it, where the stage has its log."""
-    line, *rest = Path(file).relative_to("results/training").parts
-    path = root.joinpath("results/logs", stage, line, *rest).with_suffix(".record.json")
+    recipe, *rest = Path(file).relative_to("results/training").parts
+    path = root.joinpath("results/logs", stage, recipe, *rest).with_suffix(".record.json")
     while path.exists():
         path = path.with_name("again_" + path.name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,49 +59,49 @@ def write_record(root, file, stage, seconds, made="2026-01-01T00:00:00+00:00", *
 
 @pytest.fixture
 def root(tmp_path):
-    """A folder with records of a run: a training of slot s takes s + 1 seconds in every round."""
-    for job in jobs_of(LINE, ROUNDS):
-        more = job.slot if job.stage == "local_training" else 0
+    """A folder with records of a run: participant s takes s + 1 seconds in every round."""
+    for job in jobs_of(RECIPE, ROUNDS):
+        more = job.participant if job.stage == "local_training" else 0
         write_record(tmp_path, job.file, job.stage, SECONDS[job.stage] + more)
     return tmp_path
 
 
 def test_every_job_has_the_seconds_of_its_record(root):
-    times = read_times(root, LINE, ROUNDS)
-    assert times.keys() == jobs_of(LINE, ROUNDS).keys()
+    times = read_times(root, RECIPE, ROUNDS)
+    assert times.keys() == jobs_of(RECIPE, ROUNDS).keys()
     for job, timed in times.items():
-        more = job.slot if job.stage == "local_training" else 0
+        more = job.participant if job.stage == "local_training" else 0
         assert timed.seconds == SECONDS[job.stage] + more
         assert timed.machine == ("P", 4, "cpu")
 
 
 def test_files_of_the_line_without_distillation_are_looked_for_there(root):
-    folders = {Path(job.file).parts[2] for job in jobs_of(LINE, ROUNDS)}
-    assert folders == {training_id(LINE), training_id(owners(LINE)[1])}
+    folders = {Path(job.file).parts[2] for job in jobs_of(RECIPE, ROUNDS)}
+    assert folders == {training_id(RECIPE), training_id(owners(RECIPE)[1])}
 
 
 def test_a_run_of_fewer_rounds_takes_its_rounds_only(root):
-    assert {job.round for job in read_times(root, LINE, 2)} == {1, 2}
+    assert {job.round for job in read_times(root, RECIPE, 2)} == {1, 2}
 
 
 def test_the_last_record_of_a_file_counts(root):
-    job = next(iter(jobs_of(LINE, ROUNDS)))
+    job = next(iter(jobs_of(RECIPE, ROUNDS)))
     write_record(root, job.file, job.stage, 50.0, made="2026-01-02T00:00:00+00:00")
     write_record(root, job.file, job.stage, 70.0, made="2025-12-31T00:00:00+00:00")
-    assert read_times(root, LINE, ROUNDS)[job].seconds == 50.0
+    assert read_times(root, RECIPE, ROUNDS)[job].seconds == 50.0
 
 
 def test_a_job_without_a_record_is_named(root):
-    job = next(job for job in jobs_of(LINE, ROUNDS) if job.stage == "distillation")
+    job = next(job for job in jobs_of(RECIPE, ROUNDS) if job.stage == "distillation")
     for path in root.glob("results/logs/distillation/**/*.record.json"):
         path.unlink()
     with pytest.raises(FedstageError, match=rf"^{re.escape(job.file)}: no record below"):
-        read_times(root, LINE, ROUNDS)
+        read_times(root, RECIPE, ROUNDS)
 
 
 def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
     """Students of other groups: a round for each participant leaves them out."""
-    basic = LINE.model_validate(LINE.model_dump(by_alias=True) | {"global": {"name": "basic"}})
+    basic = RECIPE.model_validate(RECIPE.model_dump(by_alias=True) | {"global": {"name": "basic"}})
     jobs = jobs_of(basic, ROUNDS)
     (unread,) = (
         job for job in jobs if (job.stage, job.round, job.group) == ("distillation", ROUNDS, 1)
@@ -116,7 +116,7 @@ def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
 def of_several(root, jobs, stage, seconds, **changes):
     """One record of several jobs, which tells the seconds of each."""
     parts = {job.file: one for job, one in zip(jobs, seconds, strict=True)}
-    name = f"later_{training_id(owners(LINE)[1])}.record.json"
+    name = f"later_{training_id(owners(RECIPE)[1])}.record.json"
     path = root / "results/logs" / stage / name
     path.parent.mkdir(exist_ok=True)
     record = {"stage": stage, "made": "2027", "compute_s": 99.0, "outputs": {}, "options": {}}
@@ -125,26 +125,26 @@ def of_several(root, jobs, stage, seconds, **changes):
 
 @pytest.mark.parametrize("stage", ["segment", "logits_segment", "local_training"])
 def test_a_job_that_does_several_tells_the_seconds_of_each(root, stage):
-    first, second, *others = jobs_of(LINE, ROUNDS)
-    before = read_times(root, LINE, ROUNDS)
+    first, second, *others = jobs_of(RECIPE, ROUNDS)
+    before = read_times(root, RECIPE, ROUNDS)
     of_several(root, [first, second], stage, [5.5, 6.5])
-    times = read_times(root, LINE, ROUNDS)
+    times = read_times(root, RECIPE, ROUNDS)
     assert [times[first].seconds, times[second].seconds] == [5.5, 6.5]
     assert all(times[job] == before[job] for job in others)
 
 
 def test_seconds_of_several_participants_that_nobody_told_are_not_known(root):
-    trained = [job for job in jobs_of(LINE, ROUNDS) if job.stage == "local_training"]
+    trained = [job for job in jobs_of(RECIPE, ROUNDS) if job.stage == "local_training"]
     job, *others = [job for job in trained if (job.round, job.group) == (1, 0)]
-    before = read_times(root, LINE, ROUNDS)
+    before = read_times(root, RECIPE, ROUNDS)
     updates = {one.file: "0123456789abcdef" for one in (job, *others)}
     assert len(updates) == 2
     of_several(root, [], "local_training", [], outputs={"outputs": updates})
-    assert read_times(root, LINE, ROUNDS) == before
+    assert read_times(root, RECIPE, ROUNDS) == before
     for path in root.glob("results/logs/local_training/**/round_0001/**/*.record.json"):
         path.unlink()
     with pytest.raises(FedstageError, match=rf"^{re.escape(job.file)}: .* of an earlier version;"):
-        read_times(root, LINE, ROUNDS)
+        read_times(root, RECIPE, ROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -152,25 +152,27 @@ def test_seconds_of_several_participants_that_nobody_told_are_not_known(root):
     [("auto", "H", "H"), ("cuda", "H", "H"), ("cpu", "H", "cpu"), ("auto", None, "cpu")],
 )
 def test_the_device_is_what_the_job_used(tmp_path, device, gpu, shown):
-    line = LINE.model_copy(
+    recipe = RECIPE.model_copy(
         update={
             "global_trainer": None,
-            "numerics": LINE.numerics.model_copy(update={"device": device}),
+            "numerics": RECIPE.numerics.model_copy(update={"device": device}),
         }
     )
-    for job in jobs_of(line, 1):
+    for job in jobs_of(recipe, 1):
         write_record(tmp_path, job.file, job.stage, 1.0, machine=MACHINE | {"gpu": gpu})
-    assert {timed.machine for timed in read_times(tmp_path, line, 1).values()} == {("P", 4, shown)}
+    assert {timed.machine for timed in read_times(tmp_path, recipe, 1).values()} == {
+        ("P", 4, shown)
+    }
 
 
 def test_records_of_versions_without_machines_are_read(tmp_path):
-    line = owners(LINE)[1]
-    for job in jobs_of(line, 1):
+    recipe = owners(RECIPE)[1]
+    for job in jobs_of(recipe, 1):
         path = write_record(tmp_path, job.file, job.stage, 1.0)
         record = load_json(path)
         del record["machine"]
         save_json(path, record)
-    machines = {timed.machine for timed in read_times(tmp_path, line, 1).values()}
+    machines = {timed.machine for timed in read_times(tmp_path, recipe, 1).values()}
     assert machines == {("unknown", 0, "cpu")}
 
 
@@ -178,7 +180,7 @@ def test_records_of_versions_without_machines_are_read(tmp_path):
 
 
 def test_seconds_of_participants_and_of_rounds(root):
-    times = read_times(root, LINE, ROUNDS)
+    times = read_times(root, RECIPE, ROUNDS)
     assert sorted(per_participant(times)) == [1.0] * 3 + [2.0] * 3 + [3.0] * 3 + [4.0] * 3
     assert per_round(times, ("local_training",)) == [10.0] * 3
     assert per_round(times, ("aggregation",)) == pytest.approx([0.2] * 3)
@@ -188,8 +190,8 @@ def test_seconds_of_participants_and_of_rounds(root):
 
 
 def test_rounds_without_a_stage_do_not_count(root):
-    warm_up = LINE.model_copy(
-        update={"global_trainer": LINE.global_trainer.model_copy(update={"warm_up": 2})}
+    warm_up = RECIPE.model_copy(
+        update={"global_trainer": RECIPE.global_trainer.model_copy(update={"warm_up": 2})}
     )
     for job in jobs_of(warm_up, ROUNDS):
         write_record(root, job.file, job.stage, SECONDS[job.stage])

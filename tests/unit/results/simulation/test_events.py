@@ -16,8 +16,8 @@ def always(place):
     return iter([(0.0, inf)])
 
 
-def job(name, round=1, group=0):
-    return Job(round, group, "x", name)
+def job(name, round_=1, group=0):
+    return Job(round_, group, "x", name)
 
 
 A, B, C, D = (job(name) for name in "abcd")

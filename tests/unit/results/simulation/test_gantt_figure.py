@@ -13,8 +13,8 @@ def span(place, start, end, worker=0):
 
 def panel(label="a", away=None):
     spans = {
-        Job(1, 0, "local_training", "slot_0"): span(0, 0.0, 4.0),
-        Job(1, 1, "local_training", "slot_1"): span(2, 0.0, 5.0),
+        Job(1, 0, "local_training", "participant_0"): span(0, 0.0, 4.0),
+        Job(1, 1, "local_training", "participant_1"): span(2, 0.0, 5.0),
         Job(1, 0, "logits", "x"): span(SERVER, 5.0, 6.0),
         Job(1, 0, "distillation", "y"): span(SERVER, 6.0, 10.0, worker=1),
     }
@@ -77,7 +77,7 @@ def test_clients_that_are_away_are_shown_and_explained():
 
 def test_the_legend_has_what_is_drawn_only():
     spans = {
-        Job(1, 0, "local_training", "slot_0"): span(0, 0.0, 4.0),
+        Job(1, 0, "local_training", "participant_0"): span(0, 0.0, 4.0),
         Job(1, 0, "distillation", "y"): span(SERVER, 4.0, 6.0),
     }
     figure = draw(Panel("a", spans, {0: [], 1: []}))
@@ -107,5 +107,5 @@ def test_groups_are_told_apart_in_greyscale():
 
 
 def test_numbers_stand_where_there_is_room_only():
-    spans = {Job(12, 0, "local_training", "slot_0"): span(0, 0.0, 0.1)}
+    spans = {Job(12, 0, "local_training", "participant_0"): span(0, 0.0, 0.1)}
     assert not draw(Panel("a", spans, {})).axes[0].texts

@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.jobs import jobs_of
 from fedstage.results.simulation.events import AGGREGATOR, SERVER
 from fedstage.results.simulation.schedule import schedule, seconds_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.simulation import Simulation
 
 ROUNDS = 5
@@ -31,16 +31,16 @@ METHODS = {
 }
 
 
-def line(method, **changes):
+def recipe(method, **changes):
     choices = {
         key: {"name": value} if isinstance(value, str) else value
         for key, value in METHODS[method].items()
     }
-    return Line.model_validate(BASE | choices | changes)
+    return Recipe.model_validate(BASE | choices | changes)
 
 
 def made(method, settings, rounds=ROUNDS, **changes):
-    return schedule(line(method, **changes), rounds, Simulation.model_validate(settings))
+    return schedule(recipe(method, **changes), rounds, Simulation.model_validate(settings))
 
 
 def round_seconds(method, settings, rounds=ROUNDS, **changes):
@@ -84,15 +84,15 @@ def test_a_round_of_fedavg_is_its_slowest_participant_and_the_aggregation():
     settings = {"local_training": {"mean": 10.0, "variation": 0.7}, "aggregation": 2.0}
     one = made("fedavg", settings, rounds=3)
     total, begun = 0.0, 0.0
-    for round in (1, 2, 3):
+    for round_ in (1, 2, 3):
         trained = [
             span.end - span.start
             for job, span in one.spans.items()
-            if (job.stage, job.round) == ("local_training", round)
+            if (job.stage, job.round) == ("local_training", round_)
         ]
         assert len(set(trained)) == 8
         total += max(trained) + 2.0
-        starts = {span.start for job, span in one.spans.items() if job.round == round}
+        starts = {span.start for job, span in one.spans.items() if job.round == round_}
         assert min(starts) == pytest.approx(begun)
         begun = total
     assert one.measures.round_seconds == pytest.approx(total / 3)
@@ -176,7 +176,7 @@ def test_participants_train_at_the_clients_that_are_drawn():
     one = made("fedsdd", {"distillation": 3.0})
     for job, span in one.spans.items():
         if job.stage == "local_training":
-            assert span.place == draw(1000, 8, 0, job.round)[job.slot]
+            assert span.place == draw(1000, 8, 0, job.round)[job.participant]
         else:
             assert span.place == (AGGREGATOR if job.stage == "aggregation" else SERVER)
 
@@ -202,7 +202,7 @@ def test_aggregations_wait_for_no_distillation():
         for job, span in one.spans.items()
         if job.stage == "aggregation"
     }
-    assert [ends[round, 3] for round in (1, 2, 3)] == [11, 22, 33]
+    assert [ends[round_, 3] for round_ in (1, 2, 3)] == [11, 22, 33]
 
 
 def test_clients_that_are_away_half_of_the_time_make_rounds_longer():
@@ -219,7 +219,7 @@ FEDET = {
     "model": {"cnn_small": {"head": {}}},
     "global_models": 3,
     "server_model": True,
-    "head_transfer": True,
+    "head_sharing": True,
     "ensemble": {"clients": {"weights": "confidence"}},
     "global": "designated",
 }
@@ -232,7 +232,7 @@ def test_fedets_clients_wait_for_the_servers_head():
 
 
 def test_a_transfer_of_heads_takes_the_servers_time_three_times_a_round():
-    settings = {"local_training": 10.0, "logits": 2.0, "distillation": 30.0, "head_transfer": 1.0}
+    settings = {"local_training": 10.0, "logits": 2.0, "distillation": 30.0, "head_sharing": 1.0}
     # Once up, and down to both groups; the first of these trains on while the second gets its head.
     first = 10 + 8 * 2 + 1 + 30 + 2
     total = first + (ROUNDS - 1) * (first - 1)
@@ -243,7 +243,8 @@ def test_groups_that_are_drawn_are_not_simulated():
     with pytest.raises(FedstageError) as caught:
         made("fedavg", {}, **FEDET, client_groups="drawn")
     assert str(caught.value) == (
-        "simulation: client_groups = 'drawn': must be 'slots', because most slots of groups that "
+        "simulation: client_groups = 'drawn': must be 'by_index', because most members of groups "
+        "that "
         "are drawn stay empty"
     )
 
@@ -252,9 +253,9 @@ def test_groups_that_are_drawn_are_not_simulated():
 
 
 def durations(method, settings, clients=None, **changes):
-    chosen = line(method, **changes)
+    chosen = recipe(method, **changes)
     edges = jobs_of(chosen, 3)
-    where = {job: job.slot for job in edges if job.stage == "local_training"}
+    where = {job: job.participant for job in edges if job.stage == "local_training"}
     found = seconds_of(chosen, edges, clients or where, Simulation.model_validate(settings))
     return {(job.stage, job.file): seconds for job, seconds in found.items()}
 
@@ -289,9 +290,9 @@ def test_methods_of_a_seed_share_the_seconds_of_their_clients():
 
 
 def test_seconds_that_vary_have_their_mean_and_deviation():
-    chosen = line("fedavg")
+    chosen = recipe("fedavg")
     edges = jobs_of(chosen, 400)
-    where = {job: job.slot for job in edges if job.stage == "local_training"}
+    where = {job: job.participant for job in edges if job.stage == "local_training"}
     settings = Simulation.model_validate({"local_training": {"mean": 5.0, "variation": 0.5}})
     found = seconds_of(chosen, edges, where, settings)
     drawn = [found[job] for job in where]
@@ -300,7 +301,7 @@ def test_seconds_that_vary_have_their_mean_and_deviation():
 
 
 def test_a_slow_client_is_slow_in_every_round():
-    chosen = line("fedavg", participants=1)
+    chosen = recipe("fedavg", participants=1)
     edges = jobs_of(chosen, 3)
     settings = Simulation(local_training=10.0, clients_differ=0.5)
     by_client = {}

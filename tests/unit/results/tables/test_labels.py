@@ -21,7 +21,7 @@ from fedstage.results.tables.labels import (
     show_value,
 )
 
-LINE = {
+RECIPE = {
     "data": {"name": "digits"},
     "model": {"name": "cnn_small"},
     "partition": {"name": "dirichlet", "alpha": 0.1},
@@ -36,7 +36,7 @@ def experiment(**changes):
     def run(**settings):
         part = {
             "length": {"rounds": 1, "training": "alone"},
-            "local": LINE,
+            "local": RECIPE,
         }
         return {
             "settings": {"method": "fedsdd_r2", "partition.alpha": 0.1, "role": "test"} | settings,

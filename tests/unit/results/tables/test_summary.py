@@ -13,11 +13,11 @@ def runs(*points):
     """Return a frame as `read_runs` does: a point is (settings, last accuracy, changes)."""
     rows = []
     for run, (settings, accuracy, changes) in enumerate(points):
-        for round, value in ((1, accuracy / 2), (2, accuracy)):
+        for round_, value in ((1, accuracy / 2), (2, accuracy)):
             row = {
                 "run": run,
                 "metrics_file": f"{run}.parquet",
-                "round": round,
+                "round": round_,
                 "top1_accuracy": value,
                 "auc": value + 7,
                 "client_std": None,

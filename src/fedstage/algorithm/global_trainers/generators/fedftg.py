@@ -24,8 +24,8 @@ def turns(settings: FedFtg, clients: int) -> Sequence[Sequence[int]]:
 
 def loss(settings: FedFtg, made: Made, distance: Distance) -> Tensor:
     """Return L_G."""
-    right = [cross_entropy(said, made.labels, reduction="none") for said in made.members]
-    away = [distance(made.student, said) for said in made.members]
+    right = [cross_entropy(member, made.labels, reduction="none") for member in made.members]
+    away = [distance(made.student, member) for member in made.members]
     each = settings.classification * torch.stack(right) - torch.stack(away)
     together = (made.shares * each).sum(0).mean()
     return together + settings.diversity * likeness(made.pixels, made.latent)

@@ -25,8 +25,8 @@ def turns(settings: FedFtgAsReleased, clients: int) -> Sequence[Sequence[int]]:
 
 def loss(settings: FedFtgAsReleased, made: Made, distance: Distance) -> Tensor:
     """Return L_k."""
-    ((said,), (share,)) = made.members, made.shares
-    away = (made.student - said.detach()).abs().mean(1)
-    right = settings.classification * (cross_entropy(said, made.labels) * share).mean()
+    ((teacher,), (share,)) = made.members, made.shares
+    away = (made.student - teacher.detach()).abs().mean(1)
+    right = settings.classification * (cross_entropy(teacher, made.labels) * share).mean()
     alike = settings.diversity * likeness(made.pixels, made.latent) / made.clients
     return torch.stack([right, -(away * share).mean(), alike]).sum()

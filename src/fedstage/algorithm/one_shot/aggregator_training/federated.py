@@ -35,8 +35,8 @@ def _rounds(settings: FederatedRounds, task: Task) -> Iterator[Progress]:
     }
     parameters = task.start
     state: Weights = {}
-    for round in range(1, settings.rounds + 1):
-        chosen = participants(settings, clients, round, task.seed)
+    for round_ in range(1, settings.rounds + 1):
+        chosen = participants(settings, clients, round_, task.seed)
         moved, losses = zip(
             *(
                 local_steps(settings, task.combine, parameters, samples[client], batches[client])

@@ -46,12 +46,12 @@ def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iter
     held = {client: {client} for client in clients}
     start = task.start["weights"]
     log_weights = start.double().log()
-    for round in range(1, settings.rounds + 1):
+    for round_ in range(1, settings.rounds + 1):
         chances = inclusion(settings, log_weights.exp().cpu())
-        chosen = participants(settings, clients, round, task.seed)
+        chosen = participants(settings, clients, round_, task.seed)
         drawn = {
             client: draw(
-                chances, torch_generator(task.seed, "aggregator", round, client, "members")
+                chances, torch_generator(task.seed, "aggregator", round_, client, "members")
             )
             for client in chosen
         }
@@ -109,11 +109,11 @@ def _slope(
     """Return a client's loss and its derivatives by a [M], 0 for members that it does not have."""
     drawn = drawn.to(log_weights.device)
     labels = samples.labels[None, :, None].expand(len(drawn), -1, 1)
-    said = samples.logits[drawn].double().log_softmax(2).gather(2, labels).squeeze(2)
+    log_likelihoods = samples.logits[drawn].double().log_softmax(2).gather(2, labels).squeeze(2)
     log_chances = chances.to(log_weights.device)[drawn].log()
-    mixed = (said + (log_weights[drawn] - log_chances)[:, None]).logsumexp(0)
+    mixed = (log_likelihoods + (log_weights[drawn] - log_chances)[:, None]).logsumexp(0)
     slope = torch.zeros_like(log_weights)
-    slope[drawn] = -(said - log_chances[:, None] - mixed).exp().mean(1)
+    slope[drawn] = -(log_likelihoods - log_chances[:, None] - mixed).exp().mean(1)
     return -mixed.mean(), slope
 
 

@@ -5,9 +5,9 @@ from fedstage.settings.aggregators import FederatedRounds, MirrorDescent
 
 
 def participants(
-    settings: FederatedRounds | MirrorDescent, clients: list[int], round: int, seed: int
+    settings: FederatedRounds | MirrorDescent, clients: list[int], round_: int, seed: int
 ) -> list[int]:
     """Return the participants of a round, in order; all clients if there are too few."""
     number = min(settings.participants or len(clients), len(clients))
-    generator = numpy_generator(seed, "aggregator", round, "participants")
+    generator = numpy_generator(seed, "aggregator", round_, "participants")
     return sorted(generator.choice(clients, number, replace=False).tolist())

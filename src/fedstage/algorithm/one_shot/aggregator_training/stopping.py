@@ -39,7 +39,7 @@ def follow(
     for number, (current, participants, loss) in enumerate(training, start=1):
         accuracy = None
         if stopping is not None and (number % stopping.every == 0 or number == last):
-            assert task.validation is not None, "the graph gives it to a line that stops early"
+            assert task.validation is not None, "the graph gives it to a recipe that stops early"
             accuracy = accuracy_of(task.combine, current, task.validation)
         if stopping is None or (accuracy is not None and accuracy > highest):  # a tie is no better
             best, parameters, highest = number, current, accuracy or 0.0

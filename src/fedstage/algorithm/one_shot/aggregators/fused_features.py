@@ -17,7 +17,7 @@ from fedstage.weights import Weights
 
 def parameters(settings: FusedFeatures, known: Knowledge, generator: torch.Generator) -> Weights:
     """Return p [C, d] and w [M]."""
-    assert known.prototypes is not None, "checked by OneShotLine: clients have learnt some"
+    assert known.prototypes is not None, "checked by OneShotRecipe: clients have learnt some"
     samples = known.label_counts.sum(1).double()
     if settings.weights == "uniform":
         samples = torch.ones_like(samples)

@@ -22,8 +22,8 @@ def combine(
     settings: LeastUnknown, parameters: Weights, logits: torch.Tensor, pixels: torch.Tensor | None
 ) -> torch.Tensor:
     """Return log sum_i q_i [n, C] from logits [M, n, C + 1], whose softmax is p(x)."""
-    said = logits.log_softmax(2)
-    of_classes, unknown = said[..., :-1], said[..., -1]
+    log_probabilities = logits.log_softmax(2)
+    of_classes, unknown = log_probabilities[..., :-1], log_probabilities[..., -1]
     if settings.voters is not None:
         voting = unknown.argsort(dim=0, stable=True)[: settings.voters]
         of_classes = of_classes.gather(0, voting[..., None].expand(-1, -1, of_classes.shape[2]))

@@ -56,7 +56,7 @@ def synthesise(
         If the student, or a generator at each of its steps, diverges.
     """
     epochs = server.epochs
-    assert epochs is not None, "checked by OneShotLine"
+    assert epochs is not None, "checked by OneShotRecipe"
     for one in world.teachers:
         one.eval().requires_grad_(False)
     device = next(world.student.parameters()).device
@@ -95,8 +95,8 @@ def _moved(
     for batch in all_batches(len(order), size):
         index = on_device(order[batch], weights.device)
         with torch.no_grad():
-            said = world.said(normalise(pool.pixels[index], world.info))
-        weights = moved(weights, said, pool.labels[index], epoch)
+            logits = world.logits(normalise(pool.pixels[index], world.info))
+        weights = moved(weights, logits, pool.labels[index], epoch)
     return weights
 
 
@@ -124,7 +124,7 @@ def _learner(
         taken += steps
 
         def teacher(pixels: Tensor) -> Tensor:
-            return combined(weights, world.said(pixels))
+            return combined(weights, world.logits(pixels))
 
         world.student.train()
         losses = []
@@ -136,8 +136,8 @@ def _learner(
             if method.perturbed is not None:
                 pixels = method.perturbed(teacher, pixels, generator)
             with torch.no_grad():
-                said = teacher(pixels)
-            loss = distance(forward(world.student, pixels, world.numerics), said)
+                logits = teacher(pixels)
+            loss = distance(forward(world.student, pixels, world.numerics), logits)
             loss.backward()
             if server.clip_norm is not None:
                 nn.utils.clip_grad_norm_(parameters, server.clip_norm)

@@ -35,9 +35,13 @@ def method(settings: CoBoosting, info: Mapping[str, Any]) -> Method:
         teacher: Callable[[Tensor], Tensor], pixels: Tensor, generator: torch.Generator
     ) -> Tensor:
         seen = pixels.detach().requires_grad_()
-        said = (teacher(seen) / SOFTENED).softmax(1)
-        towards = torch.empty(said.shape).uniform_(-1, 1, generator=generator).to(said.device)
-        (gradient,) = torch.autograd.grad((towards * said).sum(), seen)
+        probabilities = (teacher(seen) / SOFTENED).softmax(1)
+        towards = (
+            torch.empty(probabilities.shape)
+            .uniform_(-1, 1, generator=generator)
+            .to(probabilities.device)
+        )
+        (gradient,) = torch.autograd.grad((towards * probabilities).sum(), seen)
         step = settings.step / seen.new_tensor(info["std"]).view(1, -1, 1, 1)
         return (seen + step * gradient.sign()).detach()
 

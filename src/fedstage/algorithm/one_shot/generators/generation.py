@@ -78,7 +78,7 @@ def _steps(settings: Adversarial, own: list[nn.Parameter], latent: nn.Parameter)
 def _seen(method: Method, world: World, weights: Tensor, pixels: Tensor, labels: Tensor) -> Made:
     inputs = standardised(pixels, world.info)
     with watched(world.teachers if method.watches else ()) as distances:
-        teacher = combined(weights, world.said(inputs))
+        teacher = combined(weights, world.logits(inputs))
     student = forward(world.student, inputs, world.numerics)
     statistics = [torch.stack(own).sum() for own in distances]
     return Made(

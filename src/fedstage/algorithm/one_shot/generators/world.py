@@ -64,7 +64,7 @@ class World:
     info: Mapping[str, Any]
     numerics: Numerics
 
-    def said(self, pixels: Tensor) -> Tensor:
+    def logits(self, pixels: Tensor) -> Tensor:
         """Return the logits [m, b, classes] of all clients' models on normalised pixels."""
         return torch.stack([forward(one, pixels, self.numerics) for one in self.teachers])
 

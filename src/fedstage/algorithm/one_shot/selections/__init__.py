@@ -16,7 +16,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import implementation
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 
 Counts = Mapping[int, Mapping[int, int]]
 
@@ -44,7 +44,7 @@ class SelectionModule(Protocol):
 
 
 def chosen_members(
-    line: OneShotLine,
+    recipe: OneShotRecipe,
     counts: Counts,
     validation: Mapping[int, Samples],
     info: Mapping[str, Any],
@@ -63,16 +63,18 @@ def chosen_members(
     FedstageError
         If no client has what the selection demands.
     """
-    everyone = members(line)
-    if line.members is None:
+    everyone = members(recipe)
+    if recipe.members is None:
         return everyone
-    module = cast(SelectionModule, implementation(line.members))
+    module = cast(SelectionModule, implementation(recipe.members))
     sizes, accuracies = _sizes(everyone, counts), _accuracies(everyone, validation, info)
     known = Candidates(everyone, sizes, accuracies)
-    generator = torch_generator(line.seed, "aggregator", "members")
-    if not (chosen := sorted(module.choose(line.members, known, generator))):
-        demands = line.members.model_dump(exclude={"name", "count"})
-        raise FedstageError(f"members = {line.members.name}: no client has {demands}; demand less")
+    generator = torch_generator(recipe.seed, "aggregator", "members")
+    if not (chosen := sorted(module.choose(recipe.members, known, generator))):
+        demands = recipe.members.model_dump(exclude={"name", "count"})
+        raise FedstageError(
+            f"members = {recipe.members.name}: no client has {demands}; demand less"
+        )
     return chosen
 
 
@@ -86,6 +88,6 @@ def _accuracies(
     """Return the accuracy of each client's model on the client's own samples."""
     accuracies = {}
     for client, own in validation.items():
-        said = of_classes(own.logits[clients.index(client)], info)
-        accuracies[client] = float((said.argmax(1) == own.labels).double().mean())
+        logits = of_classes(own.logits[clients.index(client)], info)
+        accuracies[client] = float((logits.argmax(1) == own.labels).double().mean())
     return accuracies

@@ -116,7 +116,7 @@ def test_a_clients_batches_do_not_depend_on_the_other_clients():
 
 def test_participants_of_a_round_are_drawn_without_putting_back():
     chosen = rounds(participants=2)
-    drawn = [federated.participants(chosen, [0, 3, 5, 9], round, 0) for round in range(1, 200)]
+    drawn = [federated.participants(chosen, [0, 3, 5, 9], round_, 0) for round_ in range(1, 200)]
     assert all(len(set(clients)) == 2 for clients in drawn)
     assert all(clients == sorted(clients) for clients in drawn)
     counts = [sum(client in clients for clients in drawn) for client in (0, 3, 5, 9)]

@@ -8,7 +8,7 @@ import torch
 from fedstage.algorithm.one_shot.aggregator_training import Samples
 from fedstage.algorithm.one_shot.selections import chosen_members
 from fedstage.errors import FedstageError
-from fedstage.settings.one_shot import OneShotLine
+from fedstage.settings.one_shot import OneShotRecipe
 
 CLIENTS = 6
 COUNTS = {0: {0: 5}, 1: {0: 9, 1: 3}, 2: {1: 4}, 3: {0: 12}, 4: {1: 1}}  # the last has none
@@ -18,8 +18,8 @@ RIGHT = {0: 2, 2: 4, 3: 2, 4: 0, 5: 3}
 INFO = {"classes": 2}
 
 
-def line(**changes):
-    return OneShotLine.model_validate(
+def recipe(**changes):
+    return OneShotRecipe.model_validate(
         {
             "data": "digits", "clients": CLIENTS, "partition": "iid", "model": "cnn_small",
             "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "validation": 0.1,
@@ -41,7 +41,7 @@ def held_out(left=range(CLIENTS)):
 
 
 def chosen(members, **changes):
-    own = line(members=members, **changes)
+    own = recipe(members=members, **changes)
     left = held_out([i for i in range(6) if i not in own.forget])
     return chosen_members(own, COUNTS, left, INFO)
 
@@ -80,7 +80,7 @@ def test_the_largest_are_those_with_most_training_samples():
 
 def test_of_clients_of_a_size_the_first_are_chosen():
     same = {client: {0: 7} for client in range(CLIENTS)}
-    assert chosen_members(line(members={"largest": {"count": 2}}), same, {}, INFO) == [0, 1]
+    assert chosen_members(recipe(members={"largest": {"count": 2}}), same, {}, INFO) == [0, 1]
 
 
 def test_random_members_are_of_the_seed_and_more_of_them_contain_fewer():
@@ -107,7 +107,7 @@ def test_a_forgotten_random_member_is_replaced_by_another():
     ],
 )
 def test_an_ensemble_of_nobody_is_refused_in_one_line(members, told):
-    own = line(members=members)
+    own = recipe(members=members)
     poor = {client: samples for client, samples in held_out().items() if client != 2}
     with pytest.raises(FedstageError, match=told) as caught:
         chosen_members(own, COUNTS, poor, INFO)

@@ -1,12 +1,12 @@
-"""Stage `head_transfer`: a model takes the mean of other models' heads."""
+"""Stage `head_sharing`: a model takes the mean of other models' heads."""
 
 from pathlib import Path
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.exchange.updates import part
 from fedstage.models.heads import HEAD
-from fedstage.plan.inputs import HeadTransferInputs
-from fedstage.settings.lines import Line
+from fedstage.plan.inputs import HeadSharingInputs
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.opened import open_tensors
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
@@ -14,20 +14,20 @@ from fedstage.weights import Weights
 _UPDATE = "model/"
 
 
-def head_transfer(
-    config: Line, read: HeadTransferInputs[Path], *, round: int, group: int, output: Path
+def head_sharing(
+    recipe: Recipe, read: HeadSharingInputs[Path], *, round_: int, group: int, output: Path
 ) -> None:
     """Write a model with the plain mean of the heads of others, H = 1/m sum_k h_k (Fed-ET).
 
     Upward these are participants' heads (section 3.2, step 1), downward that of the server's model
-    (step 3). Slots that are empty and updates that were dropped have none; if all are, the model
-    keeps its own.
+    (step 3). Participants that are empty and updates that were dropped have none; if all are, the
+    model keeps its own.
     """
     weights, metadata = load_tensors(read.model)
     others = [head for head in map(_head_of, read.heads) if head]
     if others:
         weights = weights | average_weights(others, [1.0] * len(others))
-    save_tensors(output, weights, metadata | {"round": round, "group": group})
+    save_tensors(output, weights, metadata | {"round": round_, "group": group})
 
 
 def _head_of(path: Path) -> Weights:

@@ -1,4 +1,4 @@
-"""Transfer of heads: the stage on files, and rounds of lines whose models share their heads."""
+"""Transfer of heads: the stage on files, and rounds of recipes whose models share their heads."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.shared.stages import (
-    head_transfer,
+    head_sharing,
     initial_model,
     logits_segment,
     participation,
@@ -24,10 +24,10 @@ from fedstage.plan.training import aggregated_model, global_model, updates
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import client_groups, model_of
-from fedstage.settings.lines import Line
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.stages.dataset import dataset
-from fedstage.stages.line import line as write_line
+from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -56,7 +56,7 @@ FEDET = {
     "global_models": 3,
     "architectures": [small(4), small(3), small(2)],
     "server_model": True,
-    "head_transfer": True,
+    "head_sharing": True,
     "ensemble": {"clients": {"weights": "confidence", "average": "probabilities"}},
     "global": "designated",
     "distillation": "fedet",
@@ -73,8 +73,10 @@ def tensors(value, prefix=""):
 
 def written(folder):
     """Write the settings of some run, which this stage does not read; return their file."""
-    write_line(settings=as_json(canonical(Line.model_validate(BASE))), output=folder / "line.yaml")
-    return folder / "line.yaml"
+    write_recipe(
+        settings=as_json(canonical(Recipe.model_validate(BASE))), output=folder / "recipe.yaml"
+    )
+    return folder / "recipe.yaml"
 
 
 @pytest.fixture
@@ -87,8 +89,8 @@ def transferred(tmp_path):
         for number, (weights, metadata) in enumerate(heads):
             paths.append(tmp_path / f"{number}.safetensors")
             save_tensors(paths[-1], weights, metadata)
-        head_transfer(
-            line=written(tmp_path), round=2, group=0, model=tmp_path / "model.safetensors",
+        head_sharing(
+            recipe=written(tmp_path), round=2, group=0, model=tmp_path / "model.safetensors",
             heads=paths, output=tmp_path / "output.safetensors",
         )  # fmt: skip
         return load_tensors(tmp_path / "output.safetensors")
@@ -96,8 +98,8 @@ def transferred(tmp_path):
     return transfer
 
 
-def update(value, slot=0):
-    return tensors(value, "model/"), {"client": slot, "samples": 10 ** (slot + 1)}
+def update(value, participant=0):
+    return tensors(value, "model/"), {"client": participant, "samples": 10 ** (participant + 1)}
 
 
 EMPTY = {}, {"client": None}
@@ -105,7 +107,7 @@ DROPPED = {}, {"client": 3, "samples": 5, "diverged_at": 2}
 
 
 def test_a_model_takes_the_plain_mean_of_heads_and_keeps_its_body(transferred):
-    """Whatever the samples behind each, and whatever slots are empty and updates dropped."""
+    """Whatever the samples behind each, and whatever participants are empty and updates dropped."""
     model, metadata = transferred(update(2, 0), EMPTY, update(5, 1), DROPPED)
     assert torch.equal(model["body.conv1.weight"], torch.full((2,), 1.0))
     for name in ("head.classifier.weight", "head.classifier.bias"):
@@ -131,59 +133,60 @@ def test_where_all_participants_were_dropped_a_model_keeps_its_head(transferred,
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch):
-    """A function that trains a line, and returns its normalised settings."""
+    """A function that trains a recipe, and returns its normalised settings."""
     monkeypatch.chdir(tmp_path)
     torch.set_num_threads(1)  # as stages do; more only cost time on tensors this small
 
     def train(number_of_initial=None, **changes):
-        line = simplest(Line.model_validate(BASE | changes))
-        prepare(line, number_of_initial or (lambda group: group))
-        run_all(line)
-        return line
+        recipe = simplest(Recipe.model_validate(BASE | changes))
+        prepare(recipe, number_of_initial or (lambda group: group))
+        run_all(recipe)
+        return recipe
 
     return train
 
 
-def prepare(line, number_of_initial):
+def prepare(recipe, number_of_initial):
     """Write what rounds start from; `number_of_initial` says which initial model is a group's."""
     files = {
-        part: Path(data_files.data_file(line.data, part))
+        part: Path(data_files.data_file(recipe.data, part))
         for part in ("train", "test", "held_out", "info")
     }
-    dataset(settings=as_json(canonical(line.data)), **files)
-    histogram = Path(data_files.label_histogram(line))
+    dataset(settings=as_json(canonical(recipe.data)), **files)
+    histogram = Path(data_files.label_histogram(recipe))
     partition(
-        settings=json.dumps(data_files.clients_table(line).job.settings), train=files["train"],
-        output=Path(data_files.clients_table(line)), histogram=histogram,
+        settings=json.dumps(data_files.clients_table(recipe).job.settings), train=files["train"],
+        output=Path(data_files.clients_table(recipe)), histogram=histogram,
     )  # fmt: skip
     participation(
-        clients=line.clients, participants=line.participants, seed=line.seed, first=1, last=100,
-        groups=groups_drawn(line), histogram=histogram,
-        output=Path(data_files.participation_table(line, 1)),
+        clients=recipe.clients, participants=recipe.participants, seed=recipe.seed, first=1,
+        last=100,
+        groups=groups_drawn(recipe), histogram=histogram,
+        output=Path(data_files.participation_table(recipe, 1)),
     )  # fmt: skip
-    for group in range(line.global_models):
-        model = model_of(line, group)
+    for group in range(recipe.global_models):
+        model = model_of(recipe, group)
         initial_model(
-            settings=as_json({"model": canonical(model), "seed": line.seed}),
+            settings=as_json({"model": canonical(model), "seed": recipe.seed}),
             group=number_of_initial(group), info=files["info"],
-            output=Path(data_files.initial_model(line.data, model, line.seed, group)),
+            output=Path(data_files.initial_model(recipe.data, model, recipe.seed, group)),
         )  # fmt: skip
 
 
-def run_all(line):
-    """Call the segments of a line, one round each, as soon as their inputs are there."""
-    trainings, logits = segments.plan([Run({}, line, RunLength(rounds=ROUNDS))], 1)
-    for owner in {part.line for part in trainings}:
-        write_line(
-            settings=as_json(canonical(owner)), output=Path(f"{training_folder(owner)}/line.yaml")
+def run_all(recipe):
+    """Call the segments of a recipe, one round each, as soon as their inputs are there."""
+    trainings, logits = segments.plan([Run({}, recipe, RunLength(rounds=ROUNDS))], 1)
+    for owner in {part.recipe for part in trainings}:
+        write_recipe(
+            settings=as_json(canonical(owner)), output=Path(f"{training_folder(owner)}/recipe.yaml")
         )
     for part in sorted([*trainings, *logits], key=place):
-        file = Path(f"{training_folder(part.line)}/line.yaml")
+        file = Path(f"{training_folder(part.recipe)}/recipe.yaml")
         if part.stage == "segment":
-            segment(line=file, first=part.first, last=part.last, groups=list(part.groups))
+            segment(recipe=file, first=part.first, last=part.last, groups=list(part.groups))
         else:
             logits_segment(
-                line=file, rounds=list(part.rounds), group=part.group, members=part.members,
+                recipe=file, rounds=list(part.rounds), group=part.group, members=part.members,
                 images=part.images,
             )  # fmt: skip
 
@@ -192,7 +195,7 @@ def place(part):
     """By round; in a round trainings of single groups, their logits, and what learns from both."""
     if part.stage == "logits_segment":
         return part.rounds[0], 1
-    return part.first, 2 if len(part.groups) > 1 or part.line.head_transfer else 0
+    return part.first, 2 if len(part.groups) > 1 or part.recipe.head_sharing else 0
 
 
 def read(path):
@@ -208,37 +211,37 @@ def same(one, other):
     return all(torch.equal(one[name], other[name]) for name in one)
 
 
-def models(line, round):
-    return [read(global_model(line, round, group)) for group in range(line.global_models)]
+def models(recipe, round_):
+    return [read(global_model(recipe, round_, group)) for group in range(recipe.global_models)]
 
 
 def test_after_every_round_all_models_have_the_servers_head_bit_for_bit(trained):
-    line = trained(**FEDET)
-    for round in range(1, ROUNDS + 1):
-        server, *others = models(line, round)
+    recipe = trained(**FEDET)
+    for round_ in range(1, ROUNDS + 1):
+        server, *others = models(recipe, round_)
         taught = parts(server, HEAD)
         assert all(same(parts(model, HEAD), taught) for model in others)
-        begun = read(aggregated_model(line, round, 0))
-        sent = [read(path) for k in (1, 2) for path in updates(line, round, k)]
+        begun = read(aggregated_model(recipe, round_, 0))
+        sent = [read(path) for k in (1, 2) for path in updates(recipe, round_, k)]
         for name, head in parts(begun, HEAD).items():
             mean = torch.stack([update[f"model/{name}"] for update in sent if update]).mean(0)
             assert torch.allclose(head, mean, atol=1e-6)  # of all participants, in either group
         assert not same(parts(begun, HEAD), taught)  # it has learnt since
-        before = models(line, round - 1)[0]
+        before = models(recipe, round_ - 1)[0]
         assert same(parts(begun, BODY), parts(before, BODY))
         assert not same(parts(before, BODY), parts(server, BODY))
 
 
 def test_an_architecture_without_participants_keeps_its_body_and_takes_the_head(trained):
-    line = trained(**FEDET)
-    group_of = draw_groups(line.clients, 2, line.seed)
-    table = load_table(data_files.participation_table(line, 1)).to_pylist()
+    recipe = trained(**FEDET)
+    group_of = draw_groups(recipe.clients, 2, recipe.seed)
+    table = load_table(data_files.participation_table(recipe, 1)).to_pylist()
     absences = together = 0
-    for round in range(1, ROUNDS + 1):
-        clients = {row["client"] for row in table if row["round"] == round} - {None}
+    for round_ in range(1, ROUNDS + 1):
+        clients = {row["client"] for row in table if row["round"] == round_} - {None}
         present = {1 + group_of[client] for client in clients}
-        for group in client_groups(line):
-            before, after = (models(line, t)[group] for t in (round - 1, round))
+        for group in client_groups(recipe):
+            before, after = (models(recipe, t)[group] for t in (round_ - 1, round_))
             assert same(parts(before, BODY), parts(after, BODY)) == (group not in present)
             assert not same(parts(before, HEAD), parts(after, HEAD))
             absences += group not in present
@@ -252,14 +255,14 @@ def test_heads_that_go_up_and_down_again_are_fedavg_bit_for_bit(trained):
 
     Both are sums of the same numbers in the same order.
     """
-    alone = {"client_groups": "slots", "architectures": []}
+    alone = {"client_groups": "by_index", "architectures": []}
     plain = trained(number_of_initial=lambda group: 1, **alone)
-    expected = [models(plain, round)[0] for round in range(ROUNDS + 1)]
-    served = {"global_models": 2, "server_model": True, "head_transfer": True}
-    line = trained(**alone | served)
-    for round, model in enumerate(expected):
-        server, clients = models(line, round)
+    expected = [models(plain, round_)[0] for round_ in range(ROUNDS + 1)]
+    served = {"global_models": 2, "server_model": True, "head_sharing": True}
+    recipe = trained(**alone | served)
+    for round_, model in enumerate(expected):
+        server, clients = models(recipe, round_)
         assert same(clients, model)
-        if round > 0:
+        if round_ > 0:
             assert same(parts(server, HEAD), parts(model, HEAD))
             assert not same(parts(server, BODY), parts(model, BODY))

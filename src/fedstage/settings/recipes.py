@@ -1,4 +1,4 @@
-"""Lines of federated training, and of training without federation."""
+"""Recipes of federated training, and of training without federation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -41,11 +41,11 @@ from fedstage.settings.transfers import KlTransfer, Transfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
-class Line(Groups):
-    """A training line: all that determines the weights of a federated run, and nothing else.
+class Recipe(Groups):
+    """A training recipe: all that determines the weights of a federated run, and nothing else.
 
     So it has no number of rounds, evaluation or scheduling. All groups, or that of the server's
-    model only (`start_of`), start from the final model of another line (`start`), by default from
+    model only (`start_of`), start from the final model of another recipe (`start`), by default from
     initial models. Students learn from the ensemble what `distillation` says, by default its
     probabilities, on public images or those that a `generator` makes.
     """
@@ -95,11 +95,11 @@ class Line(Groups):
             unread["aggregation"] = self.aggregation.model_copy(update={"batch_norm": "average"})
         if self.global_trainer is None and self.local.exchanges != "logits":
             unread["generator"] = None
-        read = super(Line, self.model_copy(update=unread)).declarations()
+        read = super(Recipe, self.model_copy(update=unread)).declarations()
         yield from (part for part in read if part.key != "public")
         yield public_part(self.public)
         if len(client_groups(self)) > 1:
-            yield Part("", self, {}, {"client_groups=slots": ("", Trait.LASTING_GROUPS)})
+            yield Part("", self, {}, {"client_groups=by_index": ("", Trait.LASTING_GROUPS)})
         if self.global_trainer is not None:
             yield Part("", self, {"no server_model": (Trait.SHARED,)}, {})
         if self.global_trainer is not None and self.server is not None:
@@ -135,14 +135,14 @@ class Line(Groups):
             yield from check_maps("server.factor_transfer", models_of(self))
 
 
-def re_estimates(line: Line) -> bool:
+def re_estimates(recipe: Recipe) -> bool:
     """Whether every aggregation re-estimates running statistics on public images."""
-    return line.aggregation.batch_norm == "re_estimate" and any(
-        map(has_batch_norm, models_of(line))
+    return recipe.aggregation.batch_norm == "re_estimate" and any(
+        map(has_batch_norm, models_of(recipe))
     )
 
 
-class LocalLine(Settings):
+class LocalRecipe(Settings):
     """Training without federation, to the end: each client alone, or all their data pooled.
 
     Or the server trains on its `core` alone (`on_core`).
@@ -151,7 +151,7 @@ class LocalLine(Settings):
     samples, less the validation samples, `aggregator_fraction` are left to train a one-shot
     aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
     `initialisation` = ``own`` client n starts from the initial model of group n; with a `start` all
-    start from that of another line. `quantisation` affects scoring, not training.
+    start from that of another recipe. `quantisation` affects scoring, not training.
     """
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT

@@ -1,19 +1,19 @@
-"""Lines: their settings as a file, and which of the compared ones is chosen."""
+"""Recipes: their settings as a file, and which of the compared ones is chosen."""
 
 
-rule line:
+rule recipe:
     output:
-        "results/{folder}/{line}/line.yaml",
+        "results/{folder}/{recipe}/recipe.yaml",
     log:
-        "results/logs/line/{folder}/{line}.log",
+        "results/logs/recipe/{folder}/{recipe}.log",
     localrule: True
     params:
-        source=stage_fingerprint("line"),
-        settings=lambda w: as_json(canonical(new_line(w))),
+        source=stage_fingerprint("recipe"),
+        settings=lambda w: as_json(canonical(new_recipe(w))),
     message:
-        "line {wildcards.line}"
+        "recipe {wildcards.recipe}"
     shell:
-        "fedstage line --log {log} --fingerprint {params.source}"
+        "fedstage recipe --log {log} --fingerprint {params.source}"
         " --settings {params.settings:q} --output {output}"
 
 

@@ -1,4 +1,4 @@
-"""Stage `line`: the settings of a line, in the folder of the files that they determine."""
+"""Stage `recipe`: the settings of a recipe, in the folder of the files that they determine."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ from fedstage.storage.files import save_text
 from fedstage.storage.seals import sealed
 
 
-def line(*, settings: str, output: Path) -> None:
-    """Write the canonical settings of a line, given as JSON, to a YAML file."""
+def recipe(*, settings: str, output: Path) -> None:
+    """Write the canonical settings of a recipe, given as JSON, to a YAML file."""
     import yaml
 
     parsed = json.loads(settings)

@@ -1,0 +1,46 @@
+"""Participants of a round: which of them train a group, and which clients can fill them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from fedstage.settings.base import Count, Settings
+
+
+class Binding(Settings):
+    """The architecture of each participant of a round and of each client; None: any.
+
+    Architectures are numbered by their first group, so that recipes with other models, or with more
+    groups of the same, have the same participants.
+    """
+
+    participants: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
+    clients: Annotated[tuple[Count | None, ...], Field(strict=False, min_length=1)]
+
+
+def shares_of(participants: int, groups: int, remainder: str, group: int) -> range:
+    """Return the participants of a round that train a group: equal shares, plus a remainder.
+
+    Of 8 participants three groups have 3, 3 and 2 (``spread``), or 4, 2 and 2 (``main``).
+    """
+    share, rest = divmod(participants, groups)
+    if remainder == "main":
+        before, own = rest * (group > 0), rest * (group == 0)
+    else:
+        before, own = min(group, rest), group < rest
+    start = group * share + before
+    return range(start, start + share + own)
+
+
+def unbound_needed(participants: Mapping[Any, int], bound: Mapping[Any, int]) -> int:
+    """Return how many unbound clients every round needs.
+
+    Each participant of an architecture beyond the clients bound to it needs another unbound client.
+
+    Parameters
+    ----------
+    participants, bound : mapping
+        The participants of a round, and the clients, of each architecture.
+    """
+    return sum(max(0, count - bound.get(name, 0)) for name, count in participants.items())

@@ -56,8 +56,8 @@ def test_a_key_that_config_yaml_has_twice_is_refused(project):
     path.write_text(path.read_text() + "targets: [tiny]\n")
     run = project.call("--dry-run")
     assert run.code == 1
-    assert "config.yaml: recipe" in run.output
-    assert "key 'targets' is also in recipe" in run.output
+    assert "config.yaml: line" in run.output
+    assert "key 'targets' is also in line" in run.output
 
 
 def test_what_is_simulated_belongs_to_the_definition(project):

@@ -163,8 +163,7 @@ class Job:
         return {name: self._file(name) for name in made}
 
     def _file(self, output: str) -> File:
-        named = dict(zip(self.stage.place, self.place, strict=True))
-        file = File(f"{self.folder}/{self.stage.outputs[output].format(**named)}")
+        file = File(f"{self.folder}/{self.stage.outputs[output].format(**self.at)}")
         file.job, file.output = self, output
         return file
 

@@ -898,7 +898,7 @@ BAD_CONFIGURATIONS = {
             "staleness": {"cyclic": {"delays": [0, 1]}},
         },
         "evaluate = 'clients'",
-        "nobody takes part in round 2",
+        "nobody is in round 2",
     ),
     "a start of no server": at(
         "b:start_of",
@@ -1713,12 +1713,12 @@ BAD_CONFIGURATIONS = {
         ("clients = 0", "validation = 2"), {"b:clients": 0, "b:validation": 2}, recipes=2
     ),
     # files
-    "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "recipe 2"),
+    "experiment that is not YAML": in_file("title: [a\nb: {", "not valid YAML", "line 2"),
     "experiment with a key twice": in_file(
         "title: F\nbase:\n  rounds: 8\n  seed: 0\n  rounds: 9\nscales: {default: {}}\n",
-        "recipe 5: key 'rounds' is also in recipe 3",
+        "line 5: key 'rounds' is also in line 3",
     ),
-    "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "recipe 2"),
+    "experiment with a tab": in_file("title:\n\t- a", "not valid YAML", "line 2"),
     "experiment that is a list": in_file("- a\n", "must be a mapping"),
     "experiment that is empty": in_file("", "must be a mapping"),
     "experiment that is not text": in_file("title: \xe9".encode("latin-1"), "UTF-8"),
@@ -1753,7 +1753,7 @@ BAD_CONFIGURATIONS = {
     "methods that are not YAML": in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
     "method that is there twice": in_file(
         "fedavg: {local: fedavg}\nfedavg: {local: scaffold}",
-        "recipe 2: key 'fedavg' is also in recipe 1",
+        "line 2: key 'fedavg' is also in line 1",
         name="methods.yaml",
     ),
     "methods that are a list": in_file("- fedavg", "must be a mapping", name="methods.yaml"),

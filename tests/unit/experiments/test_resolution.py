@@ -858,7 +858,7 @@ def test_models_of_groups_that_exchange_logits_are_not_scored(evaluate):
         scored(DIGEST, evaluate)
     assert str(caught.value) == (
         f"a/default, method fedavg: evaluate = {evaluate!r}: nobody trains it with local = digest, "
-        "where no weights travel, and so nothing is averaged; use each_client or clients"
+        "where no weights travel, so nothing is averaged; use each_client or clients"
     )
 
 
@@ -872,7 +872,7 @@ def test_models_of_groups_that_exchange_logits_are_not_scored(evaluate):
         ),
         (
             GKT, "aggregated",
-            "nobody trains it with local = gkt, where no weights travel, and so nothing is "
+            "nobody trains it with local = gkt, where no weights travel, so nothing is "
             "averaged; use split_model, each_client or clients",
         ),
         (SERVED, "split_model", "only with local = gkt, whose clients send features"),

@@ -110,12 +110,12 @@ def test_digesting_fits_the_consensus(said):
     assert distance(after) < 0.8 * distance(before)
 
 
-@pytest.mark.parametrize("change", [{"client": 3}, {"round": 3}])
+@pytest.mark.parametrize("change", [{"client": 3}, {"round_": 3}])
 def test_clients_and_rounds_draw_batches_of_their_own(said, change):
     small = Recipe.model_validate(
         RECIPE.model_dump(by_alias=True) | {"server": SERVER | {"batch_size": 2, "steps": 2}}
     )
-    at = {"client": 1, "round": 2}
+    at = {"client": 1, "round_": 2}
     one, again, other = (prepared(small, {}, **where, said=said) for where in (at, at, at | change))
     assert all(torch.equal(value, again[name]) for name, value in one.items())
     assert not all(torch.equal(value, other[name]) for name, value in one.items())

@@ -178,30 +178,28 @@ def draw(*runs, columns=("alpha",)):
     return draw_communication(runs, ["method"], list(columns))
 
 
-def recipes(axes):
+def lines(axes):
     """The curves over rounds."""
     return [
-        recipe
-        for recipe in axes.recipes
-        if recipe.get_linewidth() == LINE_WIDTH and len(recipe.get_xdata()) > 1
+        line
+        for line in axes.lines
+        if line.get_linewidth() == LINE_WIDTH and len(line.get_xdata()) > 1
     ]
 
 
 def points(axes):
     """The points of methods that are evaluated once."""
     found = [
-        recipe
-        for recipe in axes.recipes
-        if recipe.get_marker() in MARKERS and recipe.get_markersize() > 3
+        line for line in axes.lines if line.get_marker() in MARKERS and line.get_markersize() > 3
     ]
-    drawn = {recipe.get_color() for recipe in recipes(axes)}
-    return [recipe.get_xydata().tolist()[0] for recipe in found if recipe.get_color() not in drawn]
+    drawn = {line.get_color() for line in lines(axes)}
+    return [line.get_xydata().tolist()[0] for line in found if line.get_color() not in drawn]
 
 
 def test_rounds_are_a_curve_and_others_a_point(check_print):
     figure = draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0))
     (axes,) = figure.axes
-    (curve,) = recipes(axes)
+    (curve,) = lines(axes)
     assert curve.get_xydata().tolist() == [[2000, 10], [4000, 50]]
     assert points(axes) == [[6000, 61]]
     assert axes.get_xscale() == "log"
@@ -215,7 +213,7 @@ def test_what_sends_nothing_is_a_point_before_the_scale(check_print):
     assert y == 30.0
     assert axes.get_xlim()[0] < x < 2000
     assert axes.get_xticklabels()[0].get_text() == "none"
-    assert len(recipes(axes)) == 1
+    assert len(lines(axes)) == 1
     assert "methods that send nothing" in describe_communication([silent(0, 30.0)], ["method"], [])
     check_print(figure)
 
@@ -223,7 +221,7 @@ def test_what_sends_nothing_is_a_point_before_the_scale(check_print):
 def test_seeds_are_averaged_and_their_deviation_is_a_band_from_three_on():
     runs = [iterative(0, [10.0, 50.0]), iterative(1, [20.0, 54.0])]
     (axes,) = draw(*runs).axes
-    assert recipes(axes)[0].get_ydata().tolist() == [15, 52]
+    assert lines(axes)[0].get_ydata().tolist() == [15, 52]
     assert not axes.collections
     (axes,) = draw(*runs, iterative(2, [15.0, 52.0])).axes
     (band,) = axes.collections

@@ -52,9 +52,9 @@ def test_a_line_leads_from_each_name_to_its_point():
     axes = draw(RUNS).axes[0]
     edge = axes.get_xlim()[1]
     ends = {
-        (round(recipe.get_ydata()[0], 6), recipe.get_ydata()[1])
-        for recipe in axes.recipes
-        if len(recipe.get_xdata()) == 2 and recipe.get_xdata()[1] == edge
+        (round(line.get_ydata()[0], 6), line.get_ydata()[1])
+        for line in axes.lines
+        if len(line.get_xdata()) == 2 and line.get_xdata()[1] == edge
     }
     named = {text.xy[1] for text in axes.texts}
     assert {one for one, _ in ends} == {51.0, 51.5, 21.0}

@@ -1,5 +1,9 @@
-"""Reading YAML files, among them `recipe.yaml`: the settings of a recipe, beside its files."""
+"""Reading YAML files, among them `recipe.yaml`: the settings of a recipe, next to its files.
 
+What YAML 1.1 reads in a surprising way, and what could exhaust the machine, is refused.
+"""
+
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +20,10 @@ S = TypeVar("S", bound=Settings)
 
 #: libyaml's loader, ten times as fast, where PyYAML has it; both refuse Python objects.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Limits of a file: levels of nesting, and values after aliases are expanded.
+_LEVELS, _VALUES = 100, 100_000
+#: Numbers of YAML 1.1 that YAML 1.2 reads otherwise: base 60 (``1:30``) and octal (``010``).
+_OLD_NUMBER = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -24,7 +32,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the file is missing, holds anything else, or has a key twice in one mapping.
+        If the file is missing, holds anything else, has a key twice in one mapping, is nested too
+        deeply or too large, or has a number that YAML 1.1 and 1.2 read differently.
     """
     try:
         content = _parse(path.read_text(encoding="utf-8"), path)
@@ -42,36 +51,85 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 def _parse(text: str, path: Path) -> Any:
     """Return the content of YAML, in which each key stands once."""
+    _check_levels(text, path)
     loader = _LOADER(text)
     try:
         root = loader.get_single_node()
-        for key, other in _repeated(root):
-            first, again = (one.start_mark.line + 1 for one in (other, key))
-            raise FedstageError(
-                f"{path}: line {again}: key {key.value!r} is also in line {first}, once is allowed"
-            )
-        return None if root is None else loader.construct_document(root)
+        if root is None:
+            return None
+        for node in _nodes(root, path):
+            _check_node(node, path)
+        return loader.construct_document(root)
+    except ValueError as error:  # such as an integer of too many digits, or a 13th month
+        raise FedstageError(f"{path}: not valid YAML: {error}") from None
     finally:
         loader.dispose()
 
 
-def _repeated(root: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """Yield each key that its mapping has already, and the first of the name."""
-    waiting, seen = [root], set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:  # an alias
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-        elif isinstance(node, yaml.MappingNode):
-            first: dict[tuple[str, str], yaml.Node] = {}
-            for key, value in node.value:
-                name = (key.tag, str(key.value))
-                if first.setdefault(name, key) is not key:
-                    yield key, first[name]
-                waiting.append(value)
+def _check_levels(text: str, path: Path) -> None:
+    """Refuse deep nesting before nodes are composed, which takes a level of the stack for each."""
+    levels = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        levels += isinstance(event, yaml.CollectionStartEvent)
+        levels -= isinstance(event, yaml.CollectionEndEvent)
+        if levels > _LEVELS:
+            assert event.start_mark is not None, "text that is read has marks"
+            line = event.start_mark.line + 1
+            raise FedstageError(f"{path}: line {line}: more than {_LEVELS} levels of nesting")
+
+
+def _nodes(root: yaml.Node, path: Path) -> list[yaml.Node]:
+    """Return all nodes, each once, if they are not too many after aliases are expanded."""
+    sizes: dict[int, int] = {}
+    found: list[yaml.Node] = []
+
+    def size(node: yaml.Node) -> int:
+        if id(node) in sizes:
+            if not sizes[id(node)]:
+                line = node.start_mark.line + 1
+                raise FedstageError(f"{path}: line {line}: an alias of what it is part of")
+            return sizes[id(node)]
+        sizes[id(node)] = 0
+        found.append(node)
+        total = 1 + sum(map(size, _children(node)))
+        if total > _VALUES:
+            raise FedstageError(f"{path}: more than {_VALUES} values, aliases included")
+        sizes[id(node)] = total
+        return total
+
+    size(root)
+    return found
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from (key, value)
+
+
+def _check_node(node: yaml.Node, path: Path) -> None:
+    """Refuse a repeated key, a number that YAML 1.2 reads otherwise, and a NUL character."""
+    line = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        first: dict[tuple[str, str], yaml.Node] = {}
+        for key, _ in node.value:
+            other = first.setdefault((key.tag, str(key.value)), key)
+            if other is not key:
+                raise FedstageError(
+                    f"{path}: line {key.start_mark.line + 1}: key {key.value!r} is also in line "
+                    f"{other.start_mark.line + 1}, once is allowed"
+                )
+    elif isinstance(node, yaml.ScalarNode):
+        number = node.tag.endswith((":int", ":float")) and not node.style
+        if number and _OLD_NUMBER.fullmatch(node.value):
+            raise FedstageError(
+                f"{path}: line {line}: {node.value}: YAML 1.1 and 1.2 read different numbers: "
+                "write it in base 10 without leading zeros, or in quotes if it is text"
+            )
+        if "\0" in node.value:
+            raise FedstageError(f"{path}: line {line}: {node.value!r}: has a NUL character")
 
 
 def load_sealed_yaml(path: Path) -> dict[str, Any]:

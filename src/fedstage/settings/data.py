@@ -97,7 +97,7 @@ class ParquetData(Sized, ImageSet):
     folder: str
     label: str = "label"
     client_column: str | None = None
-    image_size: Positive | None = None
+    image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
 
     @property
     def known(self) -> Known:

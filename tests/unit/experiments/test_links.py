@@ -8,6 +8,7 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.links import folder_of, link_runs, linked, links_of
+from fedstage.results.at_hand.names import run_name
 from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -101,3 +102,9 @@ def test_a_file_in_the_way_is_told_in_one_line(known, tmp_path):
 def test_tables_name_experiments_and_scales():
     tables = ["results/tables/a/default.md", "results/claims/a/default.md", "results/tables/b/c.md"]
     assert linked(tables) == [("a", "default"), ("b", "c")]
+
+
+@pytest.mark.parametrize("method", [".", "..", "...", "a/../b"])
+def test_no_name_of_a_method_leads_out_of_its_folder(method):
+    name = run_name({"method": method, "seed": 0})
+    assert Path("results", name).resolve() == Path("results").resolve() / name

@@ -227,6 +227,7 @@ Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
 def _standardised(column: Column, train: Rows, missing: str) -> Coded:
     values = np.asarray(column.values)
     _check(column, np.isinf(values), "infinite; must be finite")
+    _check(column, np.abs(values) > _LARGEST, f"must be between {-_LARGEST:g} and {_LARGEST:g}")
     unknown = np.isnan(values)
     if missing == "refuse":
         _check(column, unknown, _REFUSED)
@@ -262,6 +263,8 @@ def _one_hot(column: Column, train: Rows, missing: str) -> Coded:
     return coded, [f"{column.name}={level}" for level in shown]
 
 
+#: Beyond this, squares and standardised values overflow double and single precision.
+_LARGEST = 1e30
 _REFUSED = "missing; give a value, or set data.missing = mean"
 
 

@@ -25,6 +25,8 @@ UNDECODABLE = (
 #: Pixels of an image from which on Pillow is faster in threads. It releases the interpreter's lock
 #: for the pixels only, and threads that wait for each other's lock are slower than one.
 _WORTH_THREADS = 100 * 100
+#: Pixels of an image at most: decoding takes three bytes for each.
+_MOST_PIXELS = 50_000_000
 
 
 def decode(encoded: bytes, size: int | None = None) -> Pixels:
@@ -34,6 +36,10 @@ def decode(encoded: bytes, size: int | None = None) -> Pixels:
         pixels: Pixels = small.numpy()
         return pixels
     with Image.open(BytesIO(encoded)) as opened:
+        if opened.width * opened.height > _MOST_PIXELS:
+            raise ValueError(
+                f"{opened.width} x {opened.height} pixels: at most {_MOST_PIXELS:,} are read"
+            )
         image = opened if opened.mode == "RGB" else opened.convert("RGB")
         if size is not None and image.size != (size, size):
             image = image.resize((size, size), Image.Resampling.BILINEAR)

@@ -19,4 +19,5 @@ def run_name(axes: Mapping[str, Axis]) -> str:
 
 
 def _quoted(value: object) -> str:
-    return quote_plus(str(value), safe="")
+    text = quote_plus(str(value), safe="")
+    return text if text.strip(".") else text.replace(".", "%2E")  # no folder above

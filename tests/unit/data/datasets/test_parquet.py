@@ -186,6 +186,15 @@ def test_image_size_resizes_bilinearly_what_has_another_size(folder):
     assert data.test.images.shape == (5, 3, 4, 4)
 
 
+def test_an_image_of_very_many_pixels_is_refused_before_it_is_decoded(folder):
+    large = BytesIO()
+    Image.new("1", (10_000, 5_001)).save(large, "PNG")
+    write(folder / "mine/train.parquet", [large.getvalue()], [0])
+
+    with pytest.raises(FedstageError, match="10000 x 5001 pixels: at most 50,000,000 are read"):
+        load(folder, image_size=4)
+
+
 def test_image_column_and_label_column_may_have_other_names(folder):
     write(folder / "mine/train.parquet", pixels(1, 2), [0, 1], label="fine", column="image")
     write(folder / "mine/test.parquet", pixels(2, 2), [1, 1], label="fine", column="image")

@@ -355,6 +355,12 @@ def test_an_infinite_number(folder):
     assert "train.csv: row 4: age: infinite; must be finite" in refused(folder)
 
 
+@pytest.mark.parametrize("number", ["1e308", "-1e308", "1.1e30"])
+def test_a_number_whose_square_or_share_overflows(folder, number):
+    write(folder / "mine/train.csv", [*TRAIN, [number, "f", "true", "Bern", "ill"]])
+    assert "train.csv: row 4: age: must be between -1e+30 and 1e+30" in refused(folder)
+
+
 def test_labels_that_are_fractions(folder):
     told = refused(folder, label="share")
     assert "no such column" in told

@@ -92,6 +92,8 @@ class Stage(Command):
         From a configuration and place to an earlier place whose files reach the same settings.
     takes : tuple of str
         The values of the place that the function needs.
+    checks : tuple of str
+        Params of the rule that the stage takes as options, to compare them with what it finds.
     """
 
     folder: Folder
@@ -104,6 +106,7 @@ class Stage(Command):
     alike: Callable[..., Place] = lambda config, *place: place
     settled: Callable[..., Place] = lambda config, *place: place
     takes: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ def command(
     if isinstance(stage, Stage):
         if not stage.folder.recipe:
             options[stage.folder.setting or "settings"] = "{params.settings:q}"
+        options |= {name: f"{{params.{name}:q}}" for name in stage.checks}
         for name in stage.takes:
             options[name] = f"{{wildcards.{name}}}"
         if "participant" in options:

@@ -15,6 +15,7 @@ from fedstage.settings.data import Data, DataOption
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.validation import validate
 from fedstage.storage.files import save_json
+from fedstage.storage.raw_contents import unchanged
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.public_images import change_once
 
@@ -22,6 +23,7 @@ from fedstage.training.public_images import change_once
 def dataset(
     *,
     settings: str,
+    raw: str | None = None,
     folder: Path | None = None,
     train: Path,
     test: Path,
@@ -36,6 +38,8 @@ def dataset(
     ----------
     settings : str
         The data set's settings (`data` of a recipe) as JSON.
+    raw : str, optional
+        The digest of the raw files that the plan was made with; by default any.
     folder : Path, optional
         The data folder; by default that of the environment variable FEDSTAGE_DATA.
     train, test : Path
@@ -52,13 +56,22 @@ def dataset(
         standard deviation [C] of the training pixels scaled to 0..1 (empty if samples are not
         images), and the number of samples of each part. Where the data set has them: the names of
         clients, the features, and the columns that were left out because they are constant.
+
+    Raises
+    ------
+    FedstageError
+        If raw files are not the planned ones, or change while they are read.
     """
     try:
-        raw = json.loads(settings)
+        given = json.loads(settings)
     except ValueError as error:
         raise FedstageError(f"--settings {settings!r}: must be JSON ({error})") from None
-    chosen = validate(DataOption, {"data": raw}, "--settings").data
-    loaded = load(chosen, folder or default_folder())
+    chosen = validate(DataOption, {"data": given}, "--settings").data
+    # A set without raw files repeats its settings in place of a digest.
+    planned = None if raw == settings else raw
+    folder = folder or default_folder()
+    with unchanged(chosen, folder, planned):
+        loaded = load(chosen, folder)
     check_classes(chosen.name, loaded)
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))

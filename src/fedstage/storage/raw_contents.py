@@ -13,8 +13,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,38 @@ def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | No
     if not (settings.in_folder and settings.raw):
         return None
     contents = raw_contents(settings, folder) or recorded(record)
-    if not contents:
-        return None
+    return _digest_of(contents) if contents else None
+
+
+def _digest_of(contents: Contents) -> str:
     return hashlib.sha256(json.dumps(sorted(contents.items())).encode()).hexdigest()[:_DIGITS]
+
+
+@contextmanager
+def unchanged(settings: DataSet, folder: Path | None, planned: str | None) -> Iterator[None]:
+    """Read raw files within: those of the `planned` digest, which stay as they are meanwhile.
+
+    Raises
+    ------
+    FedstageError
+        If the files have another digest, or one of them has changed within.
+    """
+    contents = raw_contents(settings, folder)
+    if contents and planned and _digest_of(contents) != planned:
+        raise FedstageError(
+            f"{folder}: raw files of data = {settings.name!r} have digest {_digest_of(contents)}, "
+            f"planned was {planned}: they have changed since the start of the run; start it again"
+        )
+    before = _marks(settings, folder)
+    yield
+    changed = [path for path, mark in _marks(settings, folder).items() if before.get(path) != mark]
+    if changed:
+        raise FedstageError(f"{changed[0]}: changed while it was read; start the run again")
+
+
+def _marks(settings: DataSet, folder: Path | None) -> dict[Path, list[int]]:
+    parts = raw_files(settings, folder) if folder and settings.raw else {}
+    return {path: _mark(path) for paths in parts.values() for path in paths}
 
 
 def recorded(record: Path) -> Contents | None:

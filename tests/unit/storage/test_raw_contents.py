@@ -21,7 +21,14 @@ from fedstage.settings.data import (
 from fedstage.settings.validation import validate
 from fedstage.storage import raw_contents as module
 from fedstage.storage.files import save_json
-from fedstage.storage.raw_contents import digests, raw_contents, raw_digest, raw_of_job, recorded
+from fedstage.storage.raw_contents import (
+    digests,
+    raw_contents,
+    raw_digest,
+    raw_of_job,
+    recorded,
+    unchanged,
+)
 from fedstage.storage.raw_files import find_part, place_of, raw_files
 
 MINE = ParquetData(name="parquet", folder="mine")
@@ -237,3 +244,32 @@ def test_much_to_read_is_said(folder, capsys, monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 1)
     raw_contents(MINE, folder)
     assert "of raw data" in capsys.readouterr().err
+
+
+def test_files_other_than_the_planned_ones_are_refused(folder):
+    planned = of(folder)
+    with unchanged(MINE, folder, planned), unchanged(MINE, folder, None):
+        pass
+    (folder / "mine/train-1.parquet").write_text("alicf")
+    told = f"raw files of data = 'parquet' have digest {of(folder)}, planned was {planned}"
+    with pytest.raises(FedstageError, match=told), unchanged(MINE, folder, planned):
+        pytest.fail("files that the plan does not have are read")
+
+
+def change_while_reading(folder, name, *texts):
+    with unchanged(MINE, folder, of(folder)):
+        for text in texts:
+            (folder / "mine" / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("train-1.parquet", ["alicf"]),
+        ("train-1.parquet", ["alicf", "alice"]),  # and back
+        ("train-2.parquet", ["dave"]),
+    ],
+)
+def test_files_that_change_while_they_are_read_are_refused(folder, name, texts):
+    with pytest.raises(FedstageError, match=f"{name}: changed while it was read"):
+        change_while_reading(folder, name, *texts)

@@ -53,15 +53,20 @@ class Artefact:
 
 
 def find_artefact(path: Path) -> Artefact:
-    """Return a file with the latest record of a job that made it; FedstageError if none did."""
+    """Return a file, there or gone, with the latest record of a job that made it.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such record.
+    """
     root, name = _split(path)
-    if not (root / name).is_file():
-        raise FedstageError(f"{path}: no such file")
     candidates, damaged = readable(record_files(root, Path(name).parts[:3][-1]))
     found = [(record, job) for record, job in candidates.items() if _makes(root, job, name)]
     if not found:
+        what = "no record" if (root / name).is_file() else "no such file, and no record"
         raise FedstageError(
-            f"{path}: no record below {RESULTS}/logs of a job that made it: "
+            f"{path}: {what} below {RESULTS}/logs of a job that made it: "
             + ("; ".join(damaged.values()) or "the logs were deleted, or no stage made the file")
         )
     record, job = max(

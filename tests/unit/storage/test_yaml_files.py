@@ -16,9 +16,9 @@ def written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: 1\nb: 2\na: 3\n", "recipe 3: key 'a' is also in recipe 1, once is allowed"),
-        ("a:\n  - {b: 1, b: 2}\n", "recipe 2: key 'b' is also in recipe 2"),
-        ("a:\n  b: {c: 1}\n  b: {d: 1}\n", "recipe 3: key 'b' is also in recipe 2"),
+        ("a: 1\nb: 2\na: 3\n", "line 3: key 'a' is also in line 1, once is allowed"),
+        ("a:\n  - {b: 1, b: 2}\n", "line 2: key 'b' is also in line 2"),
+        ("a:\n  b: {c: 1}\n  b: {d: 1}\n", "line 3: key 'b' is also in line 2"),
     ],
 )
 def test_a_key_that_is_there_twice_is_refused(written, text, told):

@@ -128,7 +128,7 @@ def test_table_of_no_rounds_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("round", "block"),
+    ("round_", "block"),
     [
         (1, (1, 100)),
         (2, (1, 100)),

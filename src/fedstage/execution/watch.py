@@ -44,7 +44,10 @@ def watch(folder: Path, every: float, once: bool) -> str:
         if once or progress.ended:
             return text
         print(f"{_CLEAR}{text}", flush=True)
-        time.sleep(every)
+        try:
+            time.sleep(every)
+        except KeyboardInterrupt:
+            return ""
 
 
 def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:

@@ -7,21 +7,23 @@ logged.
 
 import argparse
 import inspect
+import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.execution.client import process_age
+from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
-from fedstage.execution.terminal import at_terminal
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import Seconds, call, find_stage, options_of
@@ -36,7 +38,7 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     the clock of `time.perf_counter`, by default that of this process.
     """
     if argv is None:
-        return at_terminal(main)
+        return _at_terminal()
     command, *arguments = [*argv] or [""]
     if command in COMMANDS:
         return run_command(command, arguments)
@@ -45,6 +47,36 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     if started is None:
         started = time.perf_counter() - process_age()
     return run_stage(command, arguments, started)
+
+
+def _at_terminal() -> int:
+    """Run the command of this process's arguments; return its exit code.
+
+    Names and texts are UTF-8, also where the locale is none. Output may be closed, or be a pipe
+    whose reader has seen enough, after which the code is that of other programs, 128 + SIGPIPE.
+    """
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])
+    open_standard_files()
+    sys.stdout = _ready(sys.stdout)
+    sys.stderr = _ready(sys.stderr)
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)  # else the end of the process would flush again
+        return 128 + signal.SIGPIPE
+    return code
+
+
+def _ready(stream: TextIO | None) -> TextIO:
+    """Return a stream that can be written to, and that no letter stops."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def run_stage(name: str, arguments: Sequence[str], started: float) -> int:

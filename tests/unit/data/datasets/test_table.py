@@ -268,9 +268,8 @@ def test_clients_of_a_table_that_is_divided_are_all(tmp_path):
 # --- bad input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
+def test_settings_that_do_not_suit_the_table(folder):
+    for keys, told in [
         ({"label": "illness"}, "data.label = 'illness': no such column; its columns are age, sex"),
         ({"client_column": "site"}, "data.client_column = 'site': no such column; its columns"),
         ({"features": ["weight"]}, "data.features = 'weight': no such column; its columns are"),
@@ -279,49 +278,48 @@ def test_clients_of_a_table_that_is_divided_are_all(tmp_path):
         ({"drop": ["age", "sex", "smoker"]}, "has no column of features beside 'outcome'"),
         ({"test_fraction": 0.2}, "test.csv is there; leave out the fraction"),
         ({"train_size": 9}, "data.train_size = 9: at most 4"),
-    ],
-)
-def test_settings_that_do_not_suit_the_table(folder, keys, told):
-    assert told in refused(folder, **keys)
+        ({"label": "share"}, "no such column"),
+    ]:
+        assert told in refused(folder, **keys)
 
 
-def test_a_missing_label(folder):
-    write(folder / "mine/train.csv", [*TRAIN, [50, "f", "true", "Bern", ""]])
-    assert refused(folder) == (
-        f"{folder}/mine/train.csv: row 4: outcome: missing; a value is required"
-    )
-
-
-def test_one_class_only(folder):
-    write(folder / "mine/train.csv", [[*row[:4], "ill"] for row in TRAIN])
-    assert refused(folder).endswith("outcome = 'ill' in all training rows: one class")
-
-
-def test_a_column_that_is_there_twice(folder):
-    write(folder / "mine/train.csv", TRAIN, ["age", "sex", "age", "centre", "outcome"])
-    assert refused(folder).endswith("train.csv: column 'age' is there 2 times; rename one")
-
-
-def test_a_parquet_column_that_is_there_twice(folder):
-    (folder / "mine/train.csv").unlink()
-    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["age", "age"])
-    pq.write_table(table, folder / "mine/train.parquet")
+def test_rows_and_columns_that_cannot_be_used(folder):
+    path = folder / "mine/train.csv"
+    infinite, unlabelled = ["inf", "f", "true", "Bern", "ill"], [50, "f", "true", "Bern", ""]
+    twice = ["age", "sex", "age", "centre", "outcome"]
+    for rows, header, told in [
+        ([*TRAIN, unlabelled], HEADER, "train.csv: row 4: outcome: missing; a value is required"),
+        ([*TRAIN, infinite], HEADER, "train.csv: row 4: age: infinite; must be finite"),
+        ([[*row[:4], "ill"] for row in TRAIN], HEADER, "'ill' in all training rows: one class"),
+        (TRAIN, twice, "train.csv: column 'age' is there 2 times; rename one"),
+        ([], HEADER, "train.csv: has no rows"),
+    ]:
+        write(path, rows, header)
+        assert refused(folder).endswith(told)
+    write(path, [[50, *row[1:]] for row in TRAIN])
+    told = "mine: all features are constant in the training rows: age"
+    assert refused(folder, features=["age"]).endswith(told)
+    for content in (b"", b"a,b\n1\n", b"\xff\xfe\x00a"):
+        path.write_bytes(content)
+        assert "train.csv: " in refused(folder)
+    path.unlink()
+    path = path.with_suffix(".parquet")
+    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 2, names=["age", "age"]), path)
     assert refused(folder).endswith("train.parquet: column 'age' is there 2 times; rename one")
+    path.write_bytes(b"PAR1")
+    assert "train.parquet: truncated, or not a Parquet file" in refused(folder)
 
 
-def test_no_rows(folder):
-    write(folder / "mine/train.csv", [])
-    assert refused(folder).endswith("train.csv: has no rows")
-
-
-@pytest.mark.parametrize("more", ["train", "test"])
-def test_other_columns_for_training_than_for_testing(folder, more):
-    part = TRAIN if more == "train" else TEST
-    write(folder / f"mine/{more}.csv", [[*row, 1] for row in part], [*HEADER, "weight"])
-    fault = "has no column 'weight', which" if more == "train" else "column 'weight':"
-    told = f"{folder}/mine/test.csv: {fault} {folder}/mine/train.csv has"
-    assert refused(folder).startswith(told)
-    assert len(load(folder, drop=["weight"]).feature_names) == 5
+def test_other_columns_for_training_than_for_testing(folder):
+    wider = [*HEADER, "weight"]
+    for more, part, fault in (("train", TRAIN, "has no column 'weight', which"),
+                              ("test", TEST, "column 'weight':")):  # fmt: skip
+        write(folder / "mine/train.csv", TRAIN)
+        write(folder / "mine/test.csv", TEST)
+        write(folder / f"mine/{more}.csv", [[*row, 1] for row in part], wider)
+        told = f"{folder}/mine/test.csv: {fault} {folder}/mine/train.csv has"
+        assert refused(folder).startswith(told)
+        assert len(load(folder, drop=["weight"]).feature_names) == 5
 
 
 def test_text_where_others_have_numbers(folder):
@@ -333,31 +331,22 @@ def test_text_where_others_have_numbers(folder):
     )
 
 
-@pytest.mark.parametrize(
-    ("column", "told"),
-    [
+def test_a_column_that_is_no_feature(tmp_path):
+    for column, told in [
         ([[1.0], [2.0]], "column 'x' is list<"),
         ([{"bytes": b"", "path": ""}] * 2, "column 'x' is struct<"),
         ([date(2020, 1, 1)] * 2, "column 'x' is "),
-    ],
-)
-def test_a_column_that_is_no_feature(tmp_path, column, told):
-    for part in ("train", "test"):
-        save(tmp_path / f"mine/{part}.parquet", x=pa.array(column), y=[1, 2], outcome=["a", "b"])
-    message = refused(tmp_path, client_column=None)
-    assert told in message
-    assert message.endswith("leave it out with data.drop")
-    assert load(tmp_path, client_column=None, drop=["x"]).feature_names == ("y",)
-
-
-def test_an_infinite_number(folder):
-    write(folder / "mine/train.csv", [*TRAIN, ["inf", "f", "true", "Bern", "ill"]])
-    assert "train.csv: row 4: age: infinite; must be finite" in refused(folder)
+    ]:
+        for part in ("train", "test"):
+            path = tmp_path / f"mine/{part}.parquet"
+            save(path, x=pa.array(column), y=[1, 2], outcome=["a", "b"])
+        message = refused(tmp_path, client_column=None)
+        assert told in message
+        assert message.endswith("leave it out with data.drop")
+        assert load(tmp_path, client_column=None, drop=["x"]).feature_names == ("y",)
 
 
 def test_labels_that_are_fractions(folder):
-    told = refused(folder, label="share")
-    assert "no such column" in told
     for part, table in (("train", TRAIN), ("test", TEST)):
         write(folder / f"mine/{part}.csv", [[*row, 0.5] for row in table], [*HEADER, "share"])
     assert "column is double; must be integer, text or boolean" in refused(folder, label="share")
@@ -401,12 +390,6 @@ def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
     assert "row 200000: x = 'few': a text among numbers" in refused(tmp_path, client_column=None)
 
 
-def test_constant_features_only(folder):
-    write(folder / "mine/train.csv", [[50, *row[1:]] for row in TRAIN])
-    told = "mine: all features are constant in the training rows: age"
-    assert refused(folder, features=["age"]).endswith(told)
-
-
 def test_missing_folder_and_files(tmp_path):
     assert "mine: no such folder; data.folder is below the data folder" in refused(tmp_path)
     (tmp_path / "mine").mkdir()
@@ -417,21 +400,8 @@ def test_missing_folder_and_files(tmp_path):
     assert refused(tmp_path).endswith(hint)
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"\xff\xfe\x00a"])
-def test_a_damaged_csv_file(folder, content):
-    (folder / "mine/train.csv").write_bytes(content)
-    assert "train.csv: " in refused(folder)
-
-
-def test_a_damaged_parquet_file(folder):
-    (folder / "mine/train.csv").unlink()
-    (folder / "mine/train.parquet").write_bytes(b"PAR1")
-    assert "train.parquet: truncated, or not a Parquet file" in refused(folder)
-
-
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
+def test_settings_that_contradict_one_another():
+    for keys, told in [
         ({"features": ["a"], "drop": ["b"]}, "features and drop: give one of them"),
         ({"test_fraction": 0.2, "division": [7, 1, 2]}, "test_fraction and division: give one"),
         ({"client_column": "outcome"}, "client_column = 'outcome': is the label"),
@@ -440,8 +410,6 @@ def test_a_damaged_parquet_file(folder):
         ({"drop": ["a", "a"]}, "drop: 'a' is there twice"),
         ({"features": ["a"], "categorical": ["b"]}, "categorical: 'b' is not among the features"),
         ({"drop": ["a"], "categorical": ["a"]}, "categorical: 'a' is not among the features"),
-    ],
-)
-def test_settings_that_contradict_one_another(keys, told):
-    with pytest.raises(ValueError, match=told.replace("(", r"\(")):
-        settings(**keys)
+    ]:
+        with pytest.raises(ValueError, match=told):
+            settings(**keys)

@@ -179,14 +179,6 @@ def test_missing_values_become_the_mean_or_a_category(folder):
     assert data.train.images[0, 0].item() == pytest.approx(-5 / math.sqrt(125))
 
 
-@pytest.mark.parametrize("row", [["", "f"], [50, ""], ["nan", "f"]])
-def test_missing_values_are_refused_with_file_column_and_row(folder, row):
-    write(folder / "mine/test.csv", [*TEST, [*row, "true", "Bern", "ill"]])
-    column = "sex" if row[1] == "" else "age"
-    told = f"{folder}/mine/test.csv: row 2: {column}: missing; give a value"
-    assert refused(folder).startswith(told)
-
-
 def test_quoted_text_is_no_missing_value(folder):
     text = '"age","sex","smoker","centre","outcome"\n'
     text += '50,f,true,"NA","ill"\n40,m,false,"EU","well"\n'
@@ -265,49 +257,16 @@ def test_clients_of_a_table_that_is_divided_are_all(tmp_path):
     assert count_clients(settings(division=[7, 0, 3]), tmp_path) == 5
 
 
-# --- bad input ------------------------------------------------------------------------------------
+# --- bad input (more in test_inspection.py) -------------------------------------------------------
 
 
 def test_settings_that_do_not_suit_the_table(folder):
     for keys, told in [
-        ({"label": "illness"}, "data.label = 'illness': no such column; its columns are age, sex"),
-        ({"client_column": "site"}, "data.client_column = 'site': no such column; its columns"),
         ({"features": ["weight"]}, "data.features = 'weight': no such column; its columns are"),
         ({"drop": ["weight"]}, "data.drop = 'weight': no such column; its columns are age"),
         ({"categorical": ["weight"]}, "data.categorical = 'weight': no such column; its columns"),
-        ({"drop": ["age", "sex", "smoker"]}, "has no column of features beside 'outcome'"),
-        ({"test_fraction": 0.2}, "test.csv is there; leave out the fraction"),
-        ({"train_size": 9}, "data.train_size = 9: at most 4"),
-        ({"label": "share"}, "no such column"),
     ]:
         assert told in refused(folder, **keys)
-
-
-def test_rows_and_columns_that_cannot_be_used(folder):
-    path = folder / "mine/train.csv"
-    infinite, unlabelled = ["inf", "f", "true", "Bern", "ill"], [50, "f", "true", "Bern", ""]
-    twice = ["age", "sex", "age", "centre", "outcome"]
-    for rows, header, told in [
-        ([*TRAIN, unlabelled], HEADER, "train.csv: row 4: outcome: missing; a value is required"),
-        ([*TRAIN, infinite], HEADER, "train.csv: row 4: age: infinite; must be finite"),
-        ([[*row[:4], "ill"] for row in TRAIN], HEADER, "'ill' in all training rows: one class"),
-        (TRAIN, twice, "train.csv: column 'age' is there 2 times; rename one"),
-        ([], HEADER, "train.csv: has no rows"),
-    ]:
-        write(path, rows, header)
-        assert refused(folder).endswith(told)
-    write(path, [[50, *row[1:]] for row in TRAIN])
-    told = "mine: all features are constant in the training rows: age"
-    assert refused(folder, features=["age"]).endswith(told)
-    for content in (b"", b"a,b\n1\n", b"\xff\xfe\x00a"):
-        path.write_bytes(content)
-        assert "train.csv: " in refused(folder)
-    path.unlink()
-    path = path.with_suffix(".parquet")
-    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 2, names=["age", "age"]), path)
-    assert refused(folder).endswith("train.parquet: column 'age' is there 2 times; rename one")
-    path.write_bytes(b"PAR1")
-    assert "train.parquet: truncated, or not a Parquet file" in refused(folder)
 
 
 def test_other_columns_for_training_than_for_testing(folder):
@@ -320,15 +279,6 @@ def test_other_columns_for_training_than_for_testing(folder):
         told = f"{folder}/mine/test.csv: {fault} {folder}/mine/train.csv has"
         assert refused(folder).startswith(told)
         assert len(load(folder, drop=["weight"]).feature_names) == 5
-
-
-def test_text_where_others_have_numbers(folder):
-    write(folder / "mine/test.csv", [["old", *row[1:]] for row in TEST])
-    told = refused(folder)
-    assert told == (
-        f"column 'age': number in {folder}/mine/train.csv and text in {folder}/mine/test.csv; "
-        "must be of one type"
-    )
 
 
 def test_a_column_that_is_no_feature(tmp_path):
@@ -344,12 +294,6 @@ def test_a_column_that_is_no_feature(tmp_path):
         assert told in message
         assert message.endswith("leave it out with data.drop")
         assert load(tmp_path, client_column=None, drop=["x"]).feature_names == ("y",)
-
-
-def test_labels_that_are_fractions(folder):
-    for part, table in (("train", TRAIN), ("test", TEST)):
-        write(folder / f"mine/{part}.csv", [[*row, 0.5] for row in table], [*HEADER, "share"])
-    assert "column is double; must be integer, text or boolean" in refused(folder, label="share")
 
 
 def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
@@ -374,13 +318,6 @@ def test_numbers_among_texts_are_categories(tmp_path):
     assert load(tmp_path).feature_names == ("grade=0", "grade=I", "grade=II")
 
 
-def test_a_text_in_each_row_is_refused(tmp_path):
-    table = [[f"n{n}", "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
-    for part in ("train", "test"):
-        write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
-    assert f"column 'age': {MOST_CATEGORIES + 1} categories" in refused(tmp_path)
-
-
 def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
     lines = "\n".join(f"{n},{'ab'[n % 2]}" for n in range(200_000))
     for part in ("train", "test"):
@@ -388,16 +325,6 @@ def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
         with (tmp_path / f"mine/{part}.csv").open("a") as file:
             file.write(f"{lines}\nfew,a\n")
     assert "row 200000: x = 'few': a text among numbers" in refused(tmp_path, client_column=None)
-
-
-def test_missing_folder_and_files(tmp_path):
-    assert "mine: no such folder; data.folder is below the data folder" in refused(tmp_path)
-    (tmp_path / "mine").mkdir()
-    hint = "has no train*.csv or train*.parquet; put one there, or set data.test_fraction"
-    assert refused(tmp_path).endswith(hint)
-    write(tmp_path / "mine/train.csv", TRAIN)
-    hint = "has no test*.csv or test*.parquet; put one there, or set data.test_fraction"
-    assert refused(tmp_path).endswith(hint)
 
 
 def test_settings_that_contradict_one_another():

@@ -33,7 +33,7 @@ def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[
     Raises
     ------
     FedstageError
-        If the folder or the files are missing, or test files are there beside a `test_fraction`.
+        If the folder or the files are missing, or there are test files and a `test_fraction`.
     """
     place = folder_of(settings, folder)
     train, test = _find(place, "train"), _find(place, "test")

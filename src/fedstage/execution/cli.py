@@ -107,7 +107,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
 
 
 def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a record says of the raw files that a job has read."""
+    """Return the part of a record about the raw files that a job has read."""
     if name != "dataset":
         return {}
     from fedstage.storage.raw_contents import raw_of_job
@@ -116,8 +116,8 @@ def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _seconds_of(parts: Seconds | None) -> Mapping[str, Any]:
-    """Return what a record says of jobs that are done in one."""
-    return {PARTS: {file: round(one, 3) for file, one in parts.items()}} if parts else {}
+    """Return the part of a record about jobs that are done in one."""
+    return {PARTS: {file: round(seconds, 3) for file, seconds in parts.items()}} if parts else {}
 
 
 def stage_parser(name: str) -> argparse.ArgumentParser:
@@ -125,7 +125,7 @@ def stage_parser(name: str) -> argparse.ArgumentParser:
     about = inspect.getdoc(find_stage(name))
     parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=about)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--log", type=Path, help="where the log goes, with a record beside it")
+    parser.add_argument("--log", type=Path, help="where the log goes, with a record next to it")
     parser.add_argument("--fingerprint", help="of the source, for the record")
     for option in options_of(name):
         count = "*" if option.several else None if option.required else "?"

@@ -20,7 +20,7 @@ KINDS = ("methods", "models", "data", "partitions", "stages", "experiments", "ru
 #: What `fedstage export` writes for.
 PROGRAMS = ("tensorboard", "mlflow")
 
-#: The name of an option, and what argparse is told of it.
+#: The name of an option, and its arguments for argparse.
 Option = tuple[str, dict[str, Any]]
 
 
@@ -74,7 +74,9 @@ def _parse(name: str, command: Command, arguments: Sequence[str]) -> dict[str, A
 
 def describe_commands() -> list[str]:
     """Return how each command is called and what it does, a line each."""
-    return [f"fedstage {name} {one.usage}: {one.about}" for name, one in COMMANDS.items()]
+    return [
+        f"fedstage {name} {command.usage}: {command.about}" for name, command in COMMANDS.items()
+    ]
 
 
 def _why(file: Path) -> str:

@@ -1,7 +1,7 @@
 """``fedstage missing``: which files of finished work are gone.
 
 Snakemake looks at the outputs of a job only if another job that has to run reads them. So a deleted
-model between the files that are there is not made anew, as nothing needs it, until it is named.
+model between the files that are there is not made again, as nothing needs it, until it is named.
 """
 
 import csv

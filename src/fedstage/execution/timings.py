@@ -1,4 +1,4 @@
-"""Seconds and megabytes that a stage took: kept beside its log, never in an artefact.
+"""Seconds and megabytes that a stage took: kept next to its log, never in an artefact.
 
 The megabytes are those of the process, and those that tensors took on a GPU at the peak.
 """

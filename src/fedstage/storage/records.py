@@ -24,7 +24,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 Keys = Mapping[str, type | tuple[type, ...]]
 
-#: What a record must have to be found, and to be told.
+#: What a record must have to be found, and to be shown.
 _FOUND: Keys = {
     "stage": str,
     "made": str,
@@ -107,7 +107,9 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
 
 def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
     """Return the records of `records_of` of all identities, each after those made before it."""
-    records = [record for one in dict.fromkeys(identities) for _, record in records_of(root, one)]
+    records = [
+        record for identity in dict.fromkeys(identities) for _, record in records_of(root, identity)
+    ]
     return sorted(records, key=lambda record: str(record["made"]))
 
 

@@ -94,7 +94,7 @@ def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
 
 
 def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
-    """Yield what the record says of the job, and what has changed since: names and texts."""
+    """Yield facts about the job from its record, and what has changed since: names and texts."""
     job = artefact.job
     own = _job_of_segment(artefact)
     within = f", for {own.stage.name}" if own else ""

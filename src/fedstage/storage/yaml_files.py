@@ -1,4 +1,4 @@
-"""Reading YAML files, among them `recipe.yaml`: the settings of a recipe, beside its files."""
+"""Reading YAML files, among them `recipe.yaml`: the settings of a recipe, next to its files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ def _parse(text: str, path: Path) -> Any:
     try:
         root = loader.get_single_node()
         for key, other in _repeated(root):
-            first, again = (one.start_mark.line + 1 for one in (other, key))
+            first, again = (node.start_mark.line + 1 for node in (other, key))
             raise FedstageError(
                 f"{path}: line {again}: key {key.value!r} is also in line {first}, once is allowed"
             )
